@@ -1,0 +1,75 @@
+// swift-tools-version: 6.3
+// SPDX-License-Identifier: GPL-3.0-or-later
+import PackageDescription
+
+/// Settings of every Swift target.
+let strict: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    .treatAllWarnings(as: .error),
+]
+
+/// A thin module map over a system C library.
+func c(_ name: String, _ pkgConfig: String, _ apt: String) -> Target {
+    .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([apt])])
+}
+
+func target(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+func tool(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .executableTarget(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .testTarget(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+let package = Package(
+    name: "badged",
+    products: [.library(name: "BadgedClient", targets: ["BadgedClient"])],
+    targets: [
+        // C
+        .target(name: "CLinux"),
+        c("CPCSCLite", "libpcsclite", "libpcsclite-dev"),
+        c("COpenSSL", "libcrypto", "libssl-dev"),
+        c("COpenPACE", "libeac", "libeac-dev"),
+
+        // Pure
+        target("Secrets"),
+        target("ISO7816", ["Secrets"]),
+        target("Wire", ["Secrets"]),
+
+        // The event loop and what the host system gives
+        target("Loop", ["CLinux"]),
+        target("Host", ["CLinux"]),
+
+        // The card and the seam
+        target("Crypto", ["Secrets", "COpenSSL"]),
+        target("EID", ["Secrets", "ISO7816", "Crypto"]),
+        target("Readers", ["Secrets", "ISO7816", "CLinux"]),
+        target("CardFile", ["Secrets", "Wire", "Readers"]),
+
+        // Drivers
+        target("ReadersPCSC", ["Readers", "ISO7816", "CPCSCLite", "CLinux"]),
+        target("ReadersVirtual", ["Secrets", "Readers", "ISO7816", "EID", "Crypto"]),
+
+        // Dialogues and the socket
+        target("Workflows", ["Secrets", "Loop", "Readers", "ISO7816", "EID"]),
+        target("Server", ["Secrets", "Loop", "Wire", "Readers", "CardFile", "Workflows", "CLinux"]),
+        target("BadgedClient", ["Secrets", "Wire"]),
+
+        // Programs
+        tool("badged", ["Loop", "Host", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"]),
+        tool("badgectl", ["Secrets", "Wire", "BadgedClient"]),
+        tool("badged-virtual-card", ["CardFile", "Wire", "Readers", "ISO7816", "ReadersVirtual", "CLinux"]),
+
+        // Tests
+        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
+        tests("LayeringTests", []),
+    ],
+    swiftLanguageModes: [.v6]
+)

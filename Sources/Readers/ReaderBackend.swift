@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import ISO7816
+
+/// One stay of one card in one reader. A card that leaves and comes back is a new insertion; what was typed for one
+/// insertion is never used for another.
+package struct Insertion: Hashable, Sendable {
+    /// Name of the reader, unique among all backends.
+    package let reader: String
+    /// Counts up with each insertion that the backend has seen, in any of its readers.
+    package let number: UInt64
+
+    package init(reader: String, number: UInt64) {
+        (self.reader, self.number) = (reader, number)
+    }
+}
+
+/// Fixed properties of a reader.
+package struct ReaderDescription: Sendable, Equatable {
+    package let name: String
+    /// PIN, CAN and PUK are typed on the reader itself, which runs PACE (PC/SC part 10 AMD1, EXECUTE_PACE).
+    package var hasKeypad: Bool
+    /// Takes cards by command (`SET_CARD`): a virtual reader.
+    package var takesCards: Bool
+    /// Can carry extended-length APDUs, as the eID card needs.
+    package var hasExtendedLength: Bool
+
+    package init(name: String, hasKeypad: Bool = false, takesCards: Bool = false, hasExtendedLength: Bool = true) {
+        (self.name, self.hasKeypad, self.takesCards) = (name, hasKeypad, takesCards)
+        self.hasExtendedLength = hasExtendedLength
+    }
+}
+
+/// What a backend tells the registry, in the order it happened.
+package enum ReaderEvent: Sendable {
+    case added(ReaderDescription)
+    /// Same reader, other properties.
+    case changed(ReaderDescription)
+    case removed(reader: String)
+    /// `answerToReset` as ISO 7816-3 or PC/SC part 3 builds it.
+    case inserted(Insertion, answerToReset: [UInt8])
+    case withdrawn(Insertion)
+    /// The state of the backend itself changed; replaces its earlier checks.
+    case health([HealthCheck])
+}
+
+/// One line of GET_HEALTH.
+package struct HealthCheck: Sendable, Equatable {
+    package let name: String
+    package let ok: Bool
+    /// What a person can do about it, when not ok.
+    package let advice: String?
+
+    package init(_ name: String, ok: Bool, advice: String? = nil) {
+        (self.name, self.ok, self.advice) = (name, ok, advice)
+    }
+}
+
+/// A source of readers: PC/SC, libnfc, virtual. A new kind of reader is one target with one of these, and one line in
+/// the program that wires it.
+package protocol ReaderBackend: Sendable {
+    /// Name of the driver in INFO and in logs, such as `pcsc`.
+    var name: String { get }
+
+    /// All events from the first on; one consumer. Reading it starts the watching, ending the consumer stops it.
+    var events: AsyncStream<ReaderEvent> { get }
+
+    /// Connects to the card of just this insertion and holds it (PC/SC: a transaction) until `disconnect`.
+    /// - Throws: `CardError.removed` when that insertion is over, `.exclusive`, `.accessDenied`, ...
+    func connect(_ insertion: Insertion) async throws(CardError) -> any CardConnection
+
+    /// Checks that are made on demand, for GET_HEALTH; beside those sent as events.
+    func currentHealth() async -> [HealthCheck]
+}
+
+extension ReaderBackend {
+    package func currentHealth() async -> [HealthCheck] { [] }
+}
+
+/// A held card. Dropping it without `disconnect` releases the card as well.
+package protocol CardConnection: CardChannel {
+    /// Ends the hold. With `reset` the card forgets every secure channel.
+    func disconnect(reset: Bool) async
+}
+
+/// A card in a reader that runs PACE and changes the PIN itself; no secret passes through the host.
+package protocol KeypadConnection: CardConnection {
+    /// The reader asks its user for the password and runs PACE. PC/SC part 10 AMD1, EstablishPACEChannel.
+    func establishPACE(_ request: KeypadPACERequest) async throws(CardError) -> KeypadPACEResult
+    /// PC/SC part 10 AMD1, DestroyPACEChannel.
+    func destroyPACE() async throws(CardError)
+    /// The reader asks for the new PIN twice and sends RESET RETRY COUNTER. PC/SC part 10, MODIFY_PIN_DIRECT.
+    /// The status may be one of the reader's own: 6400 time-out, 6401 cancelled, 6402 mismatch, 6403 wrong length.
+    func modifyPIN() async throws(CardError) -> StatusWord
+}
+
+/// Input of EstablishPACEChannel.
+package struct KeypadPACERequest: Sendable, Equatable {
+    /// 1 MRZ, 2 CAN, 3 PIN, 4 PUK. TR-03110-3 B.11.1.
+    package var passwordID: UInt8
+    package var chat: [UInt8]
+    package var certificateDescription: [UInt8]
+
+    package init(passwordID: UInt8, chat: [UInt8] = [], certificateDescription: [UInt8] = []) {
+        (self.passwordID, self.chat) = (passwordID, chat)
+        self.certificateDescription = certificateDescription
+    }
+}
+
+/// Output of EstablishPACEChannel.
+package struct KeypadPACEResult: Sendable, Equatable {
+    package enum Outcome: Sendable, Equatable {
+        case established
+        /// The card refused the password (general authenticate step 4 answered 63xx).
+        case wrongPassword
+        case cancelled
+        case timeout
+        case noCard
+        /// The reader or card failed; the code of PC/SC part 10 AMD1 for the log.
+        case failed(UInt32)
+    }
+    package var outcome: Outcome
+    /// Status word of MSE:Set AT, where the reader gives it.
+    package var mseStatus: StatusWord?
+    package var cardAccess: [UInt8] = []
+    package var carCurrent: [UInt8] = []
+    package var carPrevious: [UInt8] = []
+    package var idPICC: [UInt8] = []
+
+    package init(outcome: Outcome, mseStatus: StatusWord? = nil) {
+        (self.outcome, self.mseStatus) = (outcome, mseStatus)
+    }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Foundation
+import Testing
+
+/// What each target may import besides the toolchain's own modules; docs/architecture.md explains why.
+private let allowed: [String: Set<String>] = [
+    "Secrets": [],
+    "ISO7816": ["Secrets"],
+    "Wire": ["Secrets"],
+    "Loop": ["CLinux"],
+    "Host": ["CLinux"],
+    "Crypto": ["Secrets", "COpenSSL"],
+    "EID": ["Secrets", "ISO7816", "Crypto"],
+    "Readers": ["Secrets", "ISO7816", "CLinux"],
+    "CardFile": ["Secrets", "Wire", "Readers", "ISO7816"],
+    "ReadersPCSC": ["Readers", "ISO7816", "CPCSCLite", "CLinux"],
+    "ReadersVirtual": ["Secrets", "Readers", "ISO7816", "EID", "Crypto"],
+    "Workflows": ["Secrets", "Loop", "Readers", "ISO7816", "EID"],
+    "Server": ["Secrets", "Loop", "Wire", "Readers", "ISO7816", "CardFile", "Workflows", "CLinux"],
+    "BadgedClient": ["Secrets", "Wire"],
+    "badged": ["Loop", "Host", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"],
+    "badgectl": ["Secrets", "Wire", "BadgedClient"],
+    "badged-virtual-card": ["CardFile", "Wire", "Readers", "ISO7816", "ReadersVirtual", "CLinux"],
+]
+private let toolchain: Set<String> = ["Dispatch", "FoundationEssentials", "Glibc", "Synchronization"]
+private let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent()
+
+@Test("targets import only what the architecture allows", arguments: allowed.keys.sorted())
+func layering(target: String) throws {
+    let folder = root.appending(path: "Sources/\(target)")
+    let files = try #require(FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil))
+    for case let file as URL in files where file.pathExtension == "swift" {
+        for line in try String(contentsOf: file, encoding: .utf8).split(separator: "\n") {
+            guard let match = line.wholeMatch(of: /\s*(?:@\w+(?:\(.*\))?\s+)*(?:\w+\s+)?import\s+(?:\w+\s+)?(\w+).*/)
+            else { continue }
+            let module = String(match.1)
+            #expect(
+                toolchain.contains(module) || allowed[target, default: []].contains(module),
+                "\(target) imports \(module) in \(file.lastPathComponent)"
+            )
+        }
+    }
+}
+
+@Test("every Swift target in Sources is in the table")
+func tableIsComplete() throws {
+    let folders = try FileManager.default.contentsOfDirectory(atPath: root.appending(path: "Sources").path)
+    #expect(Set(folders.filter { !$0.hasPrefix("C") || $0 == "Crypto" || $0 == "CardFile" }) == Set(allowed.keys))
+}
