@@ -28,6 +28,20 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .testTarget(name: name, dependencies: dependencies, swiftSettings: strict)
 }
 
+/// Only with BADGED_FUZZ=1, as Tests/Fuzz/run.sh sets it: the program links libFuzzer.
+let fuzzing: [Target] =
+    Context.environment["BADGED_FUZZ"] == nil
+    ? []
+    : [
+        .target(name: "CFuzzer", path: "Tests/Fuzz/CFuzzer"),
+        .executableTarget(
+            name: "badged-fuzz",
+            dependencies: ["CFuzzer", "Secrets", "Wire", "CardFile", "ISO7816"],
+            path: "Tests/Fuzz/badged-fuzz",
+            swiftSettings: strict
+        ),
+    ]
+
 let package = Package(
     name: "badged",
     products: [.library(name: "BadgedClient", targets: ["BadgedClient"])],
@@ -76,6 +90,6 @@ let package = Package(
         ),
         tests("LayeringTests", []),
         tests("HostTests", ["Host"]),
-    ],
+    ] + fuzzing,
     swiftLanguageModes: [.v6]
 )
