@@ -90,6 +90,7 @@ let package = Package(
         ),
         tests("LayeringTests", []),
         tests("HostTests", ["Host"]),
+        tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
     ] + fuzzing,
     swiftLanguageModes: [.v6]
 )
