@@ -51,7 +51,7 @@ let package = Package(
         target("Crypto", ["Secrets", "COpenSSL"]),
         target("EID", ["Secrets", "ISO7816", "Crypto"]),
         target("Readers", ["Secrets", "ISO7816", "CLinux"]),
-        target("CardFile", ["Secrets", "Wire", "Readers"]),
+        target("CardFile", ["Secrets", "Wire", "Readers", "ISO7816"]),
 
         // Drivers
         target("ReadersPCSC", ["Readers", "ISO7816", "CPCSCLite", "CLinux"]),
