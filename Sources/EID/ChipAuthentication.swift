@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
 import ISO7816
-package import Secrets
+import Secrets
 
 /// Chip authentication version 2 over elliptic curves: the card proves its static key and both sides get new session
 /// keys. TR-03110-2 3.4, TR-03110-3 B.2.

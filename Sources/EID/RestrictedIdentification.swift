@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
+import Secrets
 
 /// Restricted identification: a pseudonym of the card for one sector. TR-03110-2 3.5, TR-03110-3 B.4.
 package enum RestrictedIdentification {

@@ -23,7 +23,8 @@ extension CardOperatingSystem {
             guard let key = keys[info.keyID] else { throw Refusal(0x6A88) }
             session.chosen = .chipAuthentication(key, cipher)
         } else if let digest = RestrictedIdentification.digest(of: protocolID) {
-            guard let keyID, let key = keys[keyID], !algorithms.chipAuthentication.contains(where: { $0.keyID == keyID })
+            guard let keyID, let key = keys[keyID],
+                !algorithms.chipAuthentication.contains(where: { $0.keyID == keyID })
             else { throw Refusal(0x6A88) }
             let isAllowed =
                 session.isChipAuthenticated

@@ -31,14 +31,14 @@ extension CardOperatingSystem {
         let isGenuine: Bool
         do throws(CVCertificateError) {
             certificate = try CVCertificate(commandData: command.data)
-            isGenuine =
-                try certificate.authorityReference == issuer.certificate.holderReference
-                && certificate.isSigned(by: issuer.key, issuer.digest)
+            isGenuine = try certificate.isSigned(by: issuer.key, issuer.digest)
             holder = try Authority(certificate, issuedBy: issuer)
         } catch {
             throw Refusal(0x6A80)
         }
-        guard isGenuine, isAcceptable(certificate, from: issuer.certificate) else { throw Refusal(0x6300) }
+        guard isGenuine, certificate.authorityReference == issuer.certificate.holderReference,
+            isAcceptable(certificate, from: issuer.certificate)
+        else { throw Refusal(0x6300) }
         session.imported = holder
         if certificate.chat.role == .cvca { addTrustPoint(holder) }
         if holder.isAccurate { advanceDate(to: certificate.effectiveDate) }
@@ -64,7 +64,8 @@ extension CardOperatingSystem {
     private func advanceDate(to date: CVDate) {
         currentDate = max(currentDate, date)
         if trustPoints.count > 1 {
-            trustPoints = trustPoints.prefix(1)
+            trustPoints =
+                trustPoints.prefix(1)
                 + trustPoints.dropFirst().filter { $0.certificate.expirationDate >= currentDate }
         }
     }

@@ -5,13 +5,6 @@ import ISO7816
 import Readers
 import Secrets
 
-/// Why a command was refused.
-struct Refusal: Error {
-    let status: StatusWord
-
-    init(_ status: UInt16) { self.status = StatusWord(status) }
-}
-
 /// The software of the card: takes one command APDU and gives its answer. Nothing that it is given makes it trap.
 ///
 /// The commands stand in the extensions beside this file, one file per part of the standard.

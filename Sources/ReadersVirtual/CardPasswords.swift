@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import EID
 import Secrets
 
 /// The passwords of one card and the rules of their counters. TR-03110-2 3.3, TR-03127 3.5.
@@ -9,7 +10,7 @@ struct CardPasswords: ~Copyable {
     private(set) var pin: Secret
     let can: Secret
     let puk: Secret
-    /// SHA-1 of the machine readable zone. TR-03110-3 A.2.4.
+    /// Document number, date of birth and date of expiry of the machine readable zone, with their check digits.
     let mrz: Secret
     /// 0 to 3.
     private(set) var retryCounter: Int
@@ -29,9 +30,22 @@ struct CardPasswords: ~Copyable {
         isDeactivated: Bool,
         isTransport: Bool
     ) {
-        (self.pin, self.can, self.puk, self.mrz) = (pin, can, puk, mrz)
+        self.pin = pin
+        self.can = can
+        self.puk = puk
+        self.mrz = mrz
         (self.retryCounter, self.pukCounter) = (retryCounter, pukCounter)
         (self.isDeactivated, self.isTransport) = (isDeactivated, isTransport)
+    }
+
+    /// A copy of a password, for one run of PACE.
+    func secret(_ id: PasswordID) -> Secret {
+        switch id {
+        case .mrz: mrz.clone()
+        case .can: can.clone()
+        case .pin: pin.clone()
+        case .puk: puk.clone()
+        }
     }
 
     /// A try is spent before the answer can be known: a card pulled out in between has lost it.
@@ -50,7 +64,9 @@ struct CardPasswords: ~Copyable {
 
     /// A new PIN of six digits; false for anything else.
     mutating func change(to new: borrowing Secret) -> Bool {
-        guard new.count == 6, new.withBytes({ $0.allSatisfy { (0x30...0x39).contains($0) } }) else { return false }
+        guard new.count == Self.pinLength, new.withBytes({ $0.allSatisfy { (0x30...0x39).contains($0) } }) else {
+            return false
+        }
         pin = new.clone()
         isTransport = false
         return true

@@ -96,6 +96,7 @@ final class CardKey: Sendable {
     let key: ECPrivateKey
 
     init(id: Int, key: consuming ECPrivateKey) {
-        (self.id, self.key) = (id, key)
+        self.id = id
+        self.key = key
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import EID
+import ISO7816
 package import Readers
+import Secrets
 
 /// A German eID card in software: bytes in, bytes out, as strict as a real one. It forgets nothing as long as it
 /// exists: a changed PIN is the new PIN, a spent try is spent.
@@ -124,11 +126,11 @@ package actor VirtualCard {
     }
 
     private func garbage(as answer: [UInt8]) -> Reply {
-        .answer(random.bytes(answer.count))
+        .answer((try? random.bytes(answer.count)) ?? [])
     }
 
     /// The bytes that the virtual user types on the keypad for this password.
-    func typed(_ password: PACE.PasswordID) -> SecretBox {
-        SecretBox(system.password(password))
+    func typed(_ password: PasswordID) -> SecretBox {
+        SecretBox(system.passwords.secret(password))
     }
 }
