@@ -26,6 +26,9 @@ package struct SecureMessaging: ~Copyable, Sendable {
     /// Does it take no more commands and answers?
     package var isDead: Bool { turn == .dead }
 
+    /// Takes no more commands and answers from now on: an answer was lost, or the channel is given up.
+    package mutating func close() { turn = .dead }
+
     // MARK: Terminal
 
     /// The command with its data encrypted, and the whole authenticated. Le of the result is always present.
