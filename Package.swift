@@ -68,7 +68,12 @@ let package = Package(
         tool("badged-virtual-card", ["CardFile", "Wire", "Readers", "ISO7816", "ReadersVirtual", "CLinux"]),
 
         // Tests
-        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
+        .target(
+            name: "TestSupport",
+            dependencies: ["Loop", "Wire", "Readers", "ReadersVirtual", "Server", "Workflows", "CLinux"],
+            path: "Tests/TestSupport",
+            swiftSettings: strict
+        ),
         tests("LayeringTests", []),
         tests("HostTests", ["Host"]),
     ],
