@@ -70,6 +70,8 @@ let package = Package(
         // Tests
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
         tests("LayeringTests", []),
+        tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
+        tests("CryptoTests", ["Crypto", "Secrets", "TestSupport"]),
         tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
     ],
     swiftLanguageModes: [.v6]
