@@ -71,7 +71,7 @@ let package = Package(
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
         tests("LayeringTests", []),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
-        tests("CryptoTests", ["Crypto", "Secrets", "TestSupport"]),
+        tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
         tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
     ],
     swiftLanguageModes: [.v6]

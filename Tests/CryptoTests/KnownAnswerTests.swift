@@ -95,7 +95,9 @@ struct KnownAnswerTests {
         #expect(throws: CryptoError.invalidLength) { try AES.encrypt(block, key: Secret([1, 2, 3])) }
         #expect(throws: CryptoError.invalidLength) { try AES.encrypt([1], key: Secret(block)) }
         #expect(throws: CryptoError.invalidLength) { try AES.encrypt(block, key: Secret(block), initialVector: [0]) }
-        #expect(throws: CryptoError.invalidLength) { try CMAC.tag(block, key: Secret([UInt8](repeating: 1, count: 17))) }
+        #expect(throws: CryptoError.invalidLength) {
+            try CMAC.tag(block, key: Secret([UInt8](repeating: 1, count: 17)))
+        }
         #expect(throws: CryptoError.invalidLength) { try Random.bytes(-1) }
     }
 
