@@ -192,6 +192,15 @@ struct DomainParameterTests {
         #expect(bytes(try key.sharedSecret(with: peerPublic)) == bytes(try peer.sharedSecret(with: ownPublic)))
     }
 
+    @Test("a key file that writes out the curve with another generator is refused")
+    func forgedGenerator() throws {
+        let generator = hex(try Curve.brainpoolP256r1.group.parameters.generator)
+        let forged = Self.explicitFile.replacing(generator, with: Self.point)
+        #expect(forged != Self.explicitFile)
+        #expect(throws: CryptoError.self) { try ECPrivateKey(pkcs8: Secret(hex(forged))).publicKey }
+        #expect(ERR_peek_error() == 0)
+    }
+
     @Test(
         "other files are refused and leave nothing in libcrypto's error queue",
         arguments: [
