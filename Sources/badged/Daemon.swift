@@ -3,7 +3,6 @@ import Glibc
 import Host
 import Loop
 import Readers
-import ReadersPCSC
 import ReadersVirtual
 import Server
 import Wire
@@ -50,7 +49,6 @@ import Workflows
                 exit(1)
             }
         }
-        if settings.isPCSCEnabled { registry.add(PCSCBackend()) }
 
         let server = SocketServer(
             registry: registry,
