@@ -77,7 +77,7 @@ let package = Package(
         target("BadgedClient", ["Secrets", "Wire"]),
 
         // Programs
-        tool("badged", ["Loop", "Host", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"]),
+        tool("badged", ["Loop", "Host", "Wire", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"]),
         tool("badgectl", ["Secrets", "Wire", "BadgedClient"]),
         tool("badged-virtual-card", ["CardFile", "Wire", "Readers", "ISO7816", "ReadersVirtual", "CLinux"]),
 
