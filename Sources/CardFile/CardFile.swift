@@ -1,5 +1,5 @@
-import ISO7816
 // SPDX-License-Identifier: GPL-3.0-or-later
+import ISO7816
 package import Readers
 import Secrets
 package import Wire
