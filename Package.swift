@@ -70,6 +70,7 @@ let package = Package(
         // Tests
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
         tests("LayeringTests", []),
+        tests("HostTests", ["Host"]),
     ],
     swiftLanguageModes: [.v6]
 )
