@@ -17,7 +17,7 @@ public enum ClientError: Error, Sendable, Equatable {
     case closed
     /// What came is not JSON lines; whoever listens there is no badged.
     case malformed(String)
-    /// More than 1 MiB of events came that nobody read.
+    /// More than 1 MiB of events wait that nobody reads, so no answer can come.
     case unreadEvents
     /// The calling task was cancelled; the command may have been carried out.
     case cancelled
@@ -44,7 +44,7 @@ public enum ClientError: Error, Sendable, Equatable {
         case .unreachable(let path, let cause): "cannot connect to \(path): \(cause)"
         case .closed: "badged has closed the connection"
         case .malformed(let cause): "what listens there does not speak badged's protocol: \(cause)"
-        case .unreadEvents: "events came faster than they were read"
+        case .unreadEvents: "events wait that nobody reads"
         case .cancelled: "cancelled"
         case .accessDenied(let command): "badged does not allow \(command) to this user"
         case .badState(let command): "\(command) is not possible now"

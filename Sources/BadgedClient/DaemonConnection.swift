@@ -26,8 +26,8 @@ public final class DaemonConnection: Sendable {
     ///
     /// - Parameters:
     ///   - path: a Unix socket; the default is where badged listens on this system.
-    ///   - keepsEvents: false for who only asks and never reads `events`; else up to 1 MiB of them wait to be read,
-    ///     and more end the connection with `ClientError.unreadEvents`.
+    ///   - keepsEvents: false for who only asks and never reads `events`. Else, when 1 MiB of them waits unread,
+    ///     nothing more is taken from the socket, and requests fail with `ClientError.unreadEvents`.
     /// - Returns: the connection, ready for commands.
     /// - Throws: why badged cannot be reached, or `cancelled`.
     public static func connect(
@@ -106,6 +106,9 @@ public final class DaemonConnection: Sendable {
     public func send(raw bytes: consuming Secret) async throws(ClientError) {
         try await link.send(bytes)
     }
+
+    /// Returns when at most half of the events that may wait unread do; for who sends much without waiting for answers.
+    public func untilEventsAreRead() async { await link.inbox.untilRead() }
 
     private func nextRequest() -> RequestID {
         let number = lastRequest.withLock { last in

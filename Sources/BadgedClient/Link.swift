@@ -43,6 +43,7 @@ final class Link: Sendable {
                 opened.fill(.failure(error))
                 return
             }
+            inbox.whenThereIsRoom { [weak link] in link?.socket.wake() }
             opened.fill(.success(link))
             link.run()
         }
@@ -148,7 +149,7 @@ final class Link: Sendable {
         while true {
             let (isClosed, hasOutput) = state.withLock { ($0.isClosed, !$0.queue.isEmpty) }
             if isClosed { return }
-            let ready = socket.wait(toWrite: hasOutput)
+            let ready = socket.wait(toRead: !inbox.isFull, toWrite: hasOutput)
             if ready.canWrite { state.withLock { flush(&$0) } }
             guard ready.canRead else { continue }
             let count = buffer.fill { socket.receive(into: $0) ?? -1 }
@@ -156,7 +157,7 @@ final class Link: Sendable {
             while let line = buffer.next() {
                 switch line {
                 case .text(let text):
-                    if !text.isEmpty { try inbox.deliver(Event(text)) }
+                    if !text.isEmpty { inbox.deliver(try Event(text)) }
                 case .tooLong: throw .malformed("a line is longer than \(LineBuffer.maximumLine) bytes")
                 }
             }

@@ -68,8 +68,8 @@ struct UnixSocket: ~Copyable, Sendable {
     }
 
     /// Waits, without a time limit, until there is something to do or `wake` is called.
-    borrowing func wait(toWrite: Bool) -> Readiness {
-        let interest = Int16(POLLIN) | (toWrite ? Int16(POLLOUT) : 0)
+    borrowing func wait(toRead: Bool, toWrite: Bool) -> Readiness {
+        let interest = (toRead ? Int16(POLLIN) : 0) | (toWrite ? Int16(POLLOUT) : 0)
         var polls = [
             pollfd(fd: descriptor, events: interest, revents: 0),
             pollfd(fd: wakeRead, events: Int16(POLLIN), revents: 0),
