@@ -84,7 +84,8 @@ enum Completion {
                         esac ;;
                 esac
             }
-            compdef _badgectl badgectl
+            # Loaded from fpath the file is the function; sourced it only defines it.
+            if [[ $funcstack[1] == _badgectl ]]; then _badgectl "$@"; else compdef _badgectl badgectl; fi
             """
     }
 

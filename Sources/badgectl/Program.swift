@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Wire
+import Host
 
 @main struct Program {
     static func main() {
