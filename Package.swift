@@ -36,7 +36,7 @@ let fuzzing: [Target] =
         .target(name: "CFuzzer", path: "Tests/Fuzz/CFuzzer"),
         .executableTarget(
             name: "badged-fuzz",
-            dependencies: ["CFuzzer", "Secrets", "Wire", "CardFile", "ISO7816"],
+            dependencies: ["CFuzzer", "Secrets", "Wire", "CardFile", "ISO7816", "Crypto", "EID"],
             path: "Tests/Fuzz/badged-fuzz",
             swiftSettings: strict
         ),

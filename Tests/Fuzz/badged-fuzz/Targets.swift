@@ -13,6 +13,11 @@ let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "line-buffer": lineBuffer,
     "card-file": cardFile,
     "apdu": apdu,
+    "ber-tlv": berTLV,
+    "security-infos": securityInfos,
+    "ef-dir": applicationDirectory,
+    "secure-messaging": secureMessaging,
+    "card-dialogue": cardDialogue,
 ]
 
 /// A condition of which the failure is a finding.
