@@ -97,6 +97,8 @@ let package = Package(
                 "Server", "TestSupport",
             ]
         ),
+        tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
+        tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
         tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
     ] + fuzzing,
     swiftLanguageModes: [.v6]
