@@ -88,6 +88,14 @@ let package = Package(
             path: "Tests/TestSupport",
             swiftSettings: strict
         ),
+        tests("ReadersPCSCTests", ["ReadersPCSC", "Readers", "ISO7816"]),
+        .testTarget(
+            name: "SystemTests",
+            dependencies: ["ReadersPCSC", "Readers", "ISO7816", "CPCSCLite", "CLinux"],
+            path: "Tests/System",
+            exclude: ["ifd-keypad", "in-namespace.sh"],
+            swiftSettings: strict
+        ),
         tests("LayeringTests", []),
         tests("HostTests", ["Host"]),
         tests(
