@@ -77,7 +77,7 @@ let package = Package(
         target("BadgedClient", ["Secrets", "Wire"]),
 
         // Programs
-        tool("badged", ["Loop", "Host", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"]),
+        tool("badged", ["Loop", "Host", "Wire", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"]),
         tool("badgectl", ["Secrets", "Wire", "BadgedClient"]),
         tool("badged-virtual-card", ["CardFile", "Wire", "Readers", "ISO7816", "ReadersVirtual", "CLinux"]),
 
@@ -93,7 +93,9 @@ let package = Package(
             name: "SystemTests",
             dependencies: ["ReadersPCSC", "Readers", "ISO7816", "CPCSCLite", "CLinux"],
             path: "Tests/System",
-            exclude: ["ifd-keypad", "in-namespace.sh"],
+            exclude: [
+                "ifd-keypad", "in-namespace.sh", "install.sh", "lib.sh", "polkit.sh", "run.sh", "udev.sh", "units.sh",
+            ],
             swiftSettings: strict
         ),
         tests("LayeringTests", []),
