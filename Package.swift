@@ -100,6 +100,13 @@ let package = Package(
         ),
         tests("LayeringTests", []),
         tests("HostTests", ["Host"]),
+        tests(
+            "WorkflowTests",
+            [
+                "Secrets", "Loop", "Wire", "Readers", "ISO7816", "EID", "CardFile", "ReadersVirtual", "Workflows",
+                "Server", "TestSupport",
+            ]
+        ),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
         tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
         tests("EIDVirtualTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
