@@ -79,7 +79,7 @@ let package = Package(
         // Programs
         tool("badged", ["Loop", "Host", "Wire", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"]),
         tool("badgectl", ["Secrets", "Wire", "BadgedClient", "Host"]),
-        tool("badged-virtual-card", ["CardFile", "Wire", "Readers", "ISO7816", "ReadersVirtual", "CLinux"]),
+        tool("badged-virtual-card", ["CardFile", "Host", "Wire", "Readers", "ReadersVirtual", "CLinux"]),
 
         // Tests
         .target(
