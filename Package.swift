@@ -76,6 +76,10 @@ let package = Package(
         ),
         tests("LayeringTests", []),
         tests("HostTests", ["Host"]),
+        tests(
+            "ServerTests",
+            ["Loop", "Wire", "Secrets", "Readers", "ReadersVirtual", "ISO7816", "Server", "Workflows", "CLinux", "TestSupport"]
+        ),
         tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
     ],
     swiftLanguageModes: [.v6]

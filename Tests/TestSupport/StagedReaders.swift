@@ -30,8 +30,8 @@ package final class StagedReaders: CardShelf {
     /// - Parameters:
     ///   - names: what the readers are called, in the order of `Simulator`, `Simulator 2`, ...; as many as there are.
     ///   - plugged: those of them that are no virtual readers for clients.
-    package init(_ names: [String] = ["Simulator"], plugged: Set<String> = []) {
-        let base = VirtualReaders(count: names.count)
+    package init(_ names: [String] = ["Simulator"], plugged: Set<String> = []) throws {
+        let base = try VirtualReaders(count: names.count)
         self.base = base
         var byBase: [String: String] = [:]
         for (index, name) in names.enumerated() { byBase[index == 0 ? "Simulator" : "Simulator \(index + 1)"] = name }
@@ -42,7 +42,13 @@ package final class StagedReaders: CardShelf {
         events = stream
         let relay = Task {
             for await event in base.events {
-                continuation.yield(event.renamed { byBaseName[$0] ?? $0 } takesCards: { takesCards($0) })
+                continuation.yield(
+                    event.renamed {
+                        byBaseName[$0] ?? $0
+                    } takesCards: {
+                        takesCards($0)
+                    }
+                )
             }
             continuation.finish()
         }
@@ -61,6 +67,10 @@ package final class StagedReaders: CardShelf {
 
     package func insert(_ description: VirtualCardDescription?, into reader: String) async throws(CardShelfError) {
         try await base.insert(description, into: stageNames[reader] ?? reader)
+    }
+
+    package func cardState(in reader: String) async -> VirtualCard.State? {
+        await base.cardState(in: stageNames[reader] ?? reader)
     }
 
     package func shelve(reader: String) async {
@@ -124,7 +134,8 @@ package final class StagedReaders: CardShelf {
         }
     }
 
-    /// Holds up every command from now on that `isFor` takes, until the gate is opened.
+    /// Holds up every command from now on that `isFor` takes, until the gate is opened. What a keypad does by itself
+    /// shows as its first command: MSE:Set AT for PACE, RESET RETRY COUNTER for the change of the PIN.
     package func gate(_ isFor: @escaping @Sendable (_ reader: String, CommandAPDU) -> Bool = { _, _ in true }) -> Gate {
         let gate = Gate(isFor: isFor)
         state.withLock { $0.gates.append(gate) }
@@ -172,8 +183,10 @@ private struct StagedConnection: CardConnection {
         (self.readers, self.reader, self.base) = (readers, reader, base)
     }
 
+    func pass(_ command: CommandAPDU) async { await readers.pass(reader, command) }
+
     func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
-        await readers.pass(reader, command)
+        await pass(command)
         do throws(CardError) {
             let response = try await base.transmit(command)
             readers.record(.init(reader: reader, command: command, response: response))
@@ -203,10 +216,14 @@ private struct StagedKeypadConnection: KeypadConnection {
     func disconnect(reset: Bool) async { await base.disconnect(reset: reset) }
 
     func establishPACE(_ request: KeypadPACERequest) async throws(CardError) -> KeypadPACEResult {
-        try await base.establishPACE(request)
+        await plain.pass(CommandAPDU(0x00, 0x22, 0xC1, 0xA4))
+        return try await base.establishPACE(request)
     }
 
     func destroyPACE() async throws(CardError) { try await base.destroyPACE() }
 
-    func modifyPIN() async throws(CardError) -> StatusWord { try await base.modifyPIN() }
+    func modifyPIN() async throws(CardError) -> StatusWord {
+        await plain.pass(CommandAPDU(0x00, 0x2C, 0x02, 0x03))
+        return try await base.modifyPIN()
+    }
 }

@@ -19,8 +19,8 @@ package import Workflows
         backends: [any ReaderBackend] = [],
         maximumClients: Int = 1000,
         permissions: Permissions = .all
-    ) {
-        readers = count > 0 ? VirtualReaders(count: count) : nil
+    ) throws {
+        readers = count > 0 ? try VirtualReaders(count: count) : nil
         if let readers { registry.add(readers) }
         for backend in backends { registry.add(backend) }
         shelves = ((readers.map { [$0] } ?? []) + backends).compactMap { $0 as? any CardShelf }
@@ -66,6 +66,9 @@ package import Workflows
         }
         client.close()
     }
+
+    /// Is the reader in the hands of a workflow?
+    package func isLent(_ name: String = "Simulator") -> Bool { registry[name]?.owner != nil }
 
     /// Puts a card in, as a hand would; the shelved one without a description.
     package func insert(_ card: VirtualCardDescription? = nil, into name: String = "Simulator") async throws {
