@@ -25,33 +25,13 @@ extension ECPrivateKey {
         try self.init(scalar: scalar, on: group)
     }
 
+    /// The C function is EVP_PKEY_get_group_name. libcrypto also names a curve that the file writes out, after comparing
+    /// all its numbers; parameters that are not those of a known curve stay without a name.
     private static func curve(of key: OpaquePointer) throws(CryptoError) -> Curve {
         var name = [CChar](repeating: 0, count: 80)
         var count = 0
-        if EVP_PKEY_get_group_name(key, &name, name.count, &count) == 1, let curve = Curve(nid: OBJ_txt2nid(name)) {
-            return curve
-        }
-        func number(_ name: StaticString) throws(CryptoError) -> [UInt8] {
-            var number: OpaquePointer?
-            defer { BN_free(number) }
-            try check(EVP_PKEY_get_bn_param(key, permanent(name), &number), .unsupported)
-            let found = try check(number)
-            return try octets(found, (Int(BN_num_bits(found)) + 7) / 8)
-        }
-        var generator = [UInt8](repeating: 0, count: 256)
-        try check(
-            EVP_PKEY_get_octet_string_param(key, permanent("generator"), &generator, generator.count, &count),
-            .unsupported
-        )
-        return try Curve(
-            ExplicitDomainParameters(
-                prime: try number("p"),
-                a: try number("a"),
-                b: try number("b"),
-                generator: Array(generator.prefix(count)),
-                order: try number("order"),
-                cofactor: try number("cofactor")
-            )
-        )
+        guard EVP_PKEY_get_group_name(key, &name, name.count, &count) == 1, let curve = Curve(nid: OBJ_txt2nid(name))
+        else { throw .unsupported }
+        return curve
     }
 }

@@ -44,6 +44,7 @@ package actor EIDCard {
     ///   - id: which password it is.
     ///   - password: ASCII digits, or the characters that `PACE.passwordKey` wants; wiped before the first command.
     ///   - chat: the object 7F4C with which terminal authentication will follow; nil for PIN management.
+    /// - Returns: how the run ended.
     /// - Throws: `.status` for a refusal other than those of `PACEOutcome`, `.protocolViolation`, `.card`.
     package func establishPACE(
         _ id: PasswordID,
@@ -93,6 +94,7 @@ package actor EIDCard {
     /// Sets a new PIN inside the channel of the PIN. TR-03110-3 B.11.6.
     /// - Parameter pin: ASCII digits; encrypted in wiped memory, and wiped before the command goes out.
     /// - Returns: the status word that the card protected; 9000 alone means that the PIN is changed.
+    /// - Throws: `.card` when the answer is lost: whether the PIN is changed is then unknown; else as `transmit`.
     package func changePIN(to pin: consuming Secret) async throws(EIDError) -> StatusWord {
         guard let channel else { throw .protocolViolation("no channel for the new PIN") }
         return try await channel.exchange(CommandAPDU(0x00, 0x2C, 0x02, 0x03), data: pin).status
@@ -105,7 +107,8 @@ package actor EIDCard {
         return try await channel.exchange(CommandAPDU(0x00, 0x2C, 0x03, 0x03)).status
     }
 
-    /// Sends any command, through the channel if there is one.
+    /// Sends any command, through the channel if there is one. Throws `.status` for an error status that came
+    /// unprotected in a channel; `.protocolViolation` for a forged answer, and in a closed channel.
     package func transmit(_ command: CommandAPDU) async throws(EIDError) -> ResponseAPDU {
         if let channel { return try await channel.exchange(command) }
         do throws(CardError) {

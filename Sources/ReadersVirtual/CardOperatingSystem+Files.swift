@@ -10,6 +10,8 @@ extension CardOperatingSystem {
 
     func select(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
         guard [0x00, 0x0C].contains(command.p2) else { throw Refusal(0x6A86) }
+        // Who asks for no answer (0C) must not say how long it may be.
+        guard command.p2 == 0x00 || command.le == nil else { throw Refusal(0x6700) }
         switch command.p1 {
         case 0x04:
             guard command.data == ApplicationID.eid else { throw Refusal(0x6A82) }

@@ -148,7 +148,7 @@ final class CardOperatingSystem {
         let template = UInt16(command.p1) << 8 | UInt16(command.p2)
         guard [0xC1A4, 0x81A4, 0x41A4, 0x81B6].contains(template) else { throw Refusal(0x6A86) }
         // The bare command only closes a channel, by coming in the clear.
-        guard !command.data.isEmpty else { throw Refusal(0x6700) }
+        guard !command.data.isEmpty, command.le == nil else { throw Refusal(0x6700) }
         let objects = try DataObjects(command.data)
         switch template {
         case 0xC1A4: return try setPACE(objects)

@@ -52,6 +52,7 @@ package actor VirtualCard {
     private let system: CardOperatingSystem
     private var faults: [VirtualCardDescription.Fault]
     private var apdus = 0
+    private var stay: UInt64 = 0
     private var random: CardRandom
     private var pause: Task<Void, Never>?
 
@@ -78,14 +79,9 @@ package actor VirtualCard {
         )
     }
 
-    /// A new insertion: APDUs count from zero, no channel is left.
-    package func enterReader() {
-        apdus = 0
-        system.reset()
-    }
-
-    /// Ends a running wait for an answer; no channel is left.
-    package func leaveReader() {
+    /// The card leaves: a running wait for an answer ends, no channel is left.
+    package func leaveReader(stay: UInt64) {
+        guard stay == self.stay else { return }
         pause?.cancel()
         system.reset()
     }
@@ -94,7 +90,15 @@ package actor VirtualCard {
     package func reset() { system.reset() }
 
     /// Runs one command APDU, or the fault that is due.
-    package func exchange(_ command: [UInt8]) async -> Reply {
+    /// - Parameter stay: counts up with each insertion of this card; a new one starts the count of APDUs again, one that
+    ///   is over gets no answer.
+    package func exchange(_ command: [UInt8], stay: UInt64 = 1) async -> Reply {
+        guard stay >= self.stay else { return .removed }
+        if stay > self.stay {
+            self.stay = stay
+            apdus = 0
+            system.reset()
+        }
         let due = faults.firstIndex { $0.afterAPDU == apdus }
         let fault = due.map { faults.remove(at: $0).action }
         apdus += 1
@@ -132,5 +136,10 @@ package actor VirtualCard {
     /// The bytes that the virtual user types on the keypad for this password.
     func typed(_ password: PasswordID) -> SecretBox {
         SecretBox(system.passwords.secret(password))
+    }
+
+    /// The same for the new PIN that a reader asks for.
+    func typedForChange() -> SecretBox {
+        system.passwords.isTransport ? SecretBox(Secret("123456".utf8)) : typed(.pin)
     }
 }

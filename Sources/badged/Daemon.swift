@@ -3,7 +3,6 @@ import Glibc
 import Host
 import Loop
 import Readers
-import ReadersPCSC
 import ReadersVirtual
 import Server
 import Wire
@@ -42,8 +41,14 @@ import Workflows
 
     func start() async {
         // A new driver is one line here and one target.
-        if settings.virtualReaders > 0 { registry.add(VirtualReaders(count: settings.virtualReaders)) }
-        if settings.isPCSCEnabled { registry.add(PCSCBackend()) }
+        if settings.virtualReaders > 0 {
+            do throws(CardShelfError) {
+                registry.add(try VirtualReaders(count: settings.virtualReaders))
+            } catch {
+                Log.error("cannot make the virtual readers")
+                exit(1)
+            }
+        }
 
         let server = SocketServer(
             registry: registry,
