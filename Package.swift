@@ -92,7 +92,10 @@ let package = Package(
         tests("HostTests", ["Host"]),
         tests(
             "ServerTests",
-            ["Loop", "Wire", "Secrets", "Readers", "ReadersVirtual", "ISO7816", "Server", "Workflows", "CLinux", "TestSupport"]
+            [
+                "Secrets", "Loop", "Wire", "Readers", "ISO7816", "ReadersVirtual", "Workflows", "Server", "CLinux",
+                "TestSupport",
+            ]
         ),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
         tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
