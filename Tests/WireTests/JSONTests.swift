@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Foundation
 import TestSupport
 import Testing
 import Wire
@@ -49,7 +50,9 @@ private func isAccepted(_ text: [UInt8]) -> Bool {
         #expect(try JSON(json.bytes).bytes == json.bytes)
     }
 
-    @Test("whatever bytes come, the scanner and the tree agree on whether they are JSON", arguments: 0..<200)
+    /// Foundation is the outside judge. It takes a comma before a closing bracket; it does not take what we do as the
+    /// SDK does: control characters and halves of surrogate pairs in strings, numbers too large for a Double.
+    @Test("whatever bytes come, what is taken is JSON, and what is JSON is taken", arguments: 0..<200)
     func mutations(seed: UInt64) {
         var numbers = SplitMix64(seed: 1_000 + seed)
         let original = document(&numbers).bytes
@@ -67,6 +70,14 @@ private func isAccepted(_ text: [UInt8]) -> Bool {
             }
             let tree = try? JSON(bytes)
             #expect(isAccepted(bytes) == (tree != nil))
+            let isJSON = (try? JSONSerialization.jsonObject(with: Data(bytes))) != nil
+            let text = String(decoding: bytes, as: UTF8.self)
+            if isJSON, tree == nil {
+                #expect(text.contains(/,\s*[\]}]/), "\(text.debugDescription)")
+            } else if tree != nil, !isJSON {
+                let isLenient = bytes.contains { $0 < 0x20 } || text.contains(/\\u[dD][89a-fA-F]|[eE][+-]?[0-9]{3}/)
+                #expect(isLenient, "\(text.debugDescription)")
+            }
             // What was accepted can be written, and means the same then.
             if let tree { #expect((try? JSON(tree.bytes)) == tree) }
         }
