@@ -3,6 +3,7 @@ import Glibc
 import Host
 import Loop
 import Readers
+import ReadersPCSC
 import ReadersVirtual
 import Server
 import Wire
@@ -49,6 +50,7 @@ import Workflows
                 exit(1)
             }
         }
+        if settings.isPCSCEnabled { registry.add(PCSCBackend()) }
 
         let server = SocketServer(
             registry: registry,
