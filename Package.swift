@@ -116,6 +116,10 @@ let package = Package(
         ),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
         tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
+        tests("WireTests", ["Wire", "Secrets", "TestSupport"]),
+        tests("CardFileTests", ["CardFile", "Readers", "ISO7816", "Secrets", "Wire"]),
+        tests("BadgedClientTests", ["BadgedClient", "Wire", "Secrets", "TestSupport"]),
+        tests("BadgectlTests", ["badgectl", "badged", "BadgedClient", "Wire", "Secrets", "TestSupport"]),
         tests(
             "ReadersVirtualTests",
             ["ReadersVirtual", "Readers", "EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]
