@@ -28,6 +28,20 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .testTarget(name: name, dependencies: dependencies, swiftSettings: strict)
 }
 
+/// Only with BADGED_FUZZ=1, as Tests/Fuzz/run.sh sets it: the program links libFuzzer.
+let fuzzing: [Target] =
+    Context.environment["BADGED_FUZZ"] == nil
+    ? []
+    : [
+        .target(name: "CFuzzer", path: "Tests/Fuzz/CFuzzer"),
+        .executableTarget(
+            name: "badged-fuzz",
+            dependencies: ["CFuzzer", "Secrets", "Wire", "CardFile", "ISO7816", "Crypto", "EID"],
+            path: "Tests/Fuzz/badged-fuzz",
+            swiftSettings: strict
+        ),
+    ]
+
 let package = Package(
     name: "badged",
     products: [.library(name: "BadgedClient", targets: ["BadgedClient"])],
@@ -51,7 +65,7 @@ let package = Package(
         target("Crypto", ["Secrets", "COpenSSL"]),
         target("EID", ["Secrets", "ISO7816", "Crypto"]),
         target("Readers", ["Secrets", "ISO7816", "CLinux"]),
-        target("CardFile", ["Secrets", "Wire", "Readers"]),
+        target("CardFile", ["Secrets", "Wire", "Readers", "ISO7816"]),
 
         // Drivers
         target("ReadersPCSC", ["Readers", "ISO7816", "CPCSCLite", "CLinux"]),
@@ -63,17 +77,44 @@ let package = Package(
         target("BadgedClient", ["Secrets", "Wire"]),
 
         // Programs
-        tool("badged", ["Loop", "Host", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"]),
-        tool("badgectl", ["Secrets", "Wire", "BadgedClient"]),
+        tool("badged", ["Loop", "Host", "Wire", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"]),
+        tool("badgectl", ["Secrets", "Wire", "BadgedClient", "Host"]),
         tool("badged-virtual-card", ["CardFile", "Wire", "Readers", "ISO7816", "ReadersVirtual", "CLinux"]),
 
         // Tests
-        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
+        .target(
+            name: "TestSupport",
+            dependencies: ["Loop", "Wire", "Readers", "ReadersVirtual", "Server", "Workflows", "CLinux"],
+            path: "Tests/TestSupport",
+            swiftSettings: strict
+        ),
+        tests("ReadersPCSCTests", ["ReadersPCSC", "Readers", "ISO7816"]),
+        .testTarget(
+            name: "SystemTests",
+            dependencies: ["ReadersPCSC", "Readers", "ISO7816", "CPCSCLite", "CLinux"],
+            path: "Tests/System",
+            exclude: [
+                "ifd-keypad", "in-namespace.sh", "install.sh", "lib.sh", "polkit.sh", "run.sh", "udev.sh", "units.sh",
+            ],
+            swiftSettings: strict
+        ),
         tests("LayeringTests", []),
+        tests("HostTests", ["Host"]),
+        tests(
+            "WorkflowTests",
+            [
+                "Secrets", "Loop", "Wire", "Readers", "ISO7816", "EID", "CardFile", "ReadersVirtual", "Workflows",
+                "Server", "TestSupport",
+            ]
+        ),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
         tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
+        tests(
+            "ReadersVirtualTests",
+            ["ReadersVirtual", "Readers", "EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]
+        ),
         tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
         tests("OpenPACETests", ["EID", "Crypto", "ISO7816", "Secrets", "COpenPACE", "TestSupport"]),
-    ],
+    ] + fuzzing,
     swiftLanguageModes: [.v6]
 )

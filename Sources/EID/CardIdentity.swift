@@ -12,7 +12,7 @@ package struct EIDProfile: Sendable, Equatable {
     /// The application identifier by which it was selected.
     package let applicationID: [UInt8]
     package let cardAccess: CardAccess
-    package let status: PINStatus
+    package var status: PINStatus
 
     package init(applicationID: [UInt8], cardAccess: CardAccess, status: PINStatus) {
         (self.applicationID, self.cardAccess, self.status) = (applicationID, cardAccess, status)

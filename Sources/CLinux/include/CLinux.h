@@ -1,70 +1,44 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  * What Linux and glibc offer but `import Glibc` does not show: _GNU_SOURCE calls, macros, variadic functions.
- * Nothing here decides anything; each function is one call. */
+ * Nothing here decides anything; each function is one call. The header includes no system header that changes with
+ * _GNU_SOURCE: two views of one type in one program do not compile. */
 #pragma once
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
-#include <errno.h>
-#include <fcntl.h>
-#include <grp.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <pthread.h>
-#include <pwd.h>
-#include <signal.h>
 #include <stdint.h>
-#include <stddef.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/timerfd.h>
-#include <sys/types.h>
-#include <sys/un.h>
-#include <unistd.h>
 
-static inline int clinux_accept(int fd) { return accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC); }
-static inline int clinux_set_thread_name(const char *name) { return pthread_setname_np(pthread_self(), name); }
+/* epoll: interests and events are the bits of the two constants, hang-up and error come unasked. */
+extern const uint32_t CLINUX_EPOLLIN, CLINUX_EPOLLOUT, CLINUX_EPOLLHUP, CLINUX_EPOLLERR;
+enum clinux_epoll_operation { CLINUX_EPOLL_ADD, CLINUX_EPOLL_MODIFY, CLINUX_EPOLL_REMOVE };
+struct clinux_epoll_event { uint32_t events; uint64_t token; };
+int clinux_epoll_create(void);
+int clinux_epoll_control(int epoll, enum clinux_epoll_operation operation, int fd, uint32_t events, uint64_t token);
+/* Waits without limit when timeout is -1; at most 64 events. */
+int clinux_epoll_wait(int epoll, struct clinux_epoll_event *events, int capacity, int timeout_ms);
 
-/* One epoll registration or wait; data is the caller's 64-bit token. */
-static inline int clinux_epoll_control(int epoll, int operation, int fd, uint32_t events, uint64_t token) {
-    struct epoll_event e = {.events = events, .data.u64 = token};
-    return epoll_ctl(epoll, operation, fd, &e);
-}
+/* eventfd, non-blocking. */
+int clinux_eventfd(void);
+/* A timer that fires every interval, first after one interval; 0 stops it. */
+int clinux_timerfd(void);
+int clinux_timerfd_set(int fd, uint64_t interval_us);
+/* Blocks the given signals in the calling thread and threads made later, and gives a descriptor that reports them. */
+int clinux_signalfd(const int *signals, int count);
+/* The next signal number of that descriptor, or -1. */
+int clinux_signalfd_read(int fd);
 
+/* accept4 with SOCK_NONBLOCK and SOCK_CLOEXEC. */
+int clinux_accept(int fd);
 /* Credentials of the process at the other end of a Unix socket: SO_PEERCRED. */
-static inline int clinux_peer_credentials(int fd, pid_t *pid, uid_t *uid, gid_t *gid) {
-    struct ucred c;
-    socklen_t n = sizeof c;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c, &n) != 0) return -1;
-    *pid = c.pid, *uid = c.uid, *gid = c.gid;
-    return 0;
-}
+int clinux_peer_credentials(int fd, int32_t *pid, uint32_t *uid, uint32_t *gid);
+/* Supplementary groups of that process: SO_PEERGROUPS. Gives their number, -1 on error. */
+int clinux_peer_groups(int fd, uint32_t *groups, int capacity);
 
-/* Supplementary groups of that process: SO_PEERGROUPS. Gives the number of groups, -1 on error. */
-static inline int clinux_peer_groups(int fd, gid_t *groups, int capacity) {
-    socklen_t n = (socklen_t)(capacity * (int)sizeof(gid_t));
-    if (getsockopt(fd, SOL_SOCKET, 59 /* SO_PEERGROUPS */, groups, &n) != 0) return -1;
-    return (int)(n / sizeof(gid_t));
-}
-
-static inline int clinux_open(const char *path, int flags, mode_t mode) { return open(path, flags, mode); }
-static inline int clinux_set_nonblocking(int fd) { return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
-static inline int clinux_set_cloexec(int fd) { return fcntl(fd, F_SETFD, FD_CLOEXEC); }
-static inline int clinux_no_core_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
-static inline int clinux_die_with_parent(void) { return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); }
+int clinux_set_thread_name(const char *name);
+int clinux_open(const char *path, int flags, unsigned mode);
+int clinux_set_nonblocking(int fd);
+int clinux_set_cloexec(int fd);
+/* PR_SET_DUMPABLE 0: no core file, no ptrace by the same user. */
+int clinux_no_core_dumps(void);
+int clinux_die_with_parent(void);
 
 /* TCP_QUICKACK is not sticky: to be set before each read. */
-static inline int clinux_tcp_quickack(int fd) {
-    int on = 1;
-    return setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on);
-}
-static inline int clinux_tcp_nodelay(int fd) {
-    int on = 1;
-    return setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-}
+int clinux_tcp_quickack(int fd);
+int clinux_tcp_nodelay(int fd);

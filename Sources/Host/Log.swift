@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import Synchronization
+
+/// The daemon's log: lines on stderr.
+///
+/// At a terminal a line reads `badged: warning: text`. Everywhere else (journal, pipe, file) it reads `<4>text` with
+/// the priority of syslog(3), which the journal takes off again; sd-daemon(3). Each line is one `write`, so lines of
+/// different threads never mix.
+package enum Log {
+    package enum Level: Int, Sendable, CaseIterable, Comparable {
+        case error = 3
+        case warning = 4
+        case notice = 5
+        case info = 6
+        case debug = 7
+
+        package var word: String {
+            switch self {
+            case .error: "error"
+            case .warning: "warning"
+            case .notice: "notice"
+            case .info: "info"
+            case .debug: "debug"
+            }
+        }
+
+        package init?(_ word: String) {
+            guard let level = Self.allCases.first(where: { $0.word == word }) else { return nil }
+            self = level
+        }
+
+        package static let words = allCases.map(\.word).joined(separator: ", ")
+        package static func < (left: Level, right: Level) -> Bool { left.rawValue < right.rawValue }
+    }
+
+    /// What may stand in a log line: literal text, strings and numbers. Bytes, buffers, errors with a payload and
+    /// anything else without a method here do not compile, so that no PIN gets in by a convenient `\(value)`.
+    package struct Message: Sendable, ExpressibleByStringInterpolation {
+        package let text: String
+
+        package init(stringLiteral value: String) { text = value }
+        package init(stringInterpolation: StringInterpolation) { text = stringInterpolation.text }
+
+        package struct StringInterpolation: StringInterpolationProtocol {
+            fileprivate var text = ""
+
+            package init(literalCapacity: Int, interpolationCount: Int) { text.reserveCapacity(literalCapacity * 2) }
+            package mutating func appendLiteral(_ literal: String) { text += literal }
+            package mutating func appendInterpolation(_ value: String) { text += value }
+            package mutating func appendInterpolation(_ value: some FixedWidthInteger) { text += String(value) }
+            package mutating func appendInterpolation(_ value: Bool) { text += value ? "yes" : "no" }
+        }
+    }
+
+    private static let threshold = Atomic<Int>(Level.notice.rawValue)
+    private static let isTerminal = isatty(STDERR_FILENO) == 1
+    /// Longest line in bytes; what a client sends cannot fill the journal.
+    static let longest = 4096
+
+    /// Lines above this are dropped; `notice` at first.
+    package static var level: Level {
+        get { Level(rawValue: threshold.load(ordering: .relaxed)) ?? .notice }
+        set { threshold.store(newValue.rawValue, ordering: .relaxed) }
+    }
+
+    package static func error(_ message: @autoclosure () -> Message) { write(.error, message) }
+    package static func warning(_ message: @autoclosure () -> Message) { write(.warning, message) }
+    package static func notice(_ message: @autoclosure () -> Message) { write(.notice, message) }
+    package static func info(_ message: @autoclosure () -> Message) { write(.info, message) }
+    package static func debug(_ message: @autoclosure () -> Message) { write(.debug, message) }
+
+    /// For a level that is a value.
+    package static func write(_ level: Level, _ message: () -> Message) {
+        guard level.rawValue <= threshold.load(ordering: .relaxed) else { return }
+        put(line(level, message().text, atTerminal: isTerminal))
+    }
+
+    /// Prints why the daemon does not start.
+    package static func report(_ error: StartError) {
+        put(error.text(toJournal: isJournal(environment: systemEnvironment)))
+    }
+
+    static func line(_ level: Level, _ text: String, atTerminal: Bool) -> String {
+        (atTerminal ? "badged: \(level.word): " : "<\(level.rawValue)>") + escaped(text) + "\n"
+    }
+
+    /// Control and direction characters, line separators and backslashes become `\u{HEX}`: nobody forges a line or
+    /// hides one. Cut at `longest` bytes.
+    static func escaped(_ text: String) -> String {
+        var out = ""
+        for scalar in text.unicodeScalars {
+            guard out.utf8.count < longest else { return out + "..." }
+            switch scalar.value {
+            case 0..<0x20, 0x5C, 0x7F..<0xA0, 0x61C, 0x200B...0x200F, 0x2028...0x202E, 0x2060...0x206F, 0xFEFF:
+                out += "\\u{" + String(scalar.value, radix: 16) + "}"
+            default:
+                out.unicodeScalars.append(scalar)
+            }
+        }
+        return out
+    }
+
+    /// Is stderr the journal? `JOURNAL_STREAM` is device and inode of the stream that systemd made. systemd.exec(5).
+    static func isJournal(environment: Environment) -> Bool {
+        guard let stream = environment("JOURNAL_STREAM") else { return false }
+        var status = stat()
+        return fstat(STDERR_FILENO, &status) == 0 && stream == "\(status.st_dev):\(status.st_ino)"
+    }
+
+    private static func put(_ line: String) {
+        var line = line
+        line.withUTF8 { bytes in
+            // A log that nobody takes must not stop the daemon: what the pipe refuses is lost.
+            while Glibc.write(STDERR_FILENO, bytes.baseAddress, bytes.count) < 0, errno == EINTR {}
+        }
+    }
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+/// What a client may do; fixed when its connection is accepted. docs/protocol.md, Permissions.
+package struct Permissions: OptionSet, Sendable, Hashable {
+    package let rawValue: UInt8
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    /// See readers and cards.
+    package static let readers = Permissions(rawValue: 1)
+    /// Run workflows on cards.
+    package static let cards = Permissions(rawValue: 2)
+    /// Scan for door readers.
+    package static let scan = Permissions(rawValue: 4)
+    /// Everything that concerns other clients.
+    package static let admin = Permissions(rawValue: 8)
+
+    package static let all: Permissions = [.readers, .cards, .scan, .admin]
+    static let names: [(name: String, value: Permissions)] = [
+        ("readers", .readers), ("cards", .cards), ("scan", .scan), ("admin", .admin),
+    ]
+}

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Why a text is not JSON: the SDK's words and the offset in bytes, as INVALID carries them.
+package struct JSONError: Error, Equatable {
+    package enum Kind: String, Sendable {
+        case illegalValue = "illegal value"
+        case unterminatedObject = "unterminated object"
+        case unterminatedArray = "unterminated array"
+        case unterminatedString = "unterminated string"
+        case missingNameSeparator = "missing name separator"
+        case missingValueSeparator = "missing value separator"
+        case missingObject = "object is missing after a comma"
+        case illegalNumber = "illegal number"
+        case terminationByNumber = "invalid termination by number"
+        case illegalEscape = "invalid escape sequence"
+        case illegalUTF8 = "invalid UTF8 string"
+        case deepNesting = "too deeply nested document"
+        case garbageAtEnd = "garbage at the end of the document"
+    }
+    package var kind: Kind
+    package var offset: Int
+
+    package var message: String { "\(kind.rawValue) (offset: \(offset))" }
+}
+
+package enum JSONKind: Sendable {
+    case null, bool, number, string, array, object
+}
+
+/// One member of the outermost object; ranges count bytes of the scanned text.
+package struct JSONMember: Sendable {
+    /// Without the quotes.
+    package var key: Range<Int>
+    package var keyHasEscapes: Bool
+    package var kind: JSONKind
+    /// The value as written, quotes of a string included.
+    package var value: Range<Int>
+    package var valueHasEscapes: Bool
+}
+
+/// Checks one JSON text (RFC 8259) in place and notes where the members of its outermost object are.
+///
+/// Nothing is copied, so that a PIN can go from the socket's buffer to wiped memory without a stop in between. Order of
+/// the checks and offsets are those of the SDK, as its clients compare error texts. Depth is bounded, so is the stack.
+package struct JSONScanner {
+    package static let maximumDepth = 1024
+
+    private let text: UnsafeRawBufferPointer
+    private var position = 0
+    private var depth = 0
+    private var sawEscape = false
+    private var members: [JSONMember] = []
+
+    private init(_ text: UnsafeRawBufferPointer) { self.text = text }
+
+    /// The members of the outermost object in their order; empty for an array.
+    package static func members(of text: UnsafeRawBufferPointer) throws(JSONError) -> [JSONMember] {
+        var scanner = JSONScanner(text)
+        scanner.members.reserveCapacity(6)
+        try scanner.document()
+        return scanner.members
+    }
+
+    // MARK: Bytes
+
+    private var byte: UInt8? { position < text.count ? text[position] : nil }
+
+    private func failure(_ kind: JSONError.Kind) -> JSONError { JSONError(kind: kind, offset: position) }
+
+    /// Skips white space; false at the end of the text.
+    private mutating func skipSpace() -> Bool {
+        while let next = byte {
+            guard next == 0x20 || next == 0x0A || next == 0x0D || next == 0x09 else { return true }
+            position += 1
+        }
+        return false
+    }
+
+    /// Consumes the next structural character; 0 for anything else, which is consumed too, or the end.
+    private mutating func token() -> UInt8 {
+        guard skipSpace(), let next = byte else { return 0 }
+        position += 1
+        switch next {
+        case UInt8(ascii: "["), UInt8(ascii: "]"), UInt8(ascii: "{"), UInt8(ascii: "}"), UInt8(ascii: ":"),
+            UInt8(ascii: ","), UInt8(ascii: "\""):
+            return next
+        default:
+            return 0
+        }
+    }
+
+    // MARK: Grammar
+
+    private mutating func document() throws(JSONError) {
+        if text.count >= 3, text[0] == 0xEF, text[1] == 0xBB, text[2] == 0xBF { position = 3 }
+        switch token() {
+        case UInt8(ascii: "{"): try object()
+        case UInt8(ascii: "["): try array()
+        default: throw failure(.illegalValue)
+        }
+        if skipSpace() { throw failure(.garbageAtEnd) }
+    }
+
+    private mutating func object() throws(JSONError) {
+        depth += 1
+        guard depth <= Self.maximumDepth else { throw failure(.deepNesting) }
+        var next = token()
+        while next == UInt8(ascii: "\"") {
+            try member()
+            next = token()
+            guard next == UInt8(ascii: ",") else { break }
+            next = token()
+            if next == UInt8(ascii: "}") { throw failure(.missingObject) }
+        }
+        guard next == UInt8(ascii: "}") else { throw failure(.unterminatedObject) }
+        depth -= 1
+    }
+
+    private mutating func member() throws(JSONError) {
+        let keyStart = position
+        sawEscape = false
+        try string()
+        let key = keyStart..<position - 1
+        let keyHasEscapes = sawEscape
+        guard token() == UInt8(ascii: ":") else { throw failure(.missingNameSeparator) }
+        guard skipSpace() else { throw failure(.unterminatedObject) }
+        let start = position
+        sawEscape = false
+        let kind = try value()
+        guard depth == 1 else { return }
+        members.append(
+            JSONMember(
+                key: key,
+                keyHasEscapes: keyHasEscapes,
+                kind: kind,
+                value: start..<position,
+                valueHasEscapes: sawEscape
+            )
+        )
+    }
+
+    private mutating func array() throws(JSONError) {
+        depth += 1
+        guard depth <= Self.maximumDepth else { throw failure(.deepNesting) }
+        guard skipSpace() else { throw failure(.unterminatedArray) }
+        if byte == UInt8(ascii: "]") {
+            position += 1
+            depth -= 1
+            return
+        }
+        while true {
+            guard skipSpace() else { throw failure(.unterminatedArray) }
+            _ = try value()
+            let next = token()
+            if next == UInt8(ascii: "]") { break }
+            guard next == UInt8(ascii: ",") else {
+                throw failure(skipSpace() ? .missingValueSeparator : .unterminatedArray)
+            }
+        }
+        depth -= 1
+    }
+
+    private mutating func value() throws(JSONError) -> JSONKind {
+        guard let first = byte else { throw failure(.illegalValue) }
+        position += 1
+        switch first {
+        case UInt8(ascii: "n"):
+            try literal("ull")
+            return .null
+        case UInt8(ascii: "t"):
+            try literal("rue")
+            return .bool
+        case UInt8(ascii: "f"):
+            try literal("alse")
+            return .bool
+        case UInt8(ascii: "\""):
+            try string()
+            return .string
+        case UInt8(ascii: "["):
+            try array()
+            return .array
+        case UInt8(ascii: "{"):
+            try object()
+            return .object
+        case UInt8(ascii: ","):
+            throw failure(.illegalValue)
+        case UInt8(ascii: "}"), UInt8(ascii: "]"):
+            throw failure(.missingObject)
+        default:
+            position -= 1
+            try number()
+            return .number
+        }
+    }
+
+    private mutating func literal(_ rest: StaticString) throws(JSONError) {
+        for index in 0..<rest.utf8CodeUnitCount {
+            guard byte == rest.utf8Start[index] else { throw failure(.illegalValue) }
+            position += 1
+        }
+    }
+
+    private mutating func digits() -> Int {
+        let start = position
+        while let next = byte, next >= 0x30, next <= 0x39 { position += 1 }
+        return position - start
+    }
+
+    private mutating func number() throws(JSONError) {
+        if byte == UInt8(ascii: "-") { position += 1 }
+        if byte == UInt8(ascii: "0") {
+            position += 1
+        } else if digits() == 0 {
+            throw failure(.illegalNumber)
+        }
+        if byte == UInt8(ascii: ".") {
+            position += 1
+            if digits() == 0 { throw failure(.illegalNumber) }
+        }
+        if byte == UInt8(ascii: "e") || byte == UInt8(ascii: "E") {
+            position += 1
+            if byte == UInt8(ascii: "+") || byte == UInt8(ascii: "-") { position += 1 }
+            if digits() == 0 { throw failure(.illegalNumber) }
+        }
+        if position >= text.count { throw failure(.terminationByNumber) }
+    }
+
+    /// After the opening quote, to behind the closing one.
+    private mutating func string() throws(JSONError) {
+        while let next = byte {
+            if next == UInt8(ascii: "\"") { break }
+            if next == UInt8(ascii: "\\") {
+                sawEscape = true
+                try escape()
+            } else if next < 0x80 {
+                position += 1
+            } else {
+                try multiByteCharacter(next)
+            }
+        }
+        position += 1
+        // A string cannot be the last thing of a document, so its end is as bad as a missing quote.
+        guard position < text.count else {
+            position = text.count
+            throw failure(.unterminatedString)
+        }
+    }
+
+    private mutating func escape() throws(JSONError) {
+        position += 1
+        guard let kind = byte else { throw failure(.illegalEscape) }
+        position += 1
+        switch kind {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
+            UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
+            return
+        case UInt8(ascii: "u"):
+            for _ in 0..<4 {
+                guard let digit = byte, JSONString.hexValue(digit) != nil else { throw failure(.illegalEscape) }
+                position += 1
+            }
+        default:
+            throw failure(.illegalEscape)
+        }
+    }
+
+    /// RFC 3629: no overlong form, no surrogate, nothing above U+10FFFF.
+    private mutating func multiByteCharacter(_ lead: UInt8) throws(JSONError) {
+        let count: Int
+        var lower: UInt8 = 0x80
+        var upper: UInt8 = 0xBF
+        switch lead {
+        case 0xC2...0xDF: count = 1
+        case 0xE0: (count, lower) = (2, 0xA0)
+        case 0xED: (count, upper) = (2, 0x9F)
+        case 0xE1...0xEF: count = 2
+        case 0xF0: (count, lower) = (3, 0x90)
+        case 0xF1...0xF3: count = 3
+        case 0xF4: (count, upper) = (3, 0x8F)
+        default: throw failure(.illegalUTF8)
+        }
+        for index in 1...count {
+            guard position + index < text.count else { throw failure(.illegalUTF8) }
+            let next = text[position + index]
+            guard next >= lower, next <= upper else { throw failure(.illegalUTF8) }
+            (lower, upper) = (0x80, 0xBF)
+        }
+        position += count + 1
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Writes compact JSON into a growing buffer. Keys come out in the order they are written: callers sort them.
+package struct JSONWriter {
+    package private(set) var bytes: [UInt8] = []
+    private var needsComma = false
+
+    package init() { bytes.reserveCapacity(512) }
+
+    package mutating func removeAll() {
+        bytes.removeAll(keepingCapacity: true)
+        needsComma = false
+    }
+
+    private mutating func separate() {
+        if needsComma { bytes.append(UInt8(ascii: ",")) }
+        needsComma = true
+    }
+
+    package mutating func beginObject() {
+        separate()
+        bytes.append(UInt8(ascii: "{"))
+        needsComma = false
+    }
+
+    package mutating func endObject() {
+        bytes.append(UInt8(ascii: "}"))
+        needsComma = true
+    }
+
+    package mutating func beginArray() {
+        separate()
+        bytes.append(UInt8(ascii: "["))
+        needsComma = false
+    }
+
+    package mutating func endArray() {
+        bytes.append(UInt8(ascii: "]"))
+        needsComma = true
+    }
+
+    package mutating func key(_ name: StaticString) {
+        separate()
+        bytes.append(UInt8(ascii: "\""))
+        bytes.append(contentsOf: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+        bytes.append(UInt8(ascii: "\""))
+        bytes.append(UInt8(ascii: ":"))
+        needsComma = false
+    }
+
+    package mutating func key(_ name: String) {
+        string(name)
+        bytes.append(UInt8(ascii: ":"))
+        needsComma = false
+    }
+
+    package mutating func string(_ text: String) {
+        separate()
+        bytes.append(UInt8(ascii: "\""))
+        var copy = text
+        copy.withUTF8 { utf8 in
+            for byte in utf8 {
+                switch byte {
+                case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+                    bytes.append(UInt8(ascii: "\\"))
+                    bytes.append(byte)
+                case 0x08: bytes.append(contentsOf: "\\b".utf8)
+                case 0x09: bytes.append(contentsOf: "\\t".utf8)
+                case 0x0A: bytes.append(contentsOf: "\\n".utf8)
+                case 0x0C: bytes.append(contentsOf: "\\f".utf8)
+                case 0x0D: bytes.append(contentsOf: "\\r".utf8)
+                case 0..<0x20:
+                    bytes.append(contentsOf: "\\u00".utf8)
+                    let digits = StaticString("0123456789abcdef")
+                    bytes.append(digits.utf8Start[Int(byte >> 4)])
+                    bytes.append(digits.utf8Start[Int(byte & 15)])
+                default: bytes.append(byte)
+                }
+            }
+        }
+        bytes.append(UInt8(ascii: "\""))
+    }
+
+    package mutating func bool(_ value: Bool) {
+        raw(value ? "true" : "false")
+    }
+
+    package mutating func int(_ value: Int) {
+        raw(String(value))
+    }
+
+    package mutating func null() {
+        raw("null")
+    }
+
+    private mutating func raw(_ text: String) {
+        separate()
+        bytes.append(contentsOf: text.utf8)
+    }
+
+    /// Text that is JSON already.
+    package mutating func raw(_ text: some Sequence<UInt8>) {
+        separate()
+        bytes.append(contentsOf: text)
+    }
+
+    package mutating func value(_ json: JSON) {
+        switch json {
+        case .null: null()
+        case .bool(let value): bool(value)
+        case .number(let text): raw(text)
+        case .string(let text): string(text)
+        case .array(let items):
+            beginArray()
+            for item in items { value(item) }
+            endArray()
+        case .object(let members):
+            beginObject()
+            for member in members {
+                key(member.key)
+                value(member.value)
+            }
+            endObject()
+        }
+    }
+}

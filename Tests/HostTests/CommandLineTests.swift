@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Testing
+
+@testable import Host
+
+private func refusal(_ arguments: [String]) -> StartError? {
+    do {
+        _ = try CommandLineOptions(arguments: arguments)
+        return nil
+    } catch { return error }
+}
+
+@Suite("The daemon's command line")
+struct CommandLineTests {
+    @Test("without options everything is at its default")
+    func defaults() throws {
+        let options = try CommandLineOptions(arguments: [])
+        #expect(options == CommandLineOptions())
+        #expect(options.action == .run && !options.isVirtual && options.logLevel == nil)
+    }
+
+    @Test("all options of the fixed command line are understood, in both spellings")
+    func all() throws {
+        let words = [
+            "--socket", "/s", "--config=/c", "--virtual", "--no-pcsc", "--no-nfc", "--no-ble", "--log-level", "debug",
+        ]
+        let options = try CommandLineOptions(arguments: words)
+        #expect(options.socketPath == "/s" && options.configurationPath == "/c")
+        #expect(options.isVirtual && options.isWithoutPCSC && options.isWithoutNFC && options.isWithoutBLE)
+        #expect(options.logLevel == .debug)
+        #expect(try CommandLineOptions(arguments: ["--socket=/a=b"]).socketPath == "/a=b")
+    }
+
+    @Test("help wins over version, whatever the order")
+    func actions() throws {
+        #expect(try CommandLineOptions(arguments: ["--version"]).action == .version)
+        #expect(try CommandLineOptions(arguments: ["--version", "--help"]).action == .help)
+        #expect(try CommandLineOptions(arguments: ["-h", "--version"]).action == .help)
+    }
+
+    @Test(
+        "what is wrong is named, with exit code 2",
+        arguments: [
+            (["--bogus"], "unknown option '--bogus'"),
+            (["--socket"], "option '--socket' needs a value"),
+            (["--config="], "option '--config' needs a value"),
+            (["--virtual=yes"], "option '--virtual' takes no value"),
+            (["--log-level", "loud"], "unknown log level 'loud'"),
+            (["extra"], "unexpected argument 'extra'"),
+            ([""], "unexpected argument ''"),
+            (["--"], "unknown option '--'"),
+        ]
+    )
+    func refusals(arguments: [String], message: String) {
+        let error = refusal(arguments)
+        #expect(error?.message == message)
+        #expect(error?.exitCode == 2 && error?.hint.isEmpty == false)
+    }
+
+    @Test("the help names every option")
+    func help() {
+        for name in [
+            "--socket", "--config", "--virtual", "--no-pcsc", "--no-nfc", "--no-ble", "--log-level", "--version",
+            "--help",
+        ] {
+            #expect(CommandLineOptions.helpText.split(separator: name).count > 2, "\(name)")
+        }
+    }
+
+    @Test("an error is two lines, at the journal with their priority")
+    func twoLines() {
+        let error = StartError("no\nway", hint: "go on")
+        #expect(error.text(toJournal: false) == "badged: error: no\\u{a}way\nhint: go on\n")
+        #expect(error.text(toJournal: true) == "<3>no\\u{a}way\n<3>hint: go on\n")
+    }
+}

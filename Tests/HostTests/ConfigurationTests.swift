@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Foundation
+import Testing
+
+@testable import Host
+
+private func read(_ text: String) throws(StartError) -> Configuration {
+    try Configuration(bytes: Array(text.utf8), file: "b.conf")
+}
+
+private func refusal(_ bytes: [UInt8]) -> StartError? {
+    do {
+        _ = try Configuration(bytes: bytes, file: "b.conf")
+        return nil
+    } catch { return error }
+}
+
+@Suite("badged.conf")
+struct ConfigurationTests {
+    @Test("an empty file and comments change nothing", arguments: ["", "\n\n", "# a = b\n ; [x]\n", "[server]\r\n"])
+    func empty(text: String) throws {
+        #expect(try read(text) == Configuration())
+    }
+
+    @Test("every key is understood")
+    func everyKey() throws {
+        let configuration = try read(
+            """
+            [server]
+            socket = /run/x.sock
+            max_clients=7
+            [virtual]
+            enabled = Yes
+            readers = 64
+            [pcsc]
+            enabled = off
+            [log]
+            level = debug
+            [access]
+            user:alice = readers, cards
+            group:kiosk=readers
+            default = none
+            """
+        )
+        #expect(configuration.socketPath == "/run/x.sock")
+        #expect(configuration.maximumClients == 7)
+        #expect(configuration.isVirtualEnabled && configuration.virtualReaders == 64)
+        #expect(!configuration.isPCSCEnabled)
+        #expect(configuration.logLevel == .debug)
+        #expect(
+            configuration.access == [
+                AccessRule(.user("alice"), [.readers, .cards]), AccessRule(.group("kiosk"), .readers),
+                AccessRule(.others, []),
+            ]
+        )
+        #expect(configuration.warnings.isEmpty)
+    }
+
+    @Test(
+        "a wrong value is an error that names the line and what is allowed",
+        arguments: [
+            ("[server]\nmax_clients=0", "b.conf, line 2: [server] max_clients cannot be '0'", "1 to 100000"),
+            ("[server]\nmax_clients=many", "line 2", "1 to 100000"),
+            ("[server]\nsocket=run", "line 2", "begins with /"),
+            ("[server]\nsocket=", "line 2", "begins with /"),
+            ("[virtual]\n\nreaders=65", "line 3", "1 to 64"),
+            ("[virtual]\nreaders=-1", "line 2", "1 to 64"),
+            ("[virtual]\nreaders=99999999999999999999", "line 2", "1 to 64"),
+            ("[pcsc]\nenabled=maybe", "line 2: [pcsc] enabled cannot be 'maybe'", "yes, no"),
+            ("[log]\nlevel=loud", "line 2", "error, warning, notice, info, debug"),
+            ("[access]\ndefault=read", "line 2", "readers, cards, scan, admin"),
+            ("[access]\ndefault=readers,", "line 2", "readers, cards, scan, admin"),
+            ("[access]\nalice=readers", "line 2: [access] alice is no user", "user:NAME"),
+            ("[access]\nuser:=readers", "line 2", "user:NAME"),
+            ("key=1", "line 1: 'key' stands before", "[section]"),
+            ("[server]\nsocket", "line 2: expected key = value", "comment"),
+            ("[server]\n=1", "line 2: expected key = value", "comment"),
+            ("[server", "line 1: a section looks like [name]", "badged.conf(5)"),
+        ]
+    )
+    func wrongValues(text: String, message: String, hint: String) {
+        let error = refusal(Array(text.utf8))
+        #expect(error?.message.contains(message) == true, "\(error?.message ?? "accepted")")
+        #expect(error?.hint.contains(hint) == true, "\(error?.hint ?? "accepted")")
+        #expect(error?.exitCode == 78)
+    }
+
+    @Test(
+        "what is unknown is a warning that names file and line",
+        arguments: [
+            ("[server]\nport=1", "b.conf, line 2: unknown key 'port' in [server]"),
+            ("[sever]\nsocket=/x", "b.conf, line 2: unknown section [sever]"),
+            (
+                "[log]\nlevel=info\nlevel=debug",
+                "b.conf, line 3: [log] level was set in line 2 already; this line counts"
+            ),
+        ]
+    )
+    func warnings(text: String, warning: String) throws {
+        #expect(try read(text).warnings == [warning])
+    }
+
+    @Test(
+        "bytes that are no text are refused with their line",
+        arguments: [[0xFF], [0x23, 0x00], [0xC3]] as [[UInt8]]
+    )
+    func noText(line: [UInt8]) {
+        #expect(refusal([0x0A] + line)?.message.contains("line 2: this is not text") == true)
+    }
+
+    @Test("a missing default file is fine, a missing file of --config is not; a folder or a huge file is refused")
+    func files() throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let file = folder.appending(path: "b.conf").path
+        #expect(throws: StartError.self) { try Configuration(path: file) }
+        #expect(throws: StartError.self) { try Configuration(path: folder.path) }
+        try Data("[log]\nlevel=error\n".utf8).write(to: URL(filePath: file))
+        #expect(try Configuration(path: file).logLevel == .error)
+        try Data(repeating: 0x0A, count: INIFile.largest + 1).write(to: URL(filePath: file))
+        #expect(throws: StartError.self) { try Configuration(path: file) }
+    }
+
+    @Test("random bytes never trap")
+    func randomBytes() {
+        var generator = SystemRandomNumberGenerator()
+        let alphabet = Array("[]=# ;\n\r\taZ09:,/\u{0}\u{e9}".utf8) + [0xFF]
+        for _ in 0..<2000 {
+            let bytes = (0..<Int.random(in: 0...60, using: &generator)).map { _ in
+                alphabet.randomElement(using: &generator) ?? 0
+            }
+            _ = refusal(bytes)
+        }
+    }
+
+    @Test("the command line stands over the file")
+    func settings() throws {
+        var configuration = Configuration()
+        #expect(Settings(CommandLineOptions(), configuration).virtualReaders == 0)
+        configuration.virtualReaders = 3
+        var options = CommandLineOptions()
+        options.isVirtual = true
+        options.isWithoutPCSC = true
+        options.logLevel = .error
+        let settings = Settings(options, configuration)
+        #expect(settings.virtualReaders == 3 && !settings.isPCSCEnabled && settings.logLevel == .error)
+        #expect(settings.maximumClients == 1000)
+    }
+
+    @Test("the file that is installed is understood and changes nothing")
+    func installedFile() throws {
+        let file = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appending(path: "systemd/badged.conf")
+        let shipped = try String(contentsOf: file, encoding: .utf8)
+        #expect(try read(shipped) == Configuration())
+        // Its comments show the defaults: switched on, they change nothing either and give no warning.
+        let on = shipped.replacing(/(?m)^#([a-z_:]+ *=)/) { "\($0.1)" }
+        #expect(on != shipped)
+        var configuration = try read(on)
+        #expect(configuration.warnings.isEmpty)
+        #expect(configuration.socketPath == "/run/badged/badged.sock")
+        configuration.socketPath = nil
+        var warnings: [String] = []
+        #expect(
+            AccessPolicy(rules: configuration.access, warnings: &warnings)
+                == AccessPolicy(rules: [], warnings: &warnings)
+        )
+        configuration.access = []
+        #expect(configuration == Configuration())
+    }
+}

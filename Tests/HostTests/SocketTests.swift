@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Foundation
+import Testing
+
+@testable import Host
+
+/// A folder of its own, gone when the test ends.
+private final class Folder {
+    let path: String
+    init() throws {
+        path = NSTemporaryDirectory() + "badged-" + String(UUID().uuidString.prefix(8))
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+}
+
+private let nobodyKnown = NameService(user: { _ in nil }, group: { _ in nil })
+
+private func client(of path: String) -> Int32 {
+    let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+    let code = UnixAddress(path: path)?.withPointer { connect(descriptor, $0, $1) }
+    if code != 0 {
+        close(descriptor)
+        return -1
+    }
+    return descriptor
+}
+
+private func mode(_ path: String) -> UInt32? { FileIdentity(path: path).map { $0.mode & 0o7777 } }
+
+private func refusal(_ body: () throws(StartError) -> ListeningSocket) -> StartError? {
+    do {
+        _ = try body()
+        return nil
+    } catch { return error }
+}
+
+@Suite("The listening socket")
+struct SocketTests {
+    private let folder: Folder
+    private var path: String { folder.path + "/s/badged.sock" }
+
+    init() throws { folder = try Folder() }
+
+    @Test("its folder is made, clients connect, and its file goes when it closes")
+    func life() throws {
+        let socket = try ListeningSocket.bind(to: path, names: nobodyKnown)
+        let peer = client(of: path)
+        #expect(peer >= 0)
+        close(peer)
+        #expect(fcntl(socket.descriptor, F_GETFL) & O_NONBLOCK != 0)
+        #expect(fcntl(socket.descriptor, F_GETFD) & FD_CLOEXEC != 0)
+        #expect(!socket.isFromSystemd && socket.path == path)
+        #expect(mode(folder.path + "/s") == (geteuid() < 1000 ? 0o755 : 0o700))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path + "/s") == ["badged.sock"])
+        socket.close()
+        socket.close()
+        #expect(FileIdentity(path: path) == nil)
+    }
+
+    @Test("group badged gets it with mode 0660; without that group nobody but the owner and root's group does")
+    func modes() throws {
+        let group = getegid()
+        let given = try ListeningSocket.bind(
+            to: path,
+            names: NameService(user: { _ in nil }, group: { $0 == "badged" ? group : nil })
+        )
+        #expect(mode(path) == 0o660)
+        given.close()
+        let own = try ListeningSocket.bind(to: path, names: nobodyKnown)
+        #expect(mode(path) == (group == 0 ? 0o660 : 0o600))
+        own.close()
+    }
+
+    @Test("a file that a dead daemon left is taken over")
+    func stale() throws {
+        let dead = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        mkdir(folder.path + "/s", 0o700)
+        let address = try #require(UnixAddress(path: path))
+        #expect(address.withPointer { Glibc.bind(dead, $0, $1) } == 0)
+        close(dead)
+        let socket = try ListeningSocket.bind(to: path, names: nobodyKnown)
+        let peer = client(of: path)
+        #expect(peer >= 0)
+        close(peer)
+        socket.close()
+    }
+
+    @Test("a file that a living daemon listens on is left alone, and its process named")
+    func living() throws {
+        let first = try ListeningSocket.bind(to: path, names: nobodyKnown)
+        let error = refusal { () throws(StartError) in try ListeningSocket.bind(to: path, names: nobodyKnown) }
+        #expect(error?.message.contains("(process \(getpid())) listens on \(path)") == true, "\(error?.message ?? "")")
+        let peer = client(of: path)
+        #expect(peer >= 0)
+        close(peer)
+        first.close()
+    }
+
+    @Test("at the end a file that is no longer ours stays")
+    func replaced() throws {
+        let first = try ListeningSocket.bind(to: path, names: nobodyKnown)
+        unlink(path)
+        let second = try ListeningSocket.bind(to: path, names: nobodyKnown)
+        first.close()
+        let peer = client(of: path)
+        #expect(peer >= 0)
+        close(peer)
+        second.close()
+    }
+
+    @Test("something that is no socket is never removed")
+    func noSocket() throws {
+        mkdir(folder.path + "/s", 0o700)
+        try Data("precious".utf8).write(to: URL(filePath: path))
+        let error = refusal { () throws(StartError) in try ListeningSocket.bind(to: path, names: nobodyKnown) }
+        #expect(error?.message.contains("is no socket") == true)
+        #expect(try String(contentsOfFile: path, encoding: .utf8) == "precious")
+    }
+
+    @Test("paths that cannot be are refused with a reason")
+    func paths() {
+        let long = folder.path + "/" + String(repeating: "x", count: 107)
+        let error = refusal { () throws(StartError) in try ListeningSocket.bind(to: long, names: nobodyKnown) }
+        #expect(error?.message.contains("has \(long.utf8.count) bytes") == true)
+        let deep = folder.path + "/a/b/c.sock"
+        #expect(
+            refusal { () throws(StartError) in try ListeningSocket.bind(to: deep, names: nobodyKnown) }?
+                .hint.contains("folder must exist") == true
+        )
+    }
+
+    @Test("of many that start at once one gets the path, the others are told")
+    func race() async {
+        let path = folder.path + "/race.sock"
+        let winners = await withTaskGroup(of: ListeningSocket?.self) { group in
+            for _ in 0..<32 { group.addTask { try? ListeningSocket.bind(to: path, names: nobodyKnown) } }
+            var all: [ListeningSocket] = []
+            for await socket in group { if let socket { all.append(socket) } }
+            return all
+        }
+        #expect(winners.count == 1)
+        let peer = client(of: path)
+        #expect(peer >= 0)
+        close(peer)
+    }
+
+    @Test("the usual place depends on the user")
+    func usualPlace() throws {
+        let runtime: Environment = { $0 == "XDG_RUNTIME_DIR" ? "/run/user/1000" : nil }
+        #expect(try ListeningSocket.usualPath(user: 0, environment: runtime) == "/run/badged/badged.sock")
+        #expect(try ListeningSocket.usualPath(user: 999, environment: runtime) == "/run/badged/badged.sock")
+        #expect(try ListeningSocket.usualPath(user: 1000, environment: runtime) == "/run/user/1000/badged/badged.sock")
+        #expect(throws: StartError.self) { try ListeningSocket.usualPath(user: 1000, environment: { _ in nil }) }
+    }
+
+    @Test("--socket stands over the configuration; sockets passed to another process are not ours")
+    func choice() throws {
+        var (options, configuration) = (CommandLineOptions(), Configuration())
+        options.socketPath = folder.path + "/1"
+        configuration.socketPath = folder.path + "/2"
+        let environment: Environment = { ["LISTEN_PID": "1", "LISTEN_FDS": "1"][$0] }
+        let first = try ListeningSocket.open(options: options, configuration: configuration, environment: environment)
+        #expect(first.path == folder.path + "/1")
+        options.socketPath = nil
+        let second = try ListeningSocket.open(options: options, configuration: configuration, environment: environment)
+        #expect(second.path == folder.path + "/2")
+    }
+
+    @Test("several passed sockets, or one that is none, are refused")
+    func passed() {
+        let pid = String(getpid())
+        let two: Environment = { ["LISTEN_PID": pid, "LISTEN_FDS": "2", "LISTEN_FDNAMES": "a:b"][$0] }
+        #expect(
+            refusal { () throws(StartError) in
+                try ListeningSocket.open(
+                    options: CommandLineOptions(),
+                    configuration: Configuration(),
+                    environment: two
+                )
+            }?.message == "systemd passes 2 sockets (a:b), badged serves one"
+        )
+    }
+}
