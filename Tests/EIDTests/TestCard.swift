@@ -181,3 +181,12 @@ final class TestCard: CardChannel {
         return ResponseAPDU(.ok)
     }
 }
+
+/// The last answer that went by.
+final class PreviousAnswer: Sendable {
+    private let content = Mutex<ResponseAPDU?>(nil)
+
+    var value: ResponseAPDU? { content.withLock { $0 } }
+
+    func set(_ answer: ResponseAPDU) { content.withLock { $0 = answer } }
+}
