@@ -28,6 +28,20 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .testTarget(name: name, dependencies: dependencies, swiftSettings: strict)
 }
 
+/// Only with BADGED_FUZZ=1, as Tests/Fuzz/run.sh sets it: the program links libFuzzer.
+let fuzzing: [Target] =
+    Context.environment["BADGED_FUZZ"] == nil
+    ? []
+    : [
+        .target(name: "CFuzzer", path: "Tests/Fuzz/CFuzzer"),
+        .executableTarget(
+            name: "badged-fuzz",
+            dependencies: ["CFuzzer", "Secrets", "Wire", "CardFile", "ISO7816", "Crypto", "EID"],
+            path: "Tests/Fuzz/badged-fuzz",
+            swiftSettings: strict
+        ),
+    ]
+
 let package = Package(
     name: "badged",
     products: [.library(name: "BadgedClient", targets: ["BadgedClient"])],
@@ -63,7 +77,7 @@ let package = Package(
         target("BadgedClient", ["Secrets", "Wire"]),
 
         // Programs
-        tool("badged", ["Loop", "Host", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"]),
+        tool("badged", ["Loop", "Host", "Wire", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"]),
         tool("badgectl", ["Secrets", "Wire", "BadgedClient"]),
         tool("badged-virtual-card", ["CardFile", "Wire", "Readers", "ISO7816", "ReadersVirtual", "CLinux"]),
 
@@ -74,8 +88,21 @@ let package = Package(
             path: "Tests/TestSupport",
             swiftSettings: strict
         ),
+        tests("ReadersPCSCTests", ["ReadersPCSC", "Readers", "ISO7816"]),
+        .testTarget(
+            name: "SystemTests",
+            dependencies: ["ReadersPCSC", "Readers", "ISO7816", "CPCSCLite", "CLinux"],
+            path: "Tests/System",
+            exclude: [
+                "ifd-keypad", "in-namespace.sh", "install.sh", "lib.sh", "polkit.sh", "run.sh", "udev.sh", "units.sh",
+            ],
+            swiftSettings: strict
+        ),
         tests("LayeringTests", []),
         tests("HostTests", ["Host"]),
-    ],
+        tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
+        tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
+        tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
+    ] + fuzzing,
     swiftLanguageModes: [.v6]
 )

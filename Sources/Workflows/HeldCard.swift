@@ -74,15 +74,10 @@ import Secrets
     func establish(_ id: PasswordID, _ password: SecretBox?) async throws(EIDError) -> PasswordResult {
         if let keypad { return try await establish(id, on: keypad) }
         guard let password = password?.take() else { throw .protocolViolation("the password was used already") }
-        do throws(EIDError) {
-            switch try await card.establishPACE(id, password: password, chat: nil, certificateDescription: nil) {
-            case .established: return .established
-            case .wrongPassword: return .wrong
-            }
-        } catch {
-            // MSE:Set AT refuses a PUK that has no use left. state-machine: SW 63C0.
-            if case .status(let status) = error, id == .puk, status.value == 0x63C0 { return .usedUp }
-            throw error
+        switch try await card.establishPACE(id, password: password) {
+        case .established: return .established
+        case .wrongPassword: return .wrong
+        case .usedUp: return .usedUp
         }
     }
 

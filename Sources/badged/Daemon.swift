@@ -42,7 +42,14 @@ import Workflows
 
     func start() async {
         // A new driver is one line here and one target.
-        if settings.virtualReaders > 0 { registry.add(VirtualReaders(count: settings.virtualReaders)) }
+        if settings.virtualReaders > 0 {
+            do throws(CardShelfError) {
+                registry.add(try VirtualReaders(count: settings.virtualReaders))
+            } catch {
+                Log.error("cannot make the virtual readers")
+                exit(1)
+            }
+        }
         if settings.isPCSCEnabled { registry.add(PCSCBackend()) }
 
         let server = SocketServer(

@@ -19,8 +19,8 @@ package import Workflows
         backends: [any ReaderBackend] = [],
         maximumClients: Int = 1000,
         permissions: Permissions = .all
-    ) {
-        readers = count > 0 ? VirtualReaders(count: count) : nil
+    ) throws {
+        readers = count > 0 ? try VirtualReaders(count: count) : nil
         if let readers { registry.add(readers) }
         for backend in backends { registry.add(backend) }
         let box = LogBox()
