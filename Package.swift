@@ -94,7 +94,8 @@ let package = Package(
             dependencies: ["ReadersPCSC", "Readers", "ISO7816", "CPCSCLite", "CLinux"],
             path: "Tests/System",
             exclude: [
-                "ifd-keypad", "in-namespace.sh", "install.sh", "lib.sh", "polkit.sh", "run.sh", "udev.sh", "units.sh",
+                "daemon.py", "daemon.sh", "harness.py", "ifd-keypad", "in-namespace.sh", "install.sh", "lib.sh",
+                "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py", "udev.sh", "units.sh",
             ],
             swiftSettings: strict
         ),
@@ -102,6 +103,11 @@ let package = Package(
         tests("HostTests", ["Host"]),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
         tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
+        tests("EIDVirtualTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
+        tests(
+            "ReadersVirtualTests",
+            ["ReadersVirtual", "Readers", "EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]
+        ),
         tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
     ] + fuzzing,
     swiftLanguageModes: [.v6]
