@@ -78,7 +78,7 @@ let package = Package(
 
         // Programs
         tool("badged", ["Loop", "Host", "Wire", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"]),
-        tool("badgectl", ["Secrets", "Wire", "BadgedClient"]),
+        tool("badgectl", ["Secrets", "Wire", "BadgedClient", "Host"]),
         tool("badged-virtual-card", ["CardFile", "Wire", "Readers", "ISO7816", "ReadersVirtual", "CLinux"]),
 
         // Tests

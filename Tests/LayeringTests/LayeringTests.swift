@@ -19,7 +19,7 @@ private let allowed: [String: Set<String>] = [
     "Server": ["Secrets", "Loop", "Wire", "Readers", "CardFile", "Workflows", "CLinux"],
     "BadgedClient": ["Secrets", "Wire"],
     "badged": ["Loop", "Host", "Wire", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"],
-    "badgectl": ["Secrets", "Wire", "BadgedClient"],
+    "badgectl": ["Secrets", "Wire", "BadgedClient", "Host"],
     "badged-virtual-card": ["CardFile", "Wire", "Readers", "ISO7816", "ReadersVirtual", "CLinux"],
 ]
 private let toolchain: Set<String> = ["Dispatch", "FoundationEssentials", "Glibc", "Synchronization"]
