@@ -94,13 +94,20 @@ let package = Package(
             dependencies: ["ReadersPCSC", "Readers", "ISO7816", "CPCSCLite", "CLinux"],
             path: "Tests/System",
             exclude: [
-                "daemon.py", "daemon.sh", "harness.py", "ifd-keypad", "in-namespace.sh", "install.sh", "lib.sh",
-                "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py", "udev.sh", "units.sh",
+                "daemon.py", "daemon.sh", "demo.sh", "harness.py", "ifd-keypad", "in-namespace.sh", "install.sh",
+                "lib.sh", "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py", "udev.sh", "units.sh",
             ],
             swiftSettings: strict
         ),
         tests("LayeringTests", []),
         tests("HostTests", ["Host"]),
+        tests(
+            "WorkflowTests",
+            [
+                "Secrets", "Loop", "Wire", "Readers", "ISO7816", "EID", "CardFile", "ReadersVirtual", "Workflows",
+                "Server", "TestSupport",
+            ]
+        ),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
         tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
         tests(
