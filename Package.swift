@@ -102,6 +102,13 @@ let package = Package(
         tests("LayeringTests", []),
         tests("HostTests", ["Host"]),
         tests(
+            "ServerTests",
+            [
+                "Secrets", "Loop", "Wire", "Readers", "ISO7816", "ReadersVirtual", "Workflows", "Server", "CLinux",
+                "TestSupport",
+            ]
+        ),
+        tests(
             "WorkflowTests",
             [
                 "Secrets", "Loop", "Wire", "Readers", "ISO7816", "EID", "CardFile", "ReadersVirtual", "Workflows",
