@@ -94,7 +94,7 @@ let package = Package(
             dependencies: ["ReadersPCSC", "Readers", "ISO7816", "CPCSCLite", "CLinux"],
             path: "Tests/System",
             exclude: [
-                "daemon.py", "daemon.sh", "demo.sh", "harness.py", "ifd-keypad", "in-namespace.sh", "install.sh",
+                "boot.sh", "daemon.py", "daemon.sh", "demo.sh", "harness.py", "ifd-keypad", "in-namespace.sh", "install.sh",
                 "lib.sh", "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py", "udev.sh", "units.sh",
             ],
             swiftSettings: strict
