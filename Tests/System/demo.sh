@@ -13,7 +13,7 @@ say "1. badged starts: a virtual reader, no real ones, a socket of its own"
 echo "\$ badged --virtual --no-pcsc --socket $socket"
 "$bin/badged" --virtual --no-pcsc --socket "$socket" --log-level info 2>"$work/log" &
 daemon=$!
-trap 'kill $daemon 2>/dev/null; wait $daemon 2>/dev/null; rm -rf "$work"' EXIT
+trap 'kill $daemon 2>/dev/null || true; wait $daemon 2>/dev/null || true; rm -rf "$work"' EXIT
 until "$bin/badgectl" --socket "$socket" status >"$work/status" 2>&1 && grep -q Simulator "$work/status"; do
     kill -0 $daemon 2>/dev/null || { cat "$work/log"; exit 1; }
 done
