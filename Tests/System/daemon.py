@@ -72,6 +72,27 @@ check("SIGHUP had switched on debug lines", "<7>client" in daemon.log(), daemon.
 check("every line of the log has a priority", all(re.match(r"<[3-7]>\S", line) for line in daemon.log().splitlines()),
       daemon.log())
 
+# Secrets in the log
+daemon = Daemon(program, usual + ["--log-level", "debug"], work)
+client = Client(path)
+client.send(cmd="RUN_CHANGE_PIN")
+client.send(cmd="SET_CARD", name="Simulator", card={"pin": "271828", "can": "314159", "retryCounter": 1})
+for question, command, value in [("ENTER_CAN", "SET_CAN", "314159x"), ("ENTER_CAN", "SET_CAN", "314159"),
+                                 ("ENTER_PIN", "SET_PIN", "271828"), ("ENTER_NEW_PIN", "SET_NEW_PIN", "161803")]:
+    client.wait_for(question)
+    client.send(cmd=command, value=value)
+    client.send(cmd=command, value=value)  # at the wrong moment
+end = client.wait_for("CHANGE_PIN")
+while end is not None and "success" not in end:
+    end = client.wait_for("CHANGE_PIN")
+client.send(cmd="161803")
+client.send(cmd="SET_PIN", value="271828")
+client.ask("INFO", cmd="GET_INFO")
+check("a PIN is changed", end is not None and end["success"], end)
+daemon.end()
+check("no PIN and no CAN is in the log, not even at level debug",
+      not re.search("271828|314159|161803", daemon.log()) and "CHANGE_PIN ended" in daemon.log(), daemon.log())
+
 # Access rules
 if is_root:
     nobody = pwd.getpwnam("nobody").pw_uid

@@ -3,7 +3,7 @@
 # The documents say what the programs do: manual pages are well formed and know every option, the configuration's manual
 # every key, protocol.md every command, message, failure reason and fault.
 . "$(dirname "$0")/lib.sh"
-needs man
+needs man python3
 needs_programs badged badgectl badged-virtual-card
 cd "$root"
 
@@ -52,6 +52,20 @@ check "protocol.md has every failure reason" speaks $(sed -n 's/^ *case [a-zA-Z]
 check "protocol.md has every member of a virtual card" speaks \
     $(sed -n '/MARK: card/,$s/^ *case "\([a-zA-Z]*\)": result.*/\1/p' Sources/CardFile/CardFile.swift)
 check "protocol.md has every fault" speaks $(sed -n 's/.*is not one of \([^"]*\)".*/\1/p' Sources/CardFile/CardFile.swift | tr -d ',')
+# The example of README.md, with a card put into the virtual reader, which a person would do by hand.
+awk '/^```python/ {inside = 1; next} /^```/ {inside = 0} inside' README.md |
+    sed -e "s|/run/badged/badged.sock|$work/s.sock|" \
+        -e 's|^send(cmd="RUN_CHANGE_PIN")$|&\nsend(cmd="SET_CARD", name="Simulator")|' >"$work/example.py"
+cat >"$work/run-example.py" <<END
+import subprocess, sys
+sys.path.insert(0, "$here")
+from harness import Daemon
+daemon = Daemon("$bin/badged", ["--virtual", "--no-pcsc", "--socket", "$work/s.sock"], "$work")
+sys.exit(subprocess.run([sys.executable, "$work/example.py"], input=b"111111\\n123456\\n654321\\n", timeout=20).returncode)
+END
+check "the example of README.md has at most 20 lines" test "$(wc -l <"$work/example.py")" -le 20
+check "and changes a PIN" python3 "$work/run-example.py"
+
 links=$(grep -ohE '\]\([^)#]+' README.md docs/*.md | sed 's/^](//' | grep -v '^http' | sort -u)
 for link in $links; do
     check "the link to $link leads somewhere" sh -c "test -e '$link' || test -e 'docs/$link'"
