@@ -67,6 +67,15 @@ let package = Package(
         tool("badgectl", ["Secrets", "Wire", "BadgedClient"]),
         tool("badged-virtual-card", ["CardFile", "Wire", "Readers", "ISO7816", "ReadersVirtual", "CLinux"]),
 
+        // Measures the daemon; not installed
+        .executableTarget(
+            name: "badged-bench",
+            dependencies: ["CLinux", "CPCSCLite", "Wire"],
+            path: "Tests/Benchmarks",
+            exclude: ["run.sh", "packages.sh", "baseline.json"],
+            swiftSettings: strict
+        ),
+
         // Tests
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
         tests("LayeringTests", []),
