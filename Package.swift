@@ -28,6 +28,20 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .testTarget(name: name, dependencies: dependencies, swiftSettings: strict)
 }
 
+/// Only with BADGED_FUZZ=1, as Tests/Fuzz/run.sh sets it: the program links libFuzzer.
+let fuzzing: [Target] =
+    Context.environment["BADGED_FUZZ"] == nil
+    ? []
+    : [
+        .target(name: "CFuzzer", path: "Tests/Fuzz/CFuzzer"),
+        .executableTarget(
+            name: "badged-fuzz",
+            dependencies: ["CFuzzer", "Secrets", "Wire", "CardFile", "ISO7816", "Crypto", "EID"],
+            path: "Tests/Fuzz/badged-fuzz",
+            swiftSettings: strict
+        ),
+    ]
+
 let package = Package(
     name: "badged",
     products: [.library(name: "BadgedClient", targets: ["BadgedClient"])],
@@ -77,9 +91,17 @@ let package = Package(
         ),
 
         // Tests
-        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
+        .target(
+            name: "TestSupport",
+            dependencies: ["Loop", "Wire", "Readers", "ReadersVirtual", "Server", "Workflows", "CLinux"],
+            path: "Tests/TestSupport",
+            swiftSettings: strict
+        ),
         tests("LayeringTests", []),
         tests("HostTests", ["Host"]),
-    ],
+        tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
+        tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
+        tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
+    ] + fuzzing,
     swiftLanguageModes: [.v6]
 )

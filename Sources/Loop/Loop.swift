@@ -54,6 +54,11 @@ package actor Loop {
         package static let write = Interest(rawValue: CLINUX_EPOLLOUT)
     }
 
+    /// Bits of `events`. Hang-up means both directions, or an error.
+    package static let readable = CLINUX_EPOLLIN
+    package static let writable = CLINUX_EPOLLOUT
+    package static let hungUp = CLINUX_EPOLLHUP | CLINUX_EPOLLERR
+
     /// One watched descriptor. It does not own the descriptor; cancel before closing it.
     @Loop package final class Registration {
         private let descriptor: Int32
@@ -75,6 +80,33 @@ package actor Loop {
             isCancelled = true
             Loop.handlers[token] = nil
             _ = Loop.shared.executor.control(CLINUX_EPOLL_REMOVE, descriptor, [], token)
+        }
+    }
+
+    /// Calls back at a steady interval until it goes away. The C function is timerfd_settime.
+    @Loop package final class Timer {
+        private let descriptor: Int32
+        private var registration: Registration?
+
+        package init(every interval: Duration, _ body: @escaping @Loop () -> Void) throws(SystemError) {
+            descriptor = clinux_timerfd()
+            guard descriptor >= 0 else { throw SystemError("timerfd_create") }
+            let (seconds, attoseconds) = interval.components
+            let microseconds = UInt64(max(seconds, 0)) * 1_000_000 + UInt64(max(attoseconds, 0)) / 1_000_000_000_000
+            guard clinux_timerfd_set(descriptor, max(microseconds, 1)) == 0 else {
+                throw SystemError("timerfd_settime")
+            }
+            let timer = descriptor
+            registration = try Loop.watch(timer, .read) { _ in
+                var expirations: UInt64 = 0
+                _ = read(timer, &expirations, 8)
+                body()
+            }
+        }
+
+        isolated deinit {
+            registration?.cancel()
+            close(descriptor)
         }
     }
 
@@ -127,7 +159,9 @@ private final class EpollExecutor: SerialExecutor, @unchecked Sendable {
 
     private var isOnThread: Bool { threadID.load(ordering: .relaxed) == UInt(pthread_self()) }
 
-    func control(_ operation: clinux_epoll_operation, _ descriptor: Int32, _ interest: Loop.Interest, _ token: UInt64) -> Bool {
+    func control(_ operation: clinux_epoll_operation, _ descriptor: Int32, _ interest: Loop.Interest, _ token: UInt64)
+        -> Bool
+    {
         clinux_epoll_control(epoll, operation, descriptor, interest.rawValue, token) == 0
     }
 

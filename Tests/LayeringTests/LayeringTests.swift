@@ -16,7 +16,7 @@ private let allowed: [String: Set<String>] = [
     "ReadersPCSC": ["Readers", "ISO7816", "CPCSCLite", "CLinux"],
     "ReadersVirtual": ["Secrets", "Readers", "ISO7816", "EID", "Crypto"],
     "Workflows": ["Secrets", "Loop", "Readers", "ISO7816", "EID"],
-    "Server": ["Secrets", "Loop", "Wire", "Readers", "ISO7816", "CardFile", "Workflows", "CLinux"],
+    "Server": ["Secrets", "Loop", "Wire", "Readers", "CardFile", "Workflows", "CLinux"],
     "BadgedClient": ["Secrets", "Wire"],
     "badged": ["Loop", "Host", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"],
     "badgectl": ["Secrets", "Wire", "BadgedClient"],
