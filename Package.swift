@@ -97,6 +97,17 @@ let package = Package(
             path: "Tests/TestSupport",
             swiftSettings: strict
         ),
+        tests("ReadersPCSCTests", ["ReadersPCSC", "Readers", "ISO7816"]),
+        .testTarget(
+            name: "SystemTests",
+            dependencies: ["ReadersPCSC", "Readers", "ISO7816", "CPCSCLite", "CLinux"],
+            path: "Tests/System",
+            exclude: [
+                "ifd-keypad", "in-namespace.sh", "install.sh", "lib.sh", "peer", "polkit.sh", "run.sh", "udev.sh",
+                "units.sh",
+            ],
+            swiftSettings: strict
+        ),
         tests("LayeringTests", []),
         tests("HostTests", ["Host"]),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ISO7816
+import Readers
+
+/// The bytes of feature EXECUTE_PACE. PC/SC part 10, amendment 1, 2.6.16.
+enum PACEChannel {
+    /// Input of EstablishPACEChannel; nil when the CHAT or the certificate description is too long for its length field.
+    static func establish(_ request: KeypadPACERequest) -> [UInt8]? {
+        guard let chatLength = UInt8(exactly: request.chat.count),
+            let descriptionLength = UInt16(exactly: request.certificateDescription.count)
+        else { return nil }
+        var data = [request.passwordID, chatLength] + request.chat
+        // No password from us: the reader asks its user.
+        data.append(0)
+        data += littleEndian(descriptionLength) + request.certificateDescription
+        guard let length = UInt16(exactly: data.count) else { return nil }
+        return [0x02] + littleEndian(length) + data
+    }
+
+    /// Input of DestroyPACEChannel.
+    static let destroy: [UInt8] = [0x03, 0x00, 0x00]
+
+    /// Reads the output of EstablishPACEChannel; nil when it makes no sense: shorter than a result code, or cut in the
+    /// middle although it speaks of success.
+    ///
+    /// Members at the end may be missing. After a failure only the result code counts: readers of one maker (Reiner
+    /// SCT) send little else then.
+    static func established(_ output: some Sequence<UInt8>) -> KeypadPACEResult? {
+        var bytes = Fields(output)
+        guard let code = bytes.number(4) else { return nil }
+        var result = KeypadPACEResult(outcome: outcome(code))
+        // What drivers append after the announced length is padding.
+        var data = Fields(bytes.variable(lengthBytes: 2))
+        // Status words are the one number here that is big-endian.
+        result.mseStatus = data.number(2).map { StatusWord(UInt16(truncatingIfNeeded: $0).byteSwapped) }
+        result.cardAccess = data.variable(lengthBytes: 2)
+        result.carCurrent = data.variable(lengthBytes: 1)
+        result.carPrevious = data.variable(lengthBytes: 1)
+        result.idPICC = data.variable(lengthBytes: 2)
+        let isWhole = !bytes.isCut && !data.isCut && data.isEmpty
+        return code == 0 && !isWhole ? nil : result
+    }
+
+    /// Result code of the output of DestroyPACEChannel; nil when there is none.
+    static func destroyed(_ output: some Sequence<UInt8>) -> UInt32? {
+        var bytes = Fields(output)
+        return bytes.number(4)
+    }
+
+    /// What a result code means.
+    static func outcome(_ code: UInt32) -> KeypadPACEResult.Outcome {
+        switch code {
+        case 0: return .established
+        case 0xF010_0002: return .noCard
+        case 0xF020_0001: return .cancelled
+        case 0xF020_0002: return .timeout
+        default: break
+        }
+        // F0 STEP SW1 SW2: the card refused a command. Steps 3 to 6 are the four GENERAL AUTHENTICATE.
+        let (step, sw1) = (code >> 16 & 0xFF, code >> 8 & 0xFF)
+        return code >> 24 == 0xF0 && (3...6).contains(step) && sw1 == 0x63 ? .wrongPassword : .failed(code)
+    }
+
+    private static func littleEndian(_ number: UInt16) -> [UInt8] {
+        [UInt8(truncatingIfNeeded: number), UInt8(truncatingIfNeeded: number >> 8)]
+    }
+
+    /// Reads fields one after the other. At the end of the bytes a field is empty; one that is cut is noted, and with it
+    /// ends the reading.
+    private struct Fields {
+        private var rest: ArraySlice<UInt8>
+        private(set) var isCut = false
+        var isEmpty: Bool { rest.isEmpty }
+
+        init(_ bytes: some Sequence<UInt8>) { rest = Array(bytes)[...] }
+
+        /// A little-endian number; nil when there is none any more.
+        mutating func number(_ count: Int) -> UInt32? {
+            guard !rest.isEmpty, let bytes = take(count) else { return nil }
+            return bytes.reversed().reduce(0) { $0 << 8 | UInt32($1) }
+        }
+
+        /// A length and as many bytes; empty when there is none any more.
+        mutating func variable(lengthBytes: Int) -> [UInt8] {
+            guard let length = number(lengthBytes) else { return [] }
+            return take(Int(length)).map { Array($0) } ?? []
+        }
+
+        private mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
+            guard !isCut, rest.count >= count else {
+                isCut = true
+                rest = []
+                return nil
+            }
+            defer { rest = rest.dropFirst(count) }
+            return rest.prefix(count)
+        }
+    }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import ISO7816
+package import Readers
+import Synchronization
+
+/// Readers of pcscd, through libpcsclite.
+package final class PCSCBackend: ReaderBackend {
+    package let name = "pcsc"
+    private let watch = Mutex<Watch?>(nil)
+    private let gate = ReaderGate()
+
+    package init() {}
+
+    deinit { watch.withLock { $0 }?.stop() }
+
+    /// Starts watching pcscd; a second stream ends the first. Readers and cards come as events of pcscd, `added` before
+    /// `inserted`, `removed` last. A reader whose features were not known at first, or that another program has held
+    /// exclusively and lets go, comes again as `changed`.
+    package var events: AsyncStream<ReaderEvent> {
+        let (stream, continuation) = AsyncStream.makeStream(of: ReaderEvent.self)
+        let new = Watch(events: continuation)
+        continuation.onTermination = { [weak new] _ in new?.stop() }
+        let old = watch.withLock { watch in
+            defer { watch = new }
+            return watch
+        }
+        old?.stop()
+        return stream
+    }
+
+    /// Waits while another program holds a transaction; ends with an error when the task is cancelled.
+    package func connect(_ insertion: Insertion) async throws(CardError) -> any CardConnection {
+        guard let watch = watch.withLock({ $0 }) else { throw .serviceUnavailable }
+        let reader = insertion.reader
+        guard await gate.enter(reader) else { throw Self.cancelled }
+        guard let thread = CardThread(name: "pcsc-card", onEnd: { [gate] in gate.leave(reader) }) else {
+            gate.leave(reader)
+            throw .other("no thread left for the card")
+        }
+
+        let handover = Handover<Result<PCSCConnection, CardError>>()
+        let wait = TransactionWait()
+        thread.async {
+            let result: Result<PCSCConnection, CardError>
+            do throws(CardError) {
+                let link = try CardLink(insertion, watch: watch, wait: wait)
+                result = .success(PCSCConnection(thread: thread, link: link))
+            } catch {
+                result = .failure(error)
+            }
+            // A connection that nobody takes any more closes itself when it is dropped here.
+            if !handover.give(result) { thread.finish {} }
+            if case .failure = result { thread.finish {} }
+        }
+        guard let result = await handover.value(onAbandon: { wait.giveUp() }) else { throw Self.cancelled }
+        let connection = try result.get()
+        guard connection.features.executePACE != nil else { return connection }
+        return PCSCKeypadConnection(connection)
+    }
+
+    package func currentHealth() async -> [HealthCheck] {
+        guard let watch = watch.withLock({ $0 }) else { return [] }
+        let (entries, isConnected) = watch.state.withLock { ($0.table.entries, $0.context != nil) }
+        guard isConnected else {
+            // Whoever asks has perhaps just mended something that gives no event.
+            watch.retry()
+            return []
+        }
+        return [USBReaders.check(USBReaders.missing(USBReaders.connected(), in: entries.map(\.features)))]
+    }
+
+    private static let cancelled = CardError.other("cancelled")
+}
+
+/// The wait for a transaction, which another thread can end; a connect that waits for one cannot be ended.
+final class TransactionWait: Sendable {
+    private let card = Mutex<PCSCCard?>(nil)
+
+    init() {}
+
+    /// Blocks until no other program holds a transaction. The C function is SCardBeginTransaction.
+    func begin(_ card: PCSCCard) -> PCSCCode {
+        self.card.withLock { $0 = card }
+        defer { self.card.withLock { $0 = nil } }
+        return card.beginTransaction()
+    }
+
+    /// Does not block.
+    func giveUp() {
+        guard let card = card.withLock({ $0 }) else { return }
+        _ = startThread("pcsc-cancel") { card.abandon() }
+    }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CPCSCLite
+import Glibc
+
+/// A connection to pcscd; SCARDCONTEXT. One thread uses it, any other may only `cancel` it.
+final class PCSCContext: Sendable {
+    private let handle: SCARDCONTEXT
+
+    /// Blocks. The C function is SCardEstablishContext.
+    init() throws(PCSCCode) {
+        var handle: SCARDCONTEXT = 0
+        try check(SCardEstablishContext(DWORD(SCARD_SCOPE_SYSTEM), nil, nil, &handle))
+        self.handle = handle
+    }
+
+    deinit { SCardReleaseContext(handle) }
+
+    /// Ends a `wait` of another thread that is under way; one that begins a moment later is not touched.
+    /// Blocks for one exchange with pcscd. The C function is SCardCancel.
+    func cancel() { SCardCancel(handle) }
+
+    /// Names of all readers. Blocks for one exchange. The C function is SCardListReaders.
+    func readers() throws(PCSCCode) -> [ReaderName] {
+        while true {
+            var length: DWORD = 0
+            var code = PCSCCode(SCardListReaders(handle, nil, nil, &length))
+            if code == .noReadersAvailable { return [] }
+            guard code == .success else { throw code }
+            var names = [CChar](repeating: 0, count: Int(length))
+            code = PCSCCode(SCardListReaders(handle, nil, &names, &length))
+            // A reader was plugged in between the two calls.
+            if code == .insufficientBuffer { continue }
+            if code == .noReadersAvailable { return [] }
+            guard code == .success else { throw code }
+            return names.prefix(Int(length)).split(separator: 0).map { ReaderName(bytes: $0) }
+        }
+    }
+
+    static let forever: UInt32 = 0xFFFF_FFFF
+
+    /// Blocks until one of `states` differs from what pcscd knows, and brings them up to date.
+    /// Empty flags ask for the state at once. `milliseconds` say how long at most, or `forever`.
+    /// The C function is SCardGetStatusChange.
+    func wait(_ states: inout [ReaderState], milliseconds: UInt32) -> PCSCCode {
+        let names = states.map { $0.name.withCString { strdup($0) } }
+        defer { names.forEach { free($0) } }
+        var raw = zip(states, names).map { state, name in
+            var raw = SCARD_READERSTATE()
+            raw.szReader = UnsafePointer(name)
+            raw.dwCurrentState = DWORD(state.flags.rawValue) | DWORD(state.counter) << 16
+            return raw
+        }
+        let code = PCSCCode(SCardGetStatusChange(handle, DWORD(milliseconds), &raw, DWORD(raw.count)))
+        for index in states.indices {
+            let event = raw[index].dwEventState
+            states[index].flags = StateFlags(rawValue: UInt16(truncatingIfNeeded: event))
+            states[index].counter = UInt16(truncatingIfNeeded: event >> 16)
+            let length = Int(raw[index].cbAtr)
+            states[index].answerToReset = withUnsafeBytes(of: raw[index].rgbAtr) { Array($0.prefix(length)) }
+        }
+        return code
+    }
+
+    enum Sharing { case shared, direct }
+
+    /// Blocks, for as long as another program holds a transaction on that reader. The C function is SCardConnect.
+    func connect(_ reader: ReaderName, _ sharing: Sharing) throws(PCSCCode) -> PCSCCard {
+        var card: SCARDHANDLE = 0
+        var active: DWORD = 0
+        let mode = sharing == .shared ? SCARD_SHARE_SHARED : SCARD_SHARE_DIRECT
+        let protocols = sharing == .shared ? DWORD(SCARD_PROTOCOL_T0) | DWORD(SCARD_PROTOCOL_T1) : 0
+        try check(reader.withCString { SCardConnect(handle, $0, DWORD(mode), protocols, &card, &active) })
+        return PCSCCard(context: self, handle: card, activeProtocol: active)
+    }
+}
+
+extension PCSCCode {
+    init(_ code: LONG) { self.init(UInt32(truncatingIfNeeded: code)) }
+}
+
+private func check(_ code: LONG) throws(PCSCCode) {
+    let code = PCSCCode(UInt32(truncatingIfNeeded: code))
+    guard code == .success else { throw code }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import Readers
+
+/// Why pcscd cannot be reached.
+enum PCSCFault: Sendable, Equatable {
+    /// There is no socket: pcscd is not installed, or neither it nor pcscd.socket has been started.
+    case noSocket
+    /// There is a socket and nobody listens: pcscd was killed and has left its file behind.
+    case refused
+    /// We may not open the socket, or pcscd hangs up before the first word, as it does when polkit says no.
+    case denied
+    /// pcscd and libpcsclite speak different versions of their protocol: they are of different releases.
+    case versionMismatch
+    /// pcscd hung up in the middle, as when it is just being stopped.
+    case hungUp
+    case other(PCSCCode)
+
+    /// - Parameters:
+    ///   - code: what SCardEstablishContext answered.
+    ///   - errno: what a plain connect to the socket says; 0 when it is answered.
+    init(_ code: PCSCCode, errno: Int32) {
+        switch (code, errno) {
+        case (.noService, ENOENT), (.noService, ENOTDIR): self = .noSocket
+        case (.noService, EACCES), (.noService, EPERM), (.securityViolation, _): self = .denied
+        case (.noService, _): self = .refused
+        case (.serviceStopped, _): self = .versionMismatch
+        case (.commError, _): self = .hungUp
+        default: self = .other(code)
+        }
+    }
+
+    /// Is there something that may begin to answer without a change in the file system that tells us?
+    var mayPass: Bool { self != .noSocket }
+}
+
+/// The lines of GET_HEALTH about pcscd.
+struct PCSCHealth: Sendable, Equatable {
+    /// nil: connected.
+    var fault: PCSCFault?
+    /// pcscd talks to us and refuses cards to us; polkit action access_card.
+    var refusesCards = false
+
+    func checks(path: String, user: UInt32 = getuid()) -> [HealthCheck] {
+        let polkit =
+            "allow org.debian.pcsc-lite.access_pcsc and org.debian.pcsc-lite.access_card to user id \(user) with a rule in "
+            + "/etc/polkit-1/rules.d, then restart this service"
+        let access = { (advice: String) in
+            [HealthCheck("pcscd", ok: true), HealthCheck("pcscdAccess", ok: false, advice: advice)]
+        }
+        switch fault {
+        case nil where refusesCards:
+            return access("pcscd refuses us the cards: \(polkit)")
+        case nil:
+            return [HealthCheck("pcscd", ok: true), HealthCheck("pcscdAccess", ok: true)]
+        case .denied:
+            return access("pcscd refuses us (\(path)): \(polkit)")
+        case .noSocket:
+            return failed(
+                "there is no pcscd (\(path) does not exist): install pcscd and start it with "
+                    + "'systemctl enable --now pcscd.socket'"
+            )
+        case .refused:
+            return failed(
+                "nobody answers at \(path): restart pcscd with 'systemctl restart pcscd.socket pcscd'; in a container "
+                    + "mount the folder of the socket, not the socket"
+            )
+        case .versionMismatch:
+            return failed(
+                "pcscd speaks another protocol version than our libpcsclite: bring both to the same release and restart "
+                    + "pcscd; in a container use the release of the host"
+            )
+        case .hungUp:
+            return failed("pcscd at \(path) hung up on us: see 'journalctl -u pcscd', then restart it")
+        case .other(let code):
+            return failed("pcscd at \(path) answered \(code.hex): see 'journalctl -u pcscd', then restart it")
+        }
+    }
+
+    private func failed(_ advice: String) -> [HealthCheck] { [HealthCheck("pcscd", ok: false, advice: advice)] }
+}

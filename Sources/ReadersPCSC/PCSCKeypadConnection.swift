@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ISO7816
+import Readers
+
+/// A card held in a reader with keypad, which runs PACE itself. PC/SC part 10, amendment 1.
+final class PCSCKeypadConnection: KeypadConnection {
+    private let connection: PCSCConnection
+
+    init(_ connection: PCSCConnection) { self.connection = connection }
+
+    func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+        try await connection.transmit(command)
+    }
+
+    func disconnect(reset: Bool) async { await connection.disconnect(reset: reset) }
+
+    /// When the task is cancelled this ends at once, though the reader goes on asking until its user answers or its time
+    /// is over: PC/SC has no way to stop it. The connection is then of no further use, and the reader taken until then.
+    func establishPACE(_ request: KeypadPACERequest) async throws(CardError) -> KeypadPACEResult {
+        guard let input = PACEChannel.establish(request) else { throw .tooLong }
+        let output = try await ask(connection.features.executePACE, input, isCancellable: true)
+        guard let result = PACEChannel.established(output) else {
+            throw .other("the reader's answer to EstablishPACEChannel makes no sense (\(output.count) bytes)")
+        }
+        return result
+    }
+
+    func destroyPACE() async throws(CardError) {
+        let output = try await ask(connection.features.executePACE, PACEChannel.destroy, isCancellable: false)
+        guard let code = PACEChannel.destroyed(output) else {
+            throw .other("the reader's answer to DestroyPACEChannel makes no sense (\(output.count) bytes)")
+        }
+        guard code == 0 else { throw .other("DestroyPACEChannel failed with \(PCSCCode(code).hex)") }
+    }
+
+    /// Waits for the reader even when the task is cancelled, 90 s per key at most: whether the PIN has changed is for
+    /// the reader to say, and nobody may be told something else.
+    func modifyPIN() async throws(CardError) -> StatusWord {
+        let output = try await ask(
+            connection.features.modifyPINDirect,
+            PINModification().bytes,
+            isCancellable: false
+        )
+        guard let answer = ResponseAPDU(bytes: output) else { throw await connection.whyNoAnswer() }
+        return answer.status
+    }
+
+    private func ask(_ function: UInt32?, _ input: [UInt8], isCancellable: Bool) async throws(CardError) -> [UInt8] {
+        guard let function else { throw .other("the reader has a keypad but not this function") }
+        return try await connection.control(function, input, isCancellable: isCancellable)
+    }
+}

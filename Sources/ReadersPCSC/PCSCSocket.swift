@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
+import Glibc
+
+/// Where pcscd listens, and how it stands with that place.
+struct PCSCSocket: Sendable {
+    let path: String
+
+    /// The socket that libpcsclite uses: $PCSCLITE_CSOCK_NAME, else /run/pcscd/pcscd.comm.
+    static var standard: PCSCSocket {
+        PCSCSocket(path: getenv("PCSCLITE_CSOCK_NAME").map { String(cString: $0) } ?? "/run/pcscd/pcscd.comm")
+    }
+
+    /// Tells one file from the next of the same name. Times are no part of it: pcscd changes the mode of its socket
+    /// when it is listening already.
+    struct Identity: Equatable, Sendable {
+        let device: UInt64
+        let inode: UInt64
+    }
+
+    /// The socket file that is there now.
+    var identity: Identity? { Self.status(of: path).map { $0.identity } }
+
+    fileprivate static func status(of path: String) -> (identity: Identity, isFolder: Bool)? {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return nil }
+        return (
+            Identity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino)), status.st_mode & S_IFMT == S_IFDIR
+        )
+    }
+
+    /// The folder that holds the socket and all above it, nearest first.
+    var folders: [String] {
+        var parts = path.split(separator: "/").dropLast()
+        var list: [String] = []
+        while !parts.isEmpty {
+            list.append("/" + parts.joined(separator: "/"))
+            parts = parts.dropLast()
+        }
+        return list + ["/"]
+    }
+
+    /// Connects once, says nothing and hangs up.
+    /// - Returns: errno of the connect, 0 when somebody listens.
+    func tryConnect() -> Int32 {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let isShort = withUnsafeMutableBytes(of: &address.sun_path) { buffer in
+            let bytes = Array(path.utf8) + [0]
+            guard bytes.count <= buffer.count else { return false }
+            buffer.copyBytes(from: bytes)
+            return true
+        }
+        guard isShort else { return ENAMETOOLONG }
+        let fd = socket(
+            AF_UNIX,
+            Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue),
+            0
+        )
+        guard fd >= 0 else { return errno }
+        defer { close(fd) }
+        let code = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(fd, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        // A full backlog is a listener too.
+        return code == 0 || errno == EAGAIN ? 0 : errno
+    }
+}
+
+/// Wakes one thread when something changes where pcscd's socket is or will be, or when another thread calls `signal`.
+///
+/// pcscd can only be found again by its socket file, and the kernel tells of that: inotify on the folder of the socket,
+/// or, while that does not exist, on the nearest one above it. So a daemon without pcscd sleeps for as long as nothing
+/// happens, and knows at once when pcscd starts.
+final class SocketWatch: @unchecked Sendable {
+    private let socket: PCSCSocket
+    private let inotify: Int32
+    private let event: Int32
+    /// The folder watched now. Only the waiting thread uses these.
+    private var watched: (path: String, identity: PCSCSocket.Identity, descriptor: Int32)?
+
+    /// nil when the system has no descriptor left.
+    init?(_ socket: PCSCSocket) {
+        self.socket = socket
+        inotify = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
+        event = clinux_eventfd()
+        guard inotify >= 0, event >= 0 else { return nil }
+    }
+
+    deinit {
+        close(inotify)
+        close(event)
+    }
+
+    /// Ends the `wait` under way, or the next one.
+    func signal() {
+        var one: UInt64 = 1
+        _ = write(event, &one, MemoryLayout<UInt64>.size)
+    }
+
+    /// Watches the right folder from now on. What happened before is for the caller to look at, after this.
+    func arm() {
+        let what = UInt32(
+            IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR
+        )
+        // A folder that appears while the one above it is being watched needs a second look; so does one that goes.
+        while true {
+            var nearest: (String, PCSCSocket.Identity)?
+            for path in socket.folders {
+                guard let status = PCSCSocket.status(of: path), status.isFolder else { continue }
+                nearest = (path, status.identity)
+                break
+            }
+            guard let (path, identity) = nearest else { return }
+            if let watched, watched.path == path, watched.identity == identity { return }
+            if let watched { inotify_rm_watch(inotify, watched.descriptor) }
+            let descriptor = inotify_add_watch(inotify, path, what)
+            guard descriptor >= 0 else {
+                watched = nil
+                // Gone again; or no watch left to have, which waiting does not cure.
+                if errno == ENOENT || errno == ENOTDIR { continue }
+                return
+            }
+            watched = (path, identity, descriptor)
+        }
+    }
+
+    /// Blocks until something happens or the time is over.
+    /// - Parameter milliseconds: nil without limit.
+    func wait(milliseconds: Int?) {
+        var fds = [
+            pollfd(fd: inotify, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: event, events: Int16(POLLIN), revents: 0),
+        ]
+        _ = poll(&fds, UInt(fds.count), Int32(milliseconds ?? -1))
+        // What it was does not matter: the caller looks at the socket itself.
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        while read(inotify, &buffer, buffer.count) > 0 {}
+        var count: UInt64 = 0
+        _ = read(event, &count, MemoryLayout<UInt64>.size)
+    }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+/// The name of a reader in pcscd, as the bytes that libpcsclite wants back.
+struct ReaderName: Hashable, Sendable {
+    /// Without the closing NUL.
+    let bytes: [CChar]
+
+    init(bytes: some Collection<CChar>) { self.bytes = Array(bytes) }
+    init(_ text: String) { bytes = text.utf8.map(CChar.init(bitPattern:)) }
+
+    var text: String { String(decoding: bytes.map(UInt8.init(bitPattern:)), as: UTF8.self) }
+
+    func withCString<R>(_ body: (UnsafePointer<CChar>) -> R) -> R {
+        (bytes + [0]).withUnsafeBufferPointer { buffer in
+            guard let base = buffer.baseAddress else { return body([0]) }
+            return body(base)
+        }
+    }
+
+    /// The pseudo reader whose state changes when a reader comes or goes.
+    static let plugAndPlay = ReaderName("\\\\?PnP?\\Notification")
+}
+
+/// What pcscd says of one reader; SCARD_READERSTATE.
+struct ReaderState: Sendable, Equatable {
+    let name: ReaderName
+    /// SCARD_STATE_*, without CHANGED and without the counter.
+    var flags: StateFlags
+    /// Grows by one with each insertion and each removal that pcscd saw; the upper half of dwEventState. For the pseudo
+    /// reader it counts readers coming and going (pcscd 2.1 and later, else always 0).
+    var counter: UInt16
+    var answerToReset: [UInt8] = []
+}
+
+/// SCARD_STATE_*.
+struct StateFlags: OptionSet, Sendable, Hashable {
+    let rawValue: UInt16
+    init(rawValue: UInt16) { self.rawValue = rawValue }
+
+    static let changed = StateFlags(rawValue: 0x0002)
+    static let unknown = StateFlags(rawValue: 0x0004)
+    static let unavailable = StateFlags(rawValue: 0x0008)
+    static let empty = StateFlags(rawValue: 0x0010)
+    static let present = StateFlags(rawValue: 0x0020)
+    static let exclusive = StateFlags(rawValue: 0x0080)
+    static let inUse = StateFlags(rawValue: 0x0100)
+    static let mute = StateFlags(rawValue: 0x0200)
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Foundation
+import Testing
+
+@testable import ReadersPCSC
+
+@Suite("where pcscd listens", .timeLimit(.minutes(1)))
+struct PCSCSocketTests {
+    private let root = FileManager.default.temporaryDirectory.appending(path: "pcsc-\(UUID())").path
+    private let files = FileManager.default
+
+    private func folder(_ path: String) throws {
+        try files.createDirectory(atPath: root + path, withIntermediateDirectories: true)
+    }
+
+    @Test("the folders above a socket, nearest first")
+    func folders() {
+        #expect(PCSCSocket(path: "/run/pcscd/pcscd.comm").folders == ["/run/pcscd", "/run", "/"])
+    }
+
+    @Test("a connect tells nobody there, nobody listening and somebody apart")
+    func connect() throws {
+        try folder("/a")
+        defer { try? files.removeItem(atPath: root) }
+        let socket = PCSCSocket(path: root + "/a/s")
+        #expect(socket.tryConnect() == ENOENT)
+        let listener = try #require(Listener(socket.path, listens: false))
+        #expect(socket.tryConnect() == ECONNREFUSED)
+        listener.listen()
+        #expect(socket.tryConnect() == 0)
+        #expect(PCSCSocket(path: "/" + String(repeating: "x", count: 200)).tryConnect() == ENAMETOOLONG)
+    }
+
+    @Test("a socket file that is replaced is another one, and one whose mode changes is not")
+    func identity() throws {
+        try folder("/a")
+        defer { try? files.removeItem(atPath: root) }
+        let socket = PCSCSocket(path: root + "/a/s")
+        #expect(socket.identity == nil)
+        // Two at once, so that the second cannot get the number of the first.
+        let first = try #require(Listener(socket.path))
+        let second = try #require(Listener(root + "/a/t"))
+        let before = socket.identity
+        #expect(before != nil)
+        chmod(socket.path, 0o600)
+        #expect(socket.identity == before)
+        #expect(rename(second.path, first.path) == 0)
+        #expect(socket.identity != nil)
+        #expect(socket.identity != before)
+    }
+
+    enum Change: String, CaseIterable, Sendable {
+        case socketAppears, socketGoes, socketIsReplaced, modeChanges, folderAppears, foldersAppear, folderGoes, signal
+    }
+
+    /// The thread must wake for each of these; a test that is not woken runs into its time limit.
+    @Test("whatever happens to the socket or the folders above it wakes the watcher", arguments: Change.allCases)
+    func wakes(change: Change) throws {
+        try folder("")
+        defer { try? files.removeItem(atPath: root) }
+        let socket = PCSCSocket(path: root + "/a/b/s")
+        if change != .folderAppears, change != .foldersAppear { try folder("/a/b") } else { try folder("") }
+        if change == .folderAppears { try folder("/a") }
+        let before = [.socketGoes, .socketIsReplaced, .modeChanges].contains(change) ? Listener(socket.path) : nil
+        let other = change == .socketIsReplaced ? Listener(root + "/s") : nil
+        let watch = try #require(SocketWatch(socket))
+        watch.arm()
+        switch change {
+        case .socketAppears: _ = Listener(socket.path)
+        case .socketGoes: unlink(socket.path)
+        case .socketIsReplaced: rename(root + "/s", socket.path)
+        case .modeChanges: chmod(socket.path, 0o600)
+        case .folderAppears: try folder("/a/b")
+        case .foldersAppear: try folder("/a/b")
+        case .folderGoes: try files.removeItem(atPath: root + "/a")
+        case .signal: watch.signal()
+        }
+        watch.wait(milliseconds: nil)
+        // Whatever it was, the watch goes on in the right place.
+        watch.arm()
+        try folder("/a/b")
+        watch.arm()
+        unlink(socket.path)
+        watch.wait(milliseconds: 0)
+        let late = try #require(Listener(socket.path))
+        watch.wait(milliseconds: nil)
+        withExtendedLifetime((before, other, late)) {}
+    }
+
+    @Test("nothing happens, nothing wakes")
+    func quiet() throws {
+        try folder("/a")
+        defer { try? files.removeItem(atPath: root) }
+        let watch = try #require(SocketWatch(PCSCSocket(path: root + "/a/s")))
+        watch.arm()
+        let start = ContinuousClock.now
+        watch.wait(milliseconds: 50)
+        #expect(ContinuousClock.now - start >= .milliseconds(49))
+    }
+
+    @Test("tries become rarer and end")
+    func patience() {
+        var patience = Watch.Patience()
+        #expect((0..<10).map { _ in patience.next() } == [5, 10, 20, 40, 80, 160, 320, 640, nil, nil])
+    }
+}
+
+/// A socket file, and perhaps somebody behind it.
+private final class Listener {
+    let path: String
+    private let fd: Int32
+
+    init?(_ path: String, listens: Bool = true) {
+        self.path = path
+        fd = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(path.utf8).prefix(100)) }
+        let code = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(fd, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard code == 0 else { return nil }
+        if listens { listen() }
+    }
+
+    func listen() { Glibc.listen(fd, 4) }
+    deinit { close(fd) }
+}

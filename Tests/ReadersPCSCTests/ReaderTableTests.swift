@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Readers
+import Testing
+
+@testable import ReadersPCSC
+
+/// Events in short: what a test compares.
+private enum Short: Equatable, CustomStringConvertible {
+    case added(String, keypad: Bool), changed(String, keypad: Bool), removed(String)
+    case inserted(String, UInt64, [UInt8]), withdrawn(String, UInt64), health
+
+    init(_ event: ReaderEvent) {
+        switch event {
+        case .added(let reader): self = .added(reader.name, keypad: reader.hasKeypad)
+        case .changed(let reader): self = .changed(reader.name, keypad: reader.hasKeypad)
+        case .removed(let reader): self = .removed(reader)
+        case .inserted(let insertion, let atr): self = .inserted(insertion.reader, insertion.number, atr)
+        case .withdrawn(let insertion): self = .withdrawn(insertion.reader, insertion.number)
+        case .health: self = .health
+        }
+    }
+
+    var description: String {
+        switch self {
+        case .added(let name, let keypad): "added \(name) keypad \(keypad)"
+        case .changed(let name, let keypad): "changed \(name) keypad \(keypad)"
+        case .removed(let name): "removed \(name)"
+        case .inserted(let name, let number, let atr): "inserted \(name) \(number) \(atr)"
+        case .withdrawn(let name, let number): "withdrawn \(name) \(number)"
+        case .health: "health"
+        }
+    }
+}
+
+@Suite("reader table")
+struct ReaderTableTests {
+    private let reader = ReaderName("Reader 00 00")
+    private let atr: [UInt8] = [0x3B, 0x80, 0x80, 0x01, 0x01]
+
+    private func table(_ states: (StateFlags, UInt16)...) -> ReaderTable {
+        var table = ReaderTable()
+        _ = table.add(reader, features: ReaderFeatures())
+        for (flags, counter) in states { _ = update(&table, flags, counter) }
+        return table
+    }
+
+    private func update(_ table: inout ReaderTable, _ flags: StateFlags, _ counter: UInt16) -> [Short] {
+        let state = ReaderState(name: reader, flags: flags.union(.changed), counter: counter, answerToReset: atr)
+        return table.update(state).events.map(Short.init)
+    }
+
+    @Test("a reader comes before its card, and the card goes before the reader")
+    func order() {
+        var table = ReaderTable()
+        #expect(
+            table.add(reader, features: ReaderFeatures()).map(Short.init) == [.added("Reader 00 00", keypad: false)]
+        )
+        #expect(update(&table, [.present], 0) == [.inserted("Reader 00 00", 1, atr)])
+        #expect(
+            table.removeAll().map(Short.init) == [.withdrawn("Reader 00 00", 1), .removed("Reader 00 00")]
+        )
+        #expect(table.entries.isEmpty)
+    }
+
+    struct Step: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let before: (StateFlags, UInt16)
+        let now: (StateFlags, UInt16)
+        let events: [String]
+        init(_ name: String, _ before: (StateFlags, UInt16), _ now: (StateFlags, UInt16), _ events: [String]) {
+            (testDescription, self.before, self.now, self.events) = (name, before, now, events)
+        }
+    }
+
+    static let steps: [Step] = [
+        Step("card put in", ([.empty], 0), ([.present], 1), ["inserted 1"]),
+        Step("card taken out", ([.present], 1), ([.empty], 2), ["withdrawn 1"]),
+        Step("quick swap: the counter alone tells", ([.present], 1), ([.present], 3), ["withdrawn 1", "inserted 2"]),
+        Step(
+            "quick swap of the card pcscd started with",
+            ([.present], 0),
+            ([.present], 2),
+            ["withdrawn 1", "inserted 2"]
+        ),
+        Step(
+            "quick swap while the counter wraps",
+            ([.present], 0xFFFF),
+            ([.present], 0),
+            ["withdrawn 1", "inserted 2"]
+        ),
+        Step("in and out again before anybody looked", ([.empty], 0), ([.empty], 2), []),
+        Step("another program connects", ([.present], 1), ([.present, .inUse], 1), []),
+        Step("another program holds the card", ([.present], 1), ([.present, .exclusive], 1), []),
+        Step("a held card is put in", ([.empty], 0), ([.present, .exclusive], 1), ["inserted 1"]),
+        Step("a mute card is put in", ([.empty], 0), ([.present, .mute], 1), ["inserted 1"]),
+        Step("a mute card comes to life", ([.present, .mute], 1), ([.present], 1), ["withdrawn 1", "inserted 2"]),
+        Step("a card falls silent", ([.present], 1), ([.present, .mute], 1), []),
+        Step("the driver loses the reader", ([.present], 1), ([.unavailable], 0), ["withdrawn 1"]),
+        Step("the reader is pulled out", ([.present], 1), ([.unknown, .unavailable], 0), ["withdrawn 1"]),
+        Step("the driver finds the reader again", ([.unavailable], 0), ([.present], 2), ["inserted 1"]),
+        Step("nothing changes", ([.present], 1), ([.present], 1), []),
+    ]
+
+    @Test("what pcscd says becomes events", arguments: steps)
+    func step(step: Step) {
+        var table = table(step.before)
+        let events = update(&table, step.now.0, step.now.1).map { event in
+            switch event {
+            case .inserted(_, let number, _): "inserted \(number)"
+            case .withdrawn(_, let number): "withdrawn \(number)"
+            default: event.description
+            }
+        }
+        #expect(events == step.events)
+    }
+
+    @Test("an insertion is known by its number while its card is in the reader")
+    func lookup() throws {
+        var table = table(([.present], 1))
+        let first = Insertion(reader: "Reader 00 00", number: 1)
+        #expect(table.entry(of: first)?.name == reader)
+        _ = update(&table, [.present], 3)
+        #expect(table.entry(of: first) == nil)
+        #expect(table.entry(of: Insertion(reader: "Reader 00 00", number: 2)) != nil)
+        #expect(table.entry(of: Insertion(reader: "Other", number: 2)) == nil)
+    }
+
+    @Test("insertion numbers are never used twice, not even after pcscd was gone")
+    func numbers() {
+        var table = table(([.present], 5))
+        _ = table.removeAll()
+        _ = table.add(reader, features: ReaderFeatures())
+        #expect(update(&table, [.present], 0) == [.inserted("Reader 00 00", 2, atr)])
+    }
+
+    @Test("the end of an exclusive hold is asked for, and told")
+    func exclusive() {
+        var table = table(([.present], 1))
+        table.noteHeld(reader)
+        #expect(table.request(anew: false).map(\.flags) == [[.present, .exclusive]])
+        #expect(update(&table, [.present, .exclusive], 1) == [])
+        #expect(table.request(anew: false).map(\.flags) == [[.present, .exclusive]])
+        #expect(update(&table, [.present], 1) == [.changed("Reader 00 00", keypad: false)])
+        #expect(table.request(anew: false).map(\.flags) == [[.present]])
+    }
+
+    @Test("features that come late change the reader, once")
+    func lateFeatures() {
+        var table = ReaderTable()
+        #expect(table.add(reader, features: nil).map(Short.init) == [.added("Reader 00 00", keypad: false)])
+        var features = ReaderFeatures()
+        features.executePACE = 1
+        #expect(
+            table.update(reader, features: features).map(Short.init) == [.changed("Reader 00 00", keypad: true)]
+        )
+        #expect(table.update(reader, features: features).isEmpty)
+        #expect(table.update(ReaderName("gone"), features: features).isEmpty)
+    }
+
+    @Test("a reader is asked for everything at first, and after that only for differences")
+    func request() {
+        var table = ReaderTable()
+        _ = table.add(reader, features: ReaderFeatures())
+        #expect(table.request(anew: false) == [ReaderState(name: reader, flags: [], counter: 0)])
+        _ = update(&table, [.present], 7)
+        #expect(table.request(anew: false) == [ReaderState(name: reader, flags: [.present], counter: 7)])
+        #expect(table.request(anew: true) == [ReaderState(name: reader, flags: [], counter: 0)])
+        // A state without any flag must not ask for everything over and over.
+        _ = update(&table, [], 7)
+        #expect(table.request(anew: false) == [ReaderState(name: reader, flags: [.empty], counter: 7)])
+    }
+
+    @Test("a reader is listed once, and one that is not listed says nothing")
+    func strangers() {
+        var table = table()
+        #expect(table.add(reader, features: ReaderFeatures()).isEmpty)
+        #expect(table.remove(ReaderName("stranger")).isEmpty)
+        let state = ReaderState(name: ReaderName("stranger"), flags: [.present], counter: 1)
+        #expect(table.update(state).events.isEmpty)
+    }
+}
