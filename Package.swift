@@ -77,8 +77,8 @@ let package = Package(
         target("BadgedClient", ["Secrets", "Wire"]),
 
         // Programs
-        tool("badged", ["Loop", "Host", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"]),
-        tool("badgectl", ["Secrets", "Wire", "BadgedClient"]),
+        tool("badged", ["Loop", "Host", "Wire", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"]),
+        tool("badgectl", ["Secrets", "Wire", "BadgedClient", "Host"]),
         tool("badged-virtual-card", ["CardFile", "Wire", "Readers", "ISO7816", "ReadersVirtual", "CLinux"]),
 
         // Measures the daemon; not installed
@@ -110,8 +110,19 @@ let package = Package(
         ),
         tests("LayeringTests", []),
         tests("HostTests", ["Host"]),
+        tests(
+            "WorkflowTests",
+            [
+                "Secrets", "Loop", "Wire", "Readers", "ISO7816", "EID", "CardFile", "ReadersVirtual", "Workflows",
+                "Server", "TestSupport",
+            ]
+        ),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
         tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
+        tests(
+            "ReadersVirtualTests",
+            ["ReadersVirtual", "Readers", "EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]
+        ),
         tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
     ] + fuzzing,
     swiftLanguageModes: [.v6]

@@ -19,6 +19,8 @@ struct CardPasswords: ~Copyable {
     private(set) var isDeactivated: Bool
     /// The PIN is the five digits of the letter, good for nothing but its change.
     private(set) var isTransport: Bool
+    /// PINs, right or wrong, whose proof has been judged.
+    private(set) var judgedPINs = 0
 
     init(
         pin: consuming Secret,
@@ -49,7 +51,10 @@ struct CardPasswords: ~Copyable {
     }
 
     /// A try is spent before the answer can be known: a card pulled out in between has lost it.
-    mutating func spendTry() { retryCounter = max(0, retryCounter - 1) }
+    mutating func spendTry() {
+        retryCounter = max(0, retryCounter - 1)
+        judgedPINs += 1
+    }
 
     /// The PIN was right.
     mutating func restoreTries() { retryCounter = Self.tries }
@@ -70,6 +75,10 @@ struct CardPasswords: ~Copyable {
         pin = new.clone()
         isTransport = false
         return true
+    }
+
+    func hasPIN(_ candidate: borrowing Secret) -> Bool {
+        pin.withBytes { own in candidate.withBytes { own.elementsEqual($0) } }
     }
 
     mutating func setActive(_ active: Bool) { isDeactivated = !active }

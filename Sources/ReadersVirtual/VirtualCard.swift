@@ -2,7 +2,7 @@
 package import EID
 import ISO7816
 package import Readers
-import Secrets
+package import Secrets
 
 /// A German eID card in software: bytes in, bytes out, as strict as a real one. It forgets nothing as long as it
 /// exists: a changed PIN is the new PIN, a spent try is spent.
@@ -24,6 +24,10 @@ package actor VirtualCard {
         package var isDeactivated: Bool
         /// The PIN is still the five-digit one.
         package var isTransport: Bool
+        /// PINs, right or wrong, that have been judged since the card was made.
+        package var judgedPINs: Int
+        /// Faults of the description that have not happened yet.
+        package var faultsLeft: Int
     }
 
     /// Circumstances that a description does not speak of.
@@ -75,9 +79,14 @@ package actor VirtualCard {
             retryCounter: system.passwords.retryCounter,
             pukCounter: system.passwords.pukCounter,
             isDeactivated: system.passwords.isDeactivated,
-            isTransport: system.passwords.isTransport
+            isTransport: system.passwords.isTransport,
+            judgedPINs: system.passwords.judgedPINs,
+            faultsLeft: faults.count
         )
     }
+
+    /// Is this the PIN? Costs no try; for tests, which must not guess.
+    package func hasPIN(_ pin: consuming Secret) -> Bool { system.passwords.hasPIN(pin) }
 
     /// The card leaves: a running wait for an answer ends, no channel is left.
     package func leaveReader(stay: UInt64) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import ISO7816
 package import Readers
+package import Secrets
 
 /// Readers named `Simulator`, `Simulator 2`, ... that take virtual cards by command. Each has a card on its shelf from
 /// the start; what happens to a card, happens to it for good, in the reader or on the shelf.
@@ -76,6 +77,11 @@ package actor VirtualReaders: CardShelf {
     /// What the card in the reader looks like; nil for an unknown reader.
     package func cardState(in reader: String) async -> VirtualCard.State? {
         await slots[reader]?.card.state
+    }
+
+    /// Has the card of the reader, in it or on the shelf, this PIN? For tests; false for an unknown reader.
+    package func cardHasPIN(_ pin: consuming Secret, in reader: String) async -> Bool {
+        await slots[reader]?.card.hasPIN(pin) ?? false
     }
 
     private func withdraw(_ insertion: Insertion) async {

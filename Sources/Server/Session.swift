@@ -195,7 +195,7 @@ import Workflows
                 insertable: reader.description.takesCards,
                 keypad: reader.description.hasKeypad,
                 card: card,
-                busy: reader.owner.map { $0 != ObjectIdentifier(self) } ?? false
+                busy: reader.owner != nil && reader.owner != workflow.map { ObjectIdentifier($0) }
             )
         )
     }

@@ -173,9 +173,9 @@ package import Readers
 
     /// A workflow has read the state of the PIN.
     func update(_ reader: Reader, _ insertion: Insertion, _ status: PINStatus) {
-        guard reader.insertion == insertion, case .eid(var profile, let inoperative) = reader.card else { return }
-        guard profile.status != status else { return }
-        profile.status = status
+        guard reader.insertion == insertion, case .eid(let old, let inoperative) = reader.card else { return }
+        guard old.status != status else { return }
+        let profile = EIDProfile(applicationID: old.applicationID, cardAccess: old.cardAccess, status: status)
         // A PIN that can be tried again shows that the PUK has worked.
         reader.card = .eid(profile, inoperative: inoperative && status.retryCounter == 0)
         changed(reader.name)

@@ -18,8 +18,8 @@ private let allowed: [String: Set<String>] = [
     "Workflows": ["Secrets", "Loop", "Readers", "ISO7816", "EID"],
     "Server": ["Secrets", "Loop", "Wire", "Readers", "CardFile", "Workflows", "CLinux"],
     "BadgedClient": ["Secrets", "Wire"],
-    "badged": ["Loop", "Host", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"],
-    "badgectl": ["Secrets", "Wire", "BadgedClient"],
+    "badged": ["Loop", "Host", "Wire", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"],
+    "badgectl": ["Secrets", "Wire", "BadgedClient", "Host"],
     "badged-virtual-card": ["CardFile", "Wire", "Readers", "ISO7816", "ReadersVirtual", "CLinux"],
 ]
 private let toolchain: Set<String> = ["Dispatch", "FoundationEssentials", "Glibc", "Synchronization"]

@@ -19,10 +19,11 @@ package import Workflows
         backends: [any ReaderBackend] = [],
         maximumClients: Int = 1000,
         permissions: Permissions = .all
-    ) {
-        readers = count > 0 ? VirtualReaders(count: count) : nil
+    ) throws {
+        readers = count > 0 ? try VirtualReaders(count: count) : nil
         if let readers { registry.add(readers) }
         for backend in backends { registry.add(backend) }
+        shelves = ((readers.map { [$0] } ?? []) + backends).compactMap { $0 as? any CardShelf }
         let box = LogBox()
         server = SocketServer(
             registry: registry,
@@ -34,6 +35,7 @@ package import Workflows
         log = box
     }
 
+    private let shelves: [any CardShelf]
     private let log: LogBox
 
     @Loop private final class LogBox {
@@ -63,5 +65,19 @@ package import Workflows
             if let name = reader["name"]?.string { missing.remove(name) }
         }
         client.close()
+    }
+
+    /// Is the reader in the hands of a workflow?
+    package func isLent(_ name: String = "Simulator") -> Bool { registry[name]?.owner != nil }
+
+    /// Puts a card in, as a hand would; the shelved one without a description.
+    package func insert(_ card: VirtualCardDescription? = nil, into name: String = "Simulator") async throws {
+        guard let reader = registry[name] else { throw CardShelfError.unknownReader }
+        try await registry.insert(card, into: reader)
+    }
+
+    /// Takes a card out, as a hand would.
+    package func withdraw(from name: String = "Simulator") async {
+        for shelf in shelves { await shelf.shelve(reader: name) }
     }
 }
