@@ -10,6 +10,9 @@ final class Child {
     let output: Int32?
     private var isRunning = true
 
+    /// Microseconds that an end on SIGTERM may take.
+    private static let patience = 10_000_000.0
+
     /// - Parameters:
     ///   - arguments: without the program's name.
     ///   - log: file that takes standard error, and standard output unless `hasOutput`.
@@ -62,8 +65,10 @@ final class Child {
         let start = monotonicNow()
         kill(pid, SIGTERM)
         var status: Int32 = 0
-        while waitpid(pid, &status, 0) < 0 {
-            guard errno == EINTR else { throw BenchError(call: "waitpid") }
+        var wait = timespec(tv_sec: 0, tv_nsec: 50_000)
+        while waitpid(pid, &status, WNOHANG) == 0 {
+            guard microseconds(since: start) < Self.patience else { throw BenchError("\(name) does not end on SIGTERM") }
+            nanosleep(&wait, nil)
         }
         isRunning = false
         let time = microseconds(since: start)
