@@ -79,7 +79,7 @@ let package = Package(
         // Programs
         tool("badged", ["Loop", "Host", "Wire", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"]),
         tool("badgectl", ["Secrets", "Wire", "BadgedClient", "Host"]),
-        tool("badged-virtual-card", ["CardFile", "Wire", "Readers", "ISO7816", "ReadersVirtual", "CLinux"]),
+        tool("badged-virtual-card", ["CardFile", "Host", "Wire", "Readers", "ReadersVirtual", "CLinux"]),
 
         // Measures the daemon; not installed
         .executableTarget(
@@ -111,6 +111,13 @@ let package = Package(
         tests("LayeringTests", []),
         tests("HostTests", ["Host"]),
         tests(
+            "ServerTests",
+            [
+                "Secrets", "Loop", "Wire", "Readers", "ISO7816", "ReadersVirtual", "Workflows", "Server", "CLinux",
+                "TestSupport",
+            ]
+        ),
+        tests(
             "WorkflowTests",
             [
                 "Secrets", "Loop", "Wire", "Readers", "ISO7816", "EID", "CardFile", "ReadersVirtual", "Workflows",
@@ -119,11 +126,16 @@ let package = Package(
         ),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
         tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
+        tests("WireTests", ["Wire", "Secrets", "TestSupport"]),
+        tests("CardFileTests", ["CardFile", "Readers", "ISO7816", "Secrets", "Wire"]),
+        tests("BadgedClientTests", ["BadgedClient", "Wire", "Secrets", "TestSupport"]),
+        tests("BadgectlTests", ["badgectl", "badged", "BadgedClient", "Wire", "Secrets", "TestSupport"]),
         tests(
             "ReadersVirtualTests",
             ["ReadersVirtual", "Readers", "EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]
         ),
         tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
+        tests("OpenPACETests", ["EID", "Crypto", "ISO7816", "Secrets", "COpenPACE", "TestSupport"]),
     ] + fuzzing,
     swiftLanguageModes: [.v6]
 )

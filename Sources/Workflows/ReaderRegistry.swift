@@ -204,19 +204,26 @@ package import Readers
     func shelve(_ reader: Reader, _ insertion: Insertion) async {
         guard reader.description.takesCards, let shelf = reader.backend as? any CardShelf else { return }
         await shelf.shelve(reader: reader.name)
-        while reader.insertion == insertion { await nextChange() }
+        // Also in a cancelled task, in which `nextChange` would not wait.
+        while reader.insertion == insertion {
+            await withCheckedContinuation { addWaiter($0) }
+        }
     }
 
     /// Returns at the next change of any reader, or when the task is cancelled.
     func nextChange() async {
         let id = nextWaiter
-        nextWaiter += 1
         await withTaskCancellationHandler {
             guard !Task.isCancelled else { return }
-            await withCheckedContinuation { waiters[id] = $0 }
+            await withCheckedContinuation { addWaiter($0) }
         } onCancel: {
             Task { @Loop in self.waiters.removeValue(forKey: id)?.resume() }
         }
+    }
+
+    private func addWaiter(_ waiter: CheckedContinuation<Void, Never>) {
+        waiters[nextWaiter] = waiter
+        nextWaiter += 1
     }
 
     private func changed(_ name: String) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Loop
+import Readers
+import ReadersVirtual
 import TestSupport
 import Testing
 
