@@ -40,6 +40,8 @@ def dialogue(terminal, new_card, name, description, answers, questions):
     card = new_card(description)
     terminal.wait_for_card(True)
     puks = card.state()["pukCounter"]
+    if "transportPin" in description:
+        Check.that("the card is in transport state at first", card.state()["transport"] is True, card.state())
     asked, last = terminal.change_pin(answers)
     print("  " + " → ".join(f"{question} ({tries})" for question, tries in asked) + f" → {last}")
     state = card.state()
@@ -114,12 +116,16 @@ def main():
     def peer():
         return programs.start_peer(folder, 24727)
 
-    terminal = peer()
-    for entry in DIALOGUES:
-        dialogue(terminal, new_card, *entry)
-    wrong_pin_stays_wrong(terminal, new_card)
-    terminal.stop()
-    compare([peer, lambda: programs.start_badged(badged, folder)], new_card, 4, 10)
+    def ours():
+        return programs.start_badged(badged, folder)
+
+    for start in (peer, ours):
+        terminal = start()
+        for entry in DIALOGUES:
+            dialogue(terminal, new_card, *entry)
+        wrong_pin_stays_wrong(terminal, new_card)
+        terminal.stop()
+    compare([peer, ours], new_card, 4, 10)
     print(f"{Check.failures} failed" if Check.failures else "all passed")
     sys.exit(1 if Check.failures else 0)
 

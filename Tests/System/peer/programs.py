@@ -77,7 +77,18 @@ def start_peer(folder, port):
     with open(os.path.join(folder, "peer.log"), "ab") as log:
         process = subprocess.Popen(["AusweisApp2", "--ui", "websocket", "--port", str(port), "--no-logfile"],
                                    env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    return Terminal("AusweisApp2", process, connect(process, lambda: WebSocket(port)))
+    connect(process, lambda: socket.create_connection(("127.0.0.1", port)).close())
+    # A client that comes in the first milliseconds often never hears of a reader; one that comes later does.
+    for _ in range(5):
+        time.sleep(0.3)
+        terminal = Terminal("AusweisApp2", process, WebSocket(port))
+        try:
+            while terminal.reader is None:
+                terminal.receive(3)
+            return terminal
+        except TimeoutError:
+            terminal.client.close()
+    raise RuntimeError("AusweisApp2 sees no reader")
 
 
 class UnixClient:
