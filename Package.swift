@@ -78,8 +78,8 @@ let package = Package(
 
         // Programs
         tool("badged", ["Loop", "Host", "Wire", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"]),
-        tool("badgectl", ["Secrets", "Wire", "BadgedClient"]),
-        tool("badged-virtual-card", ["CardFile", "Wire", "Readers", "ISO7816", "ReadersVirtual", "CLinux"]),
+        tool("badgectl", ["Secrets", "Wire", "BadgedClient", "Host"]),
+        tool("badged-virtual-card", ["CardFile", "Host", "Wire", "Readers", "ReadersVirtual", "CLinux"]),
 
         // Tests
         .target(
@@ -116,7 +116,16 @@ let package = Package(
         ),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
         tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
+        tests("WireTests", ["Wire", "Secrets", "TestSupport"]),
+        tests("CardFileTests", ["CardFile", "Readers", "ISO7816", "Secrets", "Wire"]),
+        tests("BadgedClientTests", ["BadgedClient", "Wire", "Secrets", "TestSupport"]),
+        tests("BadgectlTests", ["badgectl", "badged", "BadgedClient", "Wire", "Secrets", "TestSupport"]),
+        tests(
+            "ReadersVirtualTests",
+            ["ReadersVirtual", "Readers", "EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]
+        ),
         tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
+        tests("OpenPACETests", ["EID", "Crypto", "ISO7816", "Secrets", "COpenPACE", "TestSupport"]),
     ] + fuzzing,
     swiftLanguageModes: [.v6]
 )

@@ -8,7 +8,7 @@ extension PACE {
     /// run is over.
     package struct Chip: ~Copyable, Sendable {
         /// Which command is due.
-        package enum Step: Sendable { case nonce, mapping, agreement, token, over }
+        package enum Step: Sendable { case nonce, mapping, agreement, token, established, over }
 
         package private(set) var step = Step.nonce
 
@@ -62,15 +62,16 @@ extension PACE {
                 step = .token
             case .token:
                 answer = try authenticate(data)
-            case .over:
+                step = .established
+            case .established, .over:
                 throw .outOfOrder
             }
             return answer
         }
 
-        /// The channel, after the fourth command was answered; nil before, after an error, and the second time.
+        /// The channel, once the fourth command was answered; nil before, after an error, and the second time.
         package mutating func takeOutcome() -> Outcome? {
-            guard step == .over, let terminalKey, let ownKey, let keys = keys.take() else { return nil }
+            guard step == .established, let terminalKey, let ownKey, let keys = keys.take() else { return nil }
             return Outcome(
                 keys: keys,
                 idPICC: ownKey.compressed,

@@ -59,6 +59,7 @@ package actor VirtualReaders: CardShelf {
         let insertion = Insertion(reader: reader, number: insertions)
         slots[reader] = Slot(card: card, insertion: insertion)
         continuation.yield(.inserted(insertion, answerToReset: VirtualCard.answerToReset))
+        await card.enterReader(stay: insertion.number)
     }
 
     package func shelve(reader: String) async {

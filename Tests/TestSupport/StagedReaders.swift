@@ -30,6 +30,7 @@ package final class StagedReaders: CardShelf {
     /// - Parameters:
     ///   - names: what the readers are called, in the order of `Simulator`, `Simulator 2`, ...; as many as there are.
     ///   - plugged: those of them that are no virtual readers for clients.
+    /// - Throws: `CardShelfError` when there is no default card.
     package init(_ names: [String] = ["Simulator"], plugged: Set<String> = []) throws {
         let base = try VirtualReaders(count: names.count)
         self.base = base
