@@ -81,6 +81,15 @@ let package = Package(
         tool("badgectl", ["Secrets", "Wire", "BadgedClient", "Host"]),
         tool("badged-virtual-card", ["CardFile", "Host", "Wire", "Readers", "ReadersVirtual", "CLinux"]),
 
+        // Measures the daemon; not installed
+        .executableTarget(
+            name: "badged-bench",
+            dependencies: ["CLinux", "CPCSCLite", "Wire"],
+            path: "Tests/Benchmarks",
+            exclude: ["run.sh", "packages.sh", "baseline.json"],
+            swiftSettings: strict
+        ),
+
         // Tests
         .target(
             name: "TestSupport",
@@ -94,7 +103,10 @@ let package = Package(
             dependencies: ["ReadersPCSC", "Readers", "ISO7816", "CPCSCLite", "CLinux"],
             path: "Tests/System",
             exclude: [
-                "ifd-keypad", "in-namespace.sh", "install.sh", "lib.sh", "polkit.sh", "run.sh", "udev.sh", "units.sh",
+                "boot.sh", "daemon.py", "daemon.sh", "demo.sh", "harness.py", "ifd-keypad", "in-namespace.sh", "install.sh",
+                "lib.sh", "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py", "udev.sh", "units.sh",
+                "ifd-keypad", "in-namespace.sh", "install.sh", "lib.sh", "peer", "polkit.sh", "run.sh", "udev.sh",
+                "units.sh",
             ],
             swiftSettings: strict
         ),
@@ -116,6 +128,7 @@ let package = Package(
         ),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
         tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
+        tests("EIDVirtualTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
         tests("WireTests", ["Wire", "Secrets", "TestSupport"]),
         tests("CardFileTests", ["CardFile", "Readers", "ISO7816", "Secrets", "Wire"]),
         tests("BadgedClientTests", ["BadgedClient", "Wire", "Secrets", "TestSupport"]),
