@@ -121,8 +121,7 @@ import Testing
         }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
         #expect(await program.says("PIN: "))
-        program.type("1234")
-        if number == SIGINT { program.type("\u{3}") } else { program.signal(number) }
+        if number == SIGINT { program.type("1234\u{3}") } else { program.signal(number) }
         #expect(await program.exitCode == 128 + number)
         #expect(program.echoes)
         #expect(program.text(.output) == "Cancelling.\n")

@@ -108,7 +108,9 @@ package final class RunningProgram: Sendable {
     /// Starts a program of this package, or another by its whole path.
     ///
     /// - Parameters:
-    ///   - input: all of standard input; nil: it stays open, for `type(_:)` when there is no terminal.
+    ///   - program: its name.
+    ///   - arguments: without the name.
+    ///   - text: all of standard input; nil: it stays open, for `type(_:)` when there is no terminal.
     ///   - hasTerminal: whether it has a controlling terminal; standard input, output and error are none in any case.
     ///   - environment: in place of the test's.
     /// - Throws: when it cannot be started.
