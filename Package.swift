@@ -103,9 +103,8 @@ let package = Package(
             dependencies: ["ReadersPCSC", "Readers", "ISO7816", "CPCSCLite", "CLinux"],
             path: "Tests/System",
             exclude: [
-                "boot.sh", "daemon.py", "daemon.sh", "demo.sh", "harness.py", "ifd-keypad", "in-namespace.sh", "install.sh",
-                "lib.sh", "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py", "udev.sh", "units.sh",
-                "ifd-keypad", "in-namespace.sh", "install.sh", "lib.sh", "peer", "polkit.sh", "run.sh", "udev.sh",
+                "boot.sh", "daemon.py", "daemon.sh", "demo.sh", "documents.sh", "harness.py", "ifd-keypad", "in-namespace.sh", "install.sh",
+                "lib.sh", "peer", "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py", "udev.sh",
                 "units.sh",
             ],
             swiftSettings: strict
@@ -128,6 +127,7 @@ let package = Package(
         ),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
         tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
+        tests("EIDVirtualTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
         tests("WireTests", ["Wire", "Secrets", "TestSupport"]),
         tests("CardFileTests", ["CardFile", "Readers", "ISO7816", "Secrets", "Wire"]),
         tests("BadgedClientTests", ["BadgedClient", "Wire", "Secrets", "TestSupport"]),
