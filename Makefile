@@ -59,7 +59,7 @@ run: build
 	exec $(BIN)/badged --virtual --socket "$${XDG_RUNTIME_DIR:-/tmp}/badged-run.sock" $(ARGS)
 
 demo:
-	@.ci/setup build run
+	@.ci/setup build
 	$(SWIFT) build $(RELEASE)
 	@Tests/System/demo.sh
 
