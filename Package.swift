@@ -79,7 +79,16 @@ let package = Package(
         // Programs
         tool("badged", ["Loop", "Host", "Wire", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"]),
         tool("badgectl", ["Secrets", "Wire", "BadgedClient", "Host"]),
-        tool("badged-virtual-card", ["CardFile", "Wire", "Readers", "ISO7816", "ReadersVirtual", "CLinux"]),
+        tool("badged-virtual-card", ["CardFile", "Host", "Wire", "Readers", "ReadersVirtual", "CLinux"]),
+
+        // Measures the daemon; not installed
+        .executableTarget(
+            name: "badged-bench",
+            dependencies: ["CLinux", "CPCSCLite", "Wire"],
+            path: "Tests/Benchmarks",
+            exclude: ["run.sh", "packages.sh", "baseline.json"],
+            swiftSettings: strict
+        ),
 
         // Tests
         .target(
@@ -96,6 +105,8 @@ let package = Package(
             exclude: [
                 "boot.sh", "daemon.py", "daemon.sh", "demo.sh", "harness.py", "ifd-keypad", "in-namespace.sh", "install.sh",
                 "lib.sh", "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py", "udev.sh", "units.sh",
+                "ifd-keypad", "in-namespace.sh", "install.sh", "lib.sh", "peer", "polkit.sh", "run.sh", "udev.sh",
+                "units.sh",
             ],
             swiftSettings: strict
         ),
@@ -117,11 +128,16 @@ let package = Package(
         ),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
         tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
+        tests("WireTests", ["Wire", "Secrets", "TestSupport"]),
+        tests("CardFileTests", ["CardFile", "Readers", "ISO7816", "Secrets", "Wire"]),
+        tests("BadgedClientTests", ["BadgedClient", "Wire", "Secrets", "TestSupport"]),
+        tests("BadgectlTests", ["badgectl", "badged", "BadgedClient", "Wire", "Secrets", "TestSupport"]),
         tests(
             "ReadersVirtualTests",
             ["ReadersVirtual", "Readers", "EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]
         ),
         tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
+        tests("OpenPACETests", ["EID", "Crypto", "ISO7816", "Secrets", "COpenPACE", "TestSupport"]),
     ] + fuzzing,
     swiftLanguageModes: [.v6]
 )

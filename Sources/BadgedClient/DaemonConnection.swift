@@ -59,9 +59,9 @@ public final class DaemonConnection: Sendable {
         public struct AsyncIterator: AsyncIteratorProtocol {
             fileprivate let inbox: Inbox
 
-            public func next() async -> Event? { await inbox.nextEvent() }
+            public mutating func next() async -> Event? { await inbox.nextEvent() }
 
-            public func next(isolation actor: isolated (any Actor)?) async -> Event? { await inbox.nextEvent() }
+            public mutating func next(isolation actor: isolated (any Actor)?) async -> Event? { await inbox.nextEvent() }
         }
     }
 

@@ -9,10 +9,10 @@ package import Secrets
 /// `PACE.Terminal` and `PACE.Chip` are the two sides as step machines without input or output: each takes what the other
 /// sent in the data field of a command or answer (the 7C object) and gives what to send next.
 ///
-/// These steps are ours over libcrypto and not libeac's because that library draws its ephemeral keys itself behind an
-/// opaque context, so that the worked example of ICAO 9303-11 cannot be run through its interface; because its Comp()
-/// drops leading zero bytes of the x coordinate; and because its keys would live in memory that we do not wipe. It
-/// judges these steps in the tests, in both roles.
+/// These steps are ours over libcrypto and not libeac's (OpenPACE). No function of that library takes an ephemeral key:
+/// its steps draw them, and the worked example of ICAO 9303-11 could be run only by overwriting function pointers inside
+/// its context structures. Its Comp() drops leading zero bytes of the x coordinate. Its keys would lie in memory that we
+/// do not wipe, and it would be one library more at run time. It judges these steps in the tests, in both roles.
 package enum PACE {
     /// Private keys given from outside instead of drawn, for the worked examples; nil is drawn.
     package struct FixedKeys: ~Copyable, Sendable {

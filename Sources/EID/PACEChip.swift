@@ -11,6 +11,8 @@ extension PACE {
         package enum Step: Sendable { case nonce, mapping, agreement, token, over }
 
         package private(set) var step = Step.nonce
+        /// The terminal's token was right: the keys may be handed out.
+        private var isEstablished = false
 
         private let parameters: PACEParameters
         private let passwordKey: Secret
@@ -62,15 +64,16 @@ extension PACE {
                 step = .token
             case .token:
                 answer = try authenticate(data)
+                isEstablished = true
             case .over:
                 throw .outOfOrder
             }
             return answer
         }
 
-        /// The channel, after the fourth command was answered; nil before, after an error, and the second time.
+        /// The channel, once the fourth command was answered; nil before, after an error, and the second time.
         package mutating func takeOutcome() -> Outcome? {
-            guard step == .over, let terminalKey, let ownKey, let keys = keys.take() else { return nil }
+            guard isEstablished, let terminalKey, let ownKey, let keys = keys.take() else { return nil }
             return Outcome(
                 keys: keys,
                 idPICC: ownKey.compressed,

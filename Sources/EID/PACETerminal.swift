@@ -39,7 +39,7 @@ extension PACE {
 
         /// Takes the encrypted nonce (object 80) and gives the mapping key (81).
         package mutating func receiveNonce(_ data: [UInt8]) throws(PACEError) -> [UInt8] {
-            try advance(from: .nonce, to: .mapping)
+            try take(.nonce)
             let encrypted = try only(0x80, in: data)
             guard nonceLengths.contains(encrypted.count) else { throw .malformed("nonce of a wrong length") }
             do throws(CryptoError) {
@@ -50,12 +50,13 @@ extension PACE {
             } catch {
                 throw PACEError(error)
             }
+            step = .mapping
             return try send(0x81)
         }
 
         /// Takes the chip's mapping key (82) and gives the ephemeral key (83).
         package mutating func receiveMapping(_ data: [UInt8]) throws(PACEError) -> [UInt8] {
-            try advance(from: .mapping, to: .agreement)
+            try take(.mapping)
             let peer = try point(0x82, in: data, differentFrom: ownKey, on: parameters.curve)
             guard let own = mappingKey.take(), let nonce = nonce.take() else { throw .outOfOrder }
             do throws(CryptoError) {
@@ -66,12 +67,13 @@ extension PACE {
             } catch {
                 throw PACEError(error)
             }
+            step = .agreement
             return try send(0x83)
         }
 
         /// Takes the chip's ephemeral key (84) and gives the token (85).
         package mutating func receiveEphemeral(_ data: [UInt8]) throws(PACEError) -> [UInt8] {
-            try advance(from: .agreement, to: .token)
+            try take(.agreement)
             let peer = try point(0x84, in: data, differentFrom: ownKey, on: parameters.curve)
             guard let own = agreementKey.take() else { throw .outOfOrder }
             do throws(CryptoError) {
@@ -80,6 +82,7 @@ extension PACE {
                 let token = try token(for: peer, parameters: parameters, keys: keys)
                 self.keys = consume keys
                 chipKey = peer
+                step = .token
                 return wrap(BERTLV(0x85, token))
             } catch {
                 throw PACEError(error)
@@ -88,7 +91,7 @@ extension PACE {
 
         /// Takes the chip's token (86) and the names of its trust points (87, 88); the channel stands.
         package mutating func receiveToken(_ data: [UInt8]) throws(PACEError) -> Outcome {
-            try advance(from: .token, to: .over)
+            try take(.token)
             let objects = try unwrap(data)
             guard let first = objects.first, first.tag == 0x86 else { throw .malformed("no token") }
             var authorities = CertificationAuthorities()
@@ -121,13 +124,11 @@ extension PACE {
             return wrap(BERTLV(tag, ownKey.uncompressed))
         }
 
-        /// After an error the step stays `.over`: `next` is set only by a step that was due.
-        private mutating func advance(from due: Step, to next: Step) throws(PACEError) {
-            guard step == due else {
-                step = .over
-                throw .outOfOrder
-            }
-            step = next
+        /// Is this step due? Until it has ended well the run counts as over.
+        private mutating func take(_ due: Step) throws(PACEError) {
+            let isDue = step == due
+            step = .over
+            guard isDue else { throw .outOfOrder }
         }
     }
 }

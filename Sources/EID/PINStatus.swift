@@ -8,6 +8,9 @@ package struct PINStatus: Sendable, Hashable {
     /// The function is switched off; the authority switches it on.
     package let deactivated: Bool
 
+    /// Tries of a PIN that was right the last time.
+    package static let initialRetryCounter = 3
+
     package init(retryCounter: Int, deactivated: Bool = false) {
         (self.retryCounter, self.deactivated) = (retryCounter, deactivated)
     }
@@ -15,7 +18,7 @@ package struct PINStatus: Sendable, Hashable {
     /// nil for a status word that says nothing about the PIN.
     package init?(_ status: StatusWord) {
         switch status.value {
-        case 0x9000: self.init(retryCounter: 3)
+        case 0x9000: self.init(retryCounter: Self.initialRetryCounter)
         case 0x63C2: self.init(retryCounter: 2)
         case 0x63C1: self.init(retryCounter: 1)
         case 0x63C0: self.init(retryCounter: 0)

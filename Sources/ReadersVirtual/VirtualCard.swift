@@ -88,6 +88,15 @@ package actor VirtualCard {
     /// Is this the PIN? Costs no try; for tests, which must not guess.
     package func hasPIN(_ pin: consuming Secret) -> Bool { system.passwords.hasPIN(pin) }
 
+    /// A new insertion begins: APDUs count from zero, no channel is left. The first command of an insertion does the same
+    /// when it comes before.
+    package func enterReader(stay: UInt64) {
+        guard stay > self.stay else { return }
+        self.stay = stay
+        apdus = 0
+        system.reset()
+    }
+
     /// The card leaves: a running wait for an answer ends, no channel is left.
     package func leaveReader(stay: UInt64) {
         guard stay == self.stay else { return }
@@ -103,11 +112,7 @@ package actor VirtualCard {
     ///   is over gets no answer.
     package func exchange(_ command: [UInt8], stay: UInt64 = 1) async -> Reply {
         guard stay >= self.stay else { return .removed }
-        if stay > self.stay {
-            self.stay = stay
-            apdus = 0
-            system.reset()
-        }
+        enterReader(stay: stay)
         let due = faults.firstIndex { $0.afterAPDU == apdus }
         let fault = due.map { faults.remove(at: $0).action }
         apdus += 1

@@ -72,13 +72,24 @@ import Secrets
     }
 
     func establish(_ id: PasswordID, _ password: SecretBox?) async throws(EIDError) -> PasswordResult {
-        if let keypad { return try await establish(id, on: keypad) }
-        guard let password = password?.take() else { throw .protocolViolation("the password was used already") }
-        switch try await card.establishPACE(id, password: password) {
-        case .established: return .established
-        case .wrongPassword: return .wrong
-        case .usedUp: return .usedUp
+        let result: PasswordResult
+        if let keypad {
+            result = try await establish(id, on: keypad)
+        } else {
+            guard let password = password?.take() else { throw .protocolViolation("the password was used already") }
+            result =
+                switch try await card.establishPACE(id, password: password) {
+                case .established: .established
+                case .wrongPassword: .wrong
+                case .usedUp: .usedUp
+                }
         }
+        if case .established = result, id == .pin {
+            // The right PIN has given all tries back; asking would end the channel. TR-03110-2 3.3.
+            status = PINStatus(retryCounter: PINStatus.initialRetryCounter)
+            registry.update(reader, insertion, status)
+        }
+        return result
     }
 
     private func establish(

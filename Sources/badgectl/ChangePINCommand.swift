@@ -20,7 +20,6 @@ struct ChangePINCommand {
     /// Number of the open question; a reply to another one is void.
     private var question = 0
     private var typed: SecretBox?
-    private var setCard: RequestID?
 
     @Sendable static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
         let connection = try await invocation.connect(keepsEvents: true)
@@ -76,7 +75,7 @@ struct ChangePINCommand {
         switch input {
         case .event(let event):
             if invocation.wantsJSON { Output.line(event.text) }
-            return dialogue.handle(.message(event.message, aboutSetCard: setCard.map(event.answers) ?? false))
+            return dialogue.handle(.message(event.message))
         case .eventsEnded: return dialogue.handle(.connectionEnded(connection.ending ?? .closed))
         case .signal(let number): return dialogue.handle(.signal(number))
         case .reply(let reply, let number):
@@ -108,7 +107,7 @@ struct ChangePINCommand {
             typed = nil
             try await connection.enter(kind, secret)
         case .submitOnKeypad(let kind): try await connection.enter(kind, nil)
-        case .insertCard(let reader): setCard = try await connection.setCard(in: reader)
+        case .insertCard(let reader): try await connection.setCard(in: reader)
         case .continueWorkflow: try await connection.continueWorkflow()
         case .cancel: try await connection.cancel()
         case .end: return

@@ -7,8 +7,7 @@ import BadgedClient
 /// answered twice with the same value: an answer belongs to the question that was open when it was asked for.
 struct ChangePINDialogue {
     enum Input {
-        /// `aboutSetCard`: the direct answer to our SET_CARD.
-        case message(ServerMessage, aboutSetCard: Bool)
+        case message(ServerMessage)
         /// The open question has a well-formed answer, or Return was pressed.
         case answered
         case inputEnded
@@ -67,7 +66,7 @@ struct ChangePINDialogue {
 
     mutating func handle(_ input: Input) -> [Effect] {
         switch input {
-        case .message(let message, let aboutSetCard): return handle(message, aboutSetCard: aboutSetCard)
+        case .message(let message): return handle(message)
         case .answered: return answered()
         case .inputEnded:
             return cancel(
@@ -139,14 +138,14 @@ struct ChangePINDialogue {
 
     // MARK: Messages
 
-    private mutating func handle(_ message: ServerMessage, aboutSetCard: Bool) -> [Effect] {
+    private mutating func handle(_ message: ServerMessage) -> [Effect] {
         switch message {
         case .readerList(let list):
             for reader in list { readers[reader.name] = reader }
             return []
         case .reader(let reader): return changed(reader)
         case .insertCard(let error, let reader):
-            return close() + insertCard(error: error, reader: reader, aboutSetCard: aboutSetCard)
+            return close() + insertCard(error: error, reader: reader)
         case .enter(let kind, let error, let reader): return close() + enter(kind, error: error, reader: reader)
         case .pause:
             question = ending == nil ? .goOnAfterPause : nil
@@ -163,6 +162,8 @@ struct ChangePINDialogue {
             // A value or a card that crossed with the next message; what that says is what counts.
             guard ["RUN_CHANGE_PIN", "CANCEL"].contains(command) else { return [] }
             return close() + [.end(ending ?? Failure(.badState(command: command)))]
+        // Who may not see the readers may still change a PIN.
+        case .accessDenied("GET_READER_LIST"): return []
         case .changePINRefused, .accessDenied, .unknownCommand, .invalid, .internalError:
             let failure = ClientError(message).map(Failure.init)
             return close() + [.end(ending ?? failure ?? ChangePINWords.failure(reason: nil))]
@@ -174,10 +175,12 @@ struct ChangePINDialogue {
         readers[reader.name] = reader
         guard reader.name == readerInUse, reader.card == nil, submission?.cardLeft == false else { return [] }
         submission?.cardLeft = true
-        return question == nil && ending == nil ? say(ChangePINWords.cardLeft) : []
+        // A virtual reader's card is back on its shelf: badged's doing, nobody has to be told.
+        guard question == nil, ending == nil, !reader.isInsertable else { return [] }
+        return say(ChangePINWords.cardLeft)
     }
 
-    private mutating func insertCard(error: String?, reader: String?, aboutSetCard: Bool) -> [Effect] {
+    private mutating func insertCard(error: String?, reader: String?) -> [Effect] {
         if ending != nil { return [] }
         submission?.cardLeft = true
         if let error {

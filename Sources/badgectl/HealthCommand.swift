@@ -11,6 +11,7 @@ enum HealthCommand {
         }
         let bad = checks.count { !$0.isOK }
         if !invocation.wantsJSON {
+            if checks.isEmpty { Output.line("good: no driver that could miss something") }
             for check in checks {
                 let advice = check.advice.map { ": \($0)" } ?? ""
                 Output.line("\(check.isOK ? "good" : "BAD ") \(check.name)\(check.isOK ? "" : advice)")

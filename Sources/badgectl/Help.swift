@@ -51,10 +51,10 @@ enum Help {
     }
 
     /// Two columns, the second aligned.
-    static func columns(_ rows: [(String, String)]) -> String {
+    static func columns(_ rows: [(String, String)], indentation: String = "  ") -> String {
         let width = rows.map(\.0.count).max() ?? 0
         return rows.map { row in
-            "  " + row.0 + String(repeating: " ", count: width - row.0.count + 2) + row.1
+            indentation + row.0 + String(repeating: " ", count: width - row.0.count + 2) + row.1
         }.joined(separator: "\n")
     }
 }

@@ -12,7 +12,8 @@ enum ReadersCommand {
                 throw Failure(.unexpectedAnswer(answers.first?.name ?? ""))
             }
             if invocation.wantsJSON { return .done }
-            Output.line(readers.isEmpty ? "no reader" : Help.columns(readers.map { ($0.name, $0.words) }))
+            let rows = readers.map { ($0.name, $0.words) }
+            Output.line(rows.isEmpty ? "no reader" : Help.columns(rows, indentation: ""))
             return .done
         }
         // Asked as an event, so that the list keeps its place among the changes.

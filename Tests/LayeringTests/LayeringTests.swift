@@ -20,7 +20,7 @@ private let allowed: [String: Set<String>] = [
     "BadgedClient": ["Secrets", "Wire"],
     "badged": ["Loop", "Host", "Wire", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"],
     "badgectl": ["Secrets", "Wire", "BadgedClient", "Host"],
-    "badged-virtual-card": ["CardFile", "Wire", "Readers", "ISO7816", "ReadersVirtual", "CLinux"],
+    "badged-virtual-card": ["CardFile", "Host", "Wire", "Readers", "ReadersVirtual", "CLinux"],
 ]
 private let toolchain: Set<String> = ["Dispatch", "FoundationEssentials", "Glibc", "Synchronization"]
 private let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

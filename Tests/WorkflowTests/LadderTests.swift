@@ -87,9 +87,9 @@ struct LadderTests {
             < READER 2
             < ENTER_PIN 2
             > SET_PIN 123456
-            < ENTER_NEW_PIN 2
-            > SET_NEW_PIN 654321
             < READER 3
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN 654321
             < READER -
             < CHANGE_PIN true
             """
@@ -116,9 +116,9 @@ struct LadderTests {
             > SET_CAN 500540
             < ENTER_PIN 1
             > SET_PIN 123456
-            < ENTER_NEW_PIN 1
-            > SET_NEW_PIN 654321
             < READER 3
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN 654321
             < READER -
             < CHANGE_PIN true
             """
@@ -177,9 +177,9 @@ struct LadderTests {
             > SET_CAN 500540
             < ENTER_PIN 1
             > SET_PIN 123456
-            < ENTER_NEW_PIN 1
-            > SET_NEW_PIN 654321
             < READER 3
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN 654321
             < READER -
             < CHANGE_PIN true
             """
@@ -278,11 +278,11 @@ struct LadderTests {
             < READER 2
             < ENTER_PIN 2
             > SET_PIN 98765
-            < ENTER_NEW_PIN 2
-            > SET_NEW_PIN 98765
-            < ENTER_NEW_PIN 2: You must provide 6 digits
-            > SET_NEW_PIN 654321
             < READER 3
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN 98765
+            < ENTER_NEW_PIN 3: You must provide 6 digits
+            > SET_NEW_PIN 654321
             < READER -
             < CHANGE_PIN true
             """
@@ -345,9 +345,9 @@ struct LadderTests {
             < READER 2
             < ENTER_PIN 2
             > SET_PIN 654321
-            < ENTER_NEW_PIN 2
-            > SET_NEW_PIN 111222
             < READER 3
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN 111222
             < READER -
             < CHANGE_PIN true
             """
