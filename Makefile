@@ -77,7 +77,8 @@ fuzz:
 sanitize:
 	@.ci/setup build run test
 	SWIFT_BACKTRACE=enable=no $(SWIFT) test --sanitize=address --scratch-path .build-address
-	SWIFT_BACKTRACE=enable=no $(SWIFT) test --sanitize=thread --scratch-path .build-thread
+	TSAN_OPTIONS=suppressions=$(CURDIR)/Tests/tsan.suppressions SWIFT_BACKTRACE=enable=no \
+		$(SWIFT) test --sanitize=thread --scratch-path .build-thread
 
 peer-test: build
 	Tests/System/peer/run.sh
