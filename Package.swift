@@ -128,6 +128,7 @@ let package = Package(
         ),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
         tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
+        tests("EIDVirtualTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
         tests("WireTests", ["Wire", "Secrets", "TestSupport"]),
         tests("CardFileTests", ["CardFile", "Readers", "ISO7816", "Secrets", "Wire"]),
         tests("BadgedClientTests", ["BadgedClient", "Wire", "Secrets", "TestSupport"]),

@@ -128,6 +128,7 @@ struct EIDCardFaultTests {
             }
             #expect(Set(card.commands).count == card.commands.count, "a command was sent twice")
             if index < dialogue.length - 1, !isUnspoilt { #expect(card.pin == "123456") }
+            if index == dialogue.length - 1 { #expect(await !eid.hasChannel) }
 
             // The reader is usable at once: channel dropped, the counter can be read.
             let before = card.commands.count
