@@ -26,7 +26,7 @@ VERSION = $(shell sed -n 's/.*static let current = "\(.*\)"/\1/p' Sources/Host/V
 MANUALS = badged.8 badgectl.1 badged-virtual-card.1 badged.conf.5
 FILL = sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@BINDIR@|$(BINDIR)|g'
 
-.PHONY: help setup build test run demo bench fuzz peer-test format lint install uninstall clean
+.PHONY: help setup build test run demo bench fuzz sanitize peer-test format lint install uninstall clean
 
 help:
 	@echo 'make demo       see it work: builds, starts badged with a virtual card, changes its PIN'
@@ -35,7 +35,8 @@ help:
 	@echo 'make build      the programs, in $(BIN)'
 	@echo 'make run        badged with a virtual card in the foreground; ARGS="..." for more options'
 	@echo 'make bench      measure; fails when a figure is worse than its limit'
-	@echo 'make fuzz       feed the parsers with nonsense for a long time'
+	@echo 'make fuzz       feed the parsers with nonsense; FUZZ_SECONDS=$(FUZZ_SECONDS) for each'
+	@echo 'make sanitize   the Swift tests with the address and the thread sanitizer'
 	@echo 'make peer-test  let AusweisApp2 change the PIN of our virtual card'
 	@echo 'make format     format the source; make lint: check it'
 	@echo 'make install    PREFIX=$(PREFIX) DESTDIR=; make uninstall takes it away again'
@@ -58,16 +59,26 @@ run: build
 	exec $(BIN)/badged --virtual --socket "$${XDG_RUNTIME_DIR:-/tmp}/badged-run.sock" $(ARGS)
 
 demo:
-	@.ci/setup build run
+	@.ci/setup build
 	$(SWIFT) build $(RELEASE)
 	@Tests/System/demo.sh
 
 bench: build
+	@.ci/setup run bench
 	Tests/Benchmarks/run.sh
+
+# Seconds for each target.
+FUZZ_SECONDS ?= 300
 
 fuzz:
 	@.ci/setup build
-	Tests/Fuzz/run.sh
+	Tests/Fuzz/run.sh $(FUZZ_SECONDS)
+
+sanitize:
+	@.ci/setup build run test
+	SWIFT_BACKTRACE=enable=no $(SWIFT) test --sanitize=address --scratch-path .build-address
+	TSAN_OPTIONS=suppressions=$(CURDIR)/Tests/tsan.suppressions SWIFT_BACKTRACE=enable=no \
+		$(SWIFT) test --sanitize=thread --scratch-path .build-thread
 
 peer-test: build
 	Tests/System/peer/run.sh

@@ -81,10 +81,19 @@ let package = Package(
         tool("badgectl", ["Secrets", "Wire", "BadgedClient", "Host"]),
         tool("badged-virtual-card", ["CardFile", "Host", "Wire", "Readers", "ReadersVirtual", "CLinux"]),
 
+        // Measures the daemon; not installed
+        .executableTarget(
+            name: "badged-bench",
+            dependencies: ["CLinux", "CPCSCLite", "Wire"],
+            path: "Tests/Benchmarks",
+            exclude: ["run.sh", "packages.sh", "baseline.json"],
+            swiftSettings: strict
+        ),
+
         // Tests
         .target(
             name: "TestSupport",
-            dependencies: ["Loop", "Wire", "Readers", "ReadersVirtual", "Server", "Workflows", "CLinux"],
+            dependencies: ["Secrets", "Loop", "Wire", "Readers", "ReadersVirtual", "Server", "Workflows", "CLinux"],
             path: "Tests/TestSupport",
             swiftSettings: strict
         ),
@@ -94,7 +103,13 @@ let package = Package(
             dependencies: ["ReadersPCSC", "Readers", "ISO7816", "CPCSCLite", "CLinux"],
             path: "Tests/System",
             exclude: [
-                "ifd-keypad", "in-namespace.sh", "install.sh", "lib.sh", "polkit.sh", "run.sh", "udev.sh", "units.sh",
+                "boot.sh", "daemon.py", "daemon.sh", "demo.sh", "documents.sh", "harness.py", "ifd-keypad", "in-namespace.sh", "install.sh",
+                "lib.sh", "peer", "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py", "udev.sh",
+                "units.sh",
+                "boot.sh", "daemon.py", "daemon.sh", "demo.sh", "documents.sh", "harness.py", "ifd-keypad",
+                "in-namespace.sh",
+                "install.sh", "lib.sh", "peer", "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py",
+                "udev.sh", "units.sh",
             ],
             swiftSettings: strict
         ),
@@ -116,6 +131,7 @@ let package = Package(
         ),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
         tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
+        tests("EIDVirtualTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
         tests("WireTests", ["Wire", "Secrets", "TestSupport"]),
         tests("CardFileTests", ["CardFile", "Readers", "ISO7816", "Secrets", "Wire"]),
         tests("BadgedClientTests", ["BadgedClient", "Wire", "Secrets", "TestSupport"]),

@@ -98,9 +98,8 @@ package struct CVCertificate: Sendable, Equatable {
     /// The hash function of the signatures that the holder makes; nil when its key is for something else.
     package var digest: DigestAlgorithm? { TerminalAuthentication.digest(of: publicKey.identifier) }
 
-    /// Was it signed with the private key that belongs to `issuer`?
-    /// - Parameter digest: the hash function that the issuer's own certificate names.
-    /// - Throws: `.unsupported` when libcrypto cannot say.
+    /// Was it signed with the private key that belongs to `issuer`? The hash function is the one that the issuer's own
+    /// certificate names. Throws `.unsupported` when libcrypto cannot say.
     package func isSigned(by issuer: ECPublicKey, _ digest: DigestAlgorithm) throws(CVCertificateError) -> Bool {
         do {
             return try ECDSA.verify(signature, of: body, with: issuer, digest: digest)

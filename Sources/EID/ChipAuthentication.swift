@@ -36,10 +36,9 @@ package enum ChipAuthentication {
 
     /// Both sides' derivation: the terminal with its ephemeral private key and the card's public one, the card with its
     /// static private key and the terminal's ephemeral public one. TR-03110-3 A.4.2, A.2.3.
-    /// - Parameters:
-    ///   - ephemeral: the terminal's public key, which the token is made of.
-    ///   - nonce: the card's, 8 bytes.
-    /// - Throws: `.invalidPoint` when the keys lie on different curves.
+    ///
+    /// `ephemeral` is the terminal's public key, which the token is made of; `nonce` the card's 8 bytes. Keys on different
+    /// curves throw `.invalidPoint`.
     package static func agree(
         _ own: borrowing ECPrivateKey,
         with peer: ECPublicKey,

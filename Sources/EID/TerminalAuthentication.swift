@@ -19,11 +19,8 @@ package enum TerminalAuthentication {
         digests.first { Self.protocolID($0) == protocolID }
     }
 
-    /// What the terminal signs.
-    /// - Parameters:
-    ///   - idPICC: of the PACE channel.
-    ///   - ephemeralKey: Comp() of the key for chip authentication.
-    ///   - auxiliaryData: the object 67, empty without.
+    /// What the terminal signs: ID_PICC of the PACE channel, the challenge, Comp() of the ephemeral key for chip
+    /// authentication, and the object 67 or nothing.
     package static func message(
         idPICC: [UInt8],
         challenge: [UInt8],

@@ -107,9 +107,8 @@ package actor VirtualCard {
     /// Power on or warm reset: every channel and right is forgotten, the count of APDUs goes on.
     package func reset() { system.reset() }
 
-    /// Runs one command APDU, or the fault that is due.
-    /// - Parameter stay: counts up with each insertion of this card; a new one starts the count of APDUs again, one that
-    ///   is over gets no answer.
+    /// Runs one command APDU, or the fault that is due. `stay` counts up with each insertion of this card: a new one
+    /// starts the count of APDUs again, one that is over gets no answer.
     package func exchange(_ command: [UInt8], stay: UInt64 = 1) async -> Reply {
         guard stay >= self.stay else { return .removed }
         enterReader(stay: stay)

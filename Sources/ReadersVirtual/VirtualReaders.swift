@@ -10,7 +10,8 @@ package actor VirtualReaders: CardShelf {
     package nonisolated let events: AsyncStream<ReaderEvent>
 
     private struct Slot {
-        var card: VirtualCard
+        /// nil: the default card, not made yet. Making it costs milliseconds that a daemon's start should not.
+        var card: VirtualCard?
         /// The stay of the card in the reader; nil: it lies on the shelf.
         var insertion: Insertion?
         /// Who holds the card. Weak: a connection that is dropped lets go.
@@ -29,9 +30,10 @@ package actor VirtualReaders: CardShelf {
     package init(count: Int = 1, surroundings: VirtualCard.Surroundings = .init()) throws(CardShelfError) {
         self.surroundings = surroundings
         (events, continuation) = AsyncStream.makeStream()
+        if surroundings.trustPoint != nil { _ = try VirtualCard(in: surroundings) }
         for number in 1...max(1, count) {
             let reader = number == 1 ? "Simulator" : "Simulator \(number)"
-            slots[reader] = Slot(card: try VirtualCard(in: surroundings))
+            slots[reader] = Slot()
             continuation.yield(.added(Self.description(of: reader, hasKeypad: false)))
         }
     }
@@ -49,11 +51,11 @@ package actor VirtualReaders: CardShelf {
         let card: VirtualCard
         if let description {
             card = try VirtualCard(description, in: surroundings)
-            if card.hasKeypad != slot.card.hasKeypad {
+            if card.hasKeypad != slot.card?.hasKeypad ?? false {
                 continuation.yield(.changed(Self.description(of: reader, hasKeypad: card.hasKeypad)))
             }
         } else {
-            card = slot.card
+            if let shelved = slot.card { card = shelved } else { card = try VirtualCard(in: surroundings) }
         }
         insertions += 1
         let insertion = Insertion(reader: reader, number: insertions)
@@ -72,24 +74,25 @@ package actor VirtualReaders: CardShelf {
         guard slot.holder == nil else { throw .exclusive }
         let connection = VirtualConnection(to: insertion, in: self)
         slots[insertion.reader]?.holder = connection
-        return slot.card.hasKeypad ? VirtualKeypadConnection(connection, to: slot.card) : connection
+        guard let card = slot.card, card.hasKeypad else { return connection }
+        return VirtualKeypadConnection(connection, to: card)
     }
 
     /// What the card in the reader looks like; nil for an unknown reader.
     package func cardState(in reader: String) async -> VirtualCard.State? {
-        await slots[reader]?.card.state
+        await slots[reader]?.card?.state
     }
 
     /// Has the card of the reader, in it or on the shelf, this PIN? For tests; false for an unknown reader.
     package func cardHasPIN(_ pin: consuming Secret, in reader: String) async -> Bool {
-        await slots[reader]?.card.hasPIN(pin) ?? false
+        await slots[reader]?.card?.hasPIN(pin) ?? false
     }
 
     private func withdraw(_ insertion: Insertion) async {
         guard let slot = slots[insertion.reader], slot.insertion == insertion else { return }
         slots[insertion.reader] = Slot(card: slot.card)
         continuation.yield(.withdrawn(insertion))
-        await slot.card.leaveReader(stay: insertion.number)
+        await slot.card?.leaveReader(stay: insertion.number)
     }
 
     // MARK: For connections
@@ -105,9 +108,11 @@ package actor VirtualReaders: CardShelf {
 
     /// The card that `holder` still holds.
     func card(held holder: VirtualConnection) throws(CardError) -> VirtualCard {
-        guard let slot = slots[holder.insertion.reader], slot.insertion == holder.insertion else { throw .removed }
+        guard let slot = slots[holder.insertion.reader], slot.insertion == holder.insertion,
+            let card = slot.card
+        else { throw .removed }
         guard slot.holder === holder else { throw .other("the connection has ended") }
-        return slot.card
+        return card
     }
 
     func release(_ holder: VirtualConnection, reset: Bool) async {

@@ -17,6 +17,8 @@ import Readers
     private var explained: Set<Explanation> = []
     /// Stays that ended for us although the reader has not noticed yet.
     private var passedOver: Set<Insertion> = []
+    /// The client knows that a card is waited for.
+    private var isAnnounced = false
 
     private struct Explanation: Hashable {
         let obstacle: CardObstacle
@@ -33,7 +35,8 @@ import Readers
 
     /// The first usable card by reader name; waits as long as it takes.
     func acquire() async throws(Interruption) -> HeldCard {
-        var isAnnounced = false
+        isAnnounced = false
+        var losses = unseenLosses
         while true {
             guard !Task.isCancelled else { throw .cancelled }
             if let held = await takeFirst() {
@@ -44,6 +47,11 @@ import Readers
                 return held
             }
             guard !Task.isCancelled else { throw .cancelled }
+            if unseenLosses != losses {
+                // Whoever put that card in believes that it is there.
+                losses = unseenLosses
+                isAnnounced = false
+            }
             client.waitForCard(announce: !isAnnounced, obstacles: newObstacles())
             isAnnounced = true
             await registry.nextChange()
@@ -57,6 +65,8 @@ import Readers
                 !passedOver.contains(insertion), registry.claim(reader, for: owner)
             else { continue }
             client.cardFound()
+            // If it is lost again, somebody has to put it in again.
+            isAnnounced = false
             if let held = await open(reader, insertion, profile) { return held }
             registry.release(reader)
         }
@@ -85,6 +95,12 @@ import Readers
             }
         }
         return nil
+    }
+
+    /// Cards that came and went before it was known what they are.
+    private var unseenLosses: Int {
+        if let readerName { return registry.unseenLosses[readerName] ?? 0 }
+        return registry.unseenLosses.values.reduce(0, +)
     }
 
     // MARK: Judgement

@@ -51,6 +51,8 @@ package import Readers
 
     private var readersByName: [String: Reader] = [:]
     private var backends: [any ReaderBackend] = []
+    /// By reader: how many cards have left before it was known what they are.
+    private(set) var unseenLosses: [String: Int] = [:]
     private var consumers: [Task<Void, Never>] = []
     private var health: [String: [HealthCheck]] = [:]
     private var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
@@ -112,9 +114,18 @@ package import Readers
         case .withdrawn(let insertion):
             guard let reader = reader(insertion.reader, of: backend), reader.insertion == insertion else { return }
             reader.identification?.cancel()
-            let wasVisible = if case .identifying = reader.card { false } else { true }
+            let wasVisible =
+                switch reader.card {
+                case .none, .identifying: false
+                case .unusable, .eid: true
+                }
             (reader.insertion, reader.card) = (nil, .none)
-            if wasVisible { changed(reader.name) } else { wakeWaiters() }
+            if wasVisible {
+                changed(reader.name)
+            } else {
+                unseenLosses[reader.name, default: 0] += 1
+                wakeWaiters()
+            }
         case .health(let checks):
             health[backend.name] = checks
         }

@@ -21,7 +21,8 @@ enum Options: Equatable {
 
         signals:
           SIGUSR1           takes the card out, puts it back in
-          SIGUSR2           prints {"apdus":N,"retryCounter":N,"pukCounter":N}
+          SIGUSR2           prints {"apdus":N,"retryCounter":N,"pukCounter":N,"transport":false,
+                            "busyMicroseconds":N}; the last is the time for all its answers
           SIGTERM, SIGINT   prints the same and ends
         """
 

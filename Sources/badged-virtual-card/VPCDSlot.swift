@@ -18,6 +18,10 @@ final class VPCDSlot {
     private var stream = VPCDStream()
     /// The card works at a command or a reset; its answer comes before anything else is asked.
     private var isBusy = false
+    /// When the card was asked.
+    private var asked = ContinuousClock.now
+    /// Spent from the last byte of a command to the last of its answer, for all commands.
+    private var busy = Duration.zero
     /// Counts the insertions.
     private var stay: UInt64 = 0
     /// Shall the card be in the reader? SIGUSR1 and faults change it.
@@ -109,6 +113,7 @@ final class VPCDSlot {
     /// A command, or a reset.
     private func ask(_ command: [UInt8]?) {
         isBusy = true
+        asked = .now
         Task.detached { [card, mailbox, stay] in
             if let command {
                 mailbox.put(.init(reply: await card.exchange(command, stay: stay), stay: stay))
@@ -124,7 +129,9 @@ final class VPCDSlot {
         guard socket >= 0, answer.stay == stay else { return }  // asked before the card left
         switch answer.reply {
         case nil: break
-        case .answer(let bytes): send(bytes)
+        case .answer(let bytes):
+            send(bytes)
+            busy += ContinuousClock.now - asked
         case .mute: Output.complain("the card is mute, by a fault of its description")
         case .removed:
             Output.complain("the card leaves, by a fault of its description; SIGUSR1 puts it back")
@@ -140,10 +147,13 @@ final class VPCDSlot {
 
     /// Prints the counters, never a password.
     private func report(isLast: Bool) {
-        Task.detached { [card] in
+        Task.detached { [card, busy] in
             let state = await card.state
             Output.line(
-                "{\"apdus\":\(state.apdus),\"retryCounter\":\(state.retryCounter),\"pukCounter\":\(state.pukCounter)}"
+                """
+                {"apdus":\(state.apdus),"retryCounter":\(state.retryCounter),"pukCounter":\(state.pukCounter),\
+                "transport":\(state.isTransport),"busyMicroseconds":\(Int(busy / .microseconds(1)))}
+                """
             )
             if isLast { exit(0) }
         }

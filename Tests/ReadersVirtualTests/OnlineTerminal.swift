@@ -14,10 +14,16 @@ final class OnlineTerminal {
     private(set) var pace: PACEResult?
     private var channel: SecureChannel?
 
-    init(_ card: VirtualCard) async throws {
-        eid = try await card.terminal()
+    /// `scalar` is the ephemeral key for chip authentication; nil draws it.
+    init(_ card: VirtualCard, ephemeral scalar: consuming Secret? = nil) async throws {
         direct = Direct(card)
-        ephemeral = try ECPrivateKey(on: try Curve.brainpoolP256r1.group)
+        let group = try Curve.brainpoolP256r1.group
+        if let scalar {
+            ephemeral = try ECPrivateKey(scalar, on: group)
+        } else {
+            ephemeral = try ECPrivateKey(on: group)
+        }
+        eid = try await card.terminal()
     }
 
     static let allRights = CHAT(.terminal, AccessRights(rawValue: 0x3F_FFFF_FFFF))
@@ -136,10 +142,13 @@ final class OnlineTerminal {
         _ card: VirtualCard,
         chain: [String] = ["dv", "terminal"],
         chat: CHAT = allRights,
-        auxiliaryData: AuxiliaryData = AuxiliaryData([:])
+        auxiliaryData: AuxiliaryData = AuxiliaryData([:]),
+        ephemeral: consuming Secret? = nil
     ) async throws -> OnlineTerminal {
         let certificates = try chain.map { try CVCertificate(try TestPKI.file("\($0).cvcert")) }
-        return try await through(card, certificates: certificates, chat: chat, auxiliaryData: auxiliaryData)
+        let terminal = try await OnlineTerminal(card, ephemeral: ephemeral)
+        try await terminal.go(through: certificates, chat: chat, auxiliaryData: auxiliaryData)
+        return terminal
     }
 
     static func through(
@@ -149,15 +158,19 @@ final class OnlineTerminal {
         auxiliaryData: AuxiliaryData = AuxiliaryData([:])
     ) async throws -> OnlineTerminal {
         let terminal = try await OnlineTerminal(card)
-        try await terminal.open(chat: chat)
+        try await terminal.go(through: certificates, chat: chat, auxiliaryData: auxiliaryData)
+        return terminal
+    }
+
+    private func go(through certificates: [CVCertificate], chat: CHAT, auxiliaryData: AuxiliaryData) async throws {
+        try await open(chat: chat)
         for (step, status) in [
-            ("chain", try await terminal.present(certificates)),
-            ("terminal", try await terminal.authenticate(auxiliaryData: auxiliaryData)),
-            ("file", try await terminal.readCardSecurity()), ("chip", try await terminal.authenticateChip()),
+            ("chain", try await present(certificates)),
+            ("terminal", try await authenticate(auxiliaryData: auxiliaryData)), ("file", try await readCardSecurity()),
+            ("chip", try await authenticateChip()),
         ] where status != "9000" {
             throw Unexpected("\(step) \(status)")
         }
-        return terminal
     }
 
     func read(_ group: UInt8) async throws -> ResponseAPDU {

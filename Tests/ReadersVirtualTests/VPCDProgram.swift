@@ -11,7 +11,8 @@ final class VPCDProgram {
     private let process: pid_t
 
     init(_ arguments: String...) throws {
-        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        self.listener = listener
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
@@ -32,9 +33,9 @@ final class VPCDProgram {
         close(ends[1])
     }
 
-    /// Runs the program; gives its process id.
-    static func spawn(_ arguments: [String], output: Int32) throws -> pid_t {
-        let program = try path()
+    /// Runs the program, or another; gives its process id.
+    static func spawn(_ arguments: [String], output: Int32, program: String? = nil) throws -> pid_t {
+        let program = try program ?? path()
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
@@ -52,9 +53,9 @@ final class VPCDProgram {
     /// Beside the bundle with the tests.
     private static func path() throws -> String {
         guard let bundle = CommandLine.arguments.first(where: { $0.contains(".xctest") }),
-            let slash = bundle.range(of: "/", options: .backwards)
+            let slash = bundle.lastIndex(of: "/")
         else { throw Unexpected("where are the programs? \(CommandLine.arguments)") }
-        return bundle[..<slash.upperBound] + "badged-virtual-card"
+        return bundle[...slash] + "badged-virtual-card"
     }
 
     deinit {

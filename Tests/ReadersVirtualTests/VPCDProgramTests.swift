@@ -16,7 +16,7 @@ struct VPCDProgramTests {
             var template = Array("/tmp/badged-card.XXXXXX".utf8CString)
             let descriptor = mkstemp(&template)
             guard descriptor >= 0 else { throw Unexpected("no file") }
-            path = String(cString: template)
+            path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
             _ = write(descriptor, text, text.utf8.count)
             close(descriptor)
         }
@@ -32,15 +32,16 @@ struct VPCDProgramTests {
         program.tell("01")
         #expect(try program.ask("04") == Self.card)
         #expect(try program.ask("00A4020C02011C") == "9000")
-        #expect(try program.ask("00B0000001") == "316282")
+        #expect(try program.ask("00B0000001") == "319000")
         // A reset forgets the current file, and asks for no answer.
         program.tell("02")
         #expect(try program.ask("00B0000001") == "6A82")
         program.tell("00")
         program.signal(SIGUSR2)
-        #expect(try program.line() == #"{"apdus":3,"retryCounter":3,"pukCounter":10}"#)
+        let counters = #"{"apdus":3,"retryCounter":3,"pukCounter":10,"transport":false,"busyMicroseconds":"#
+        #expect(try program.line()?.hasPrefix(counters) == true)
         program.signal(SIGTERM)
-        #expect(try program.line() == #"{"apdus":3,"retryCounter":3,"pukCounter":10}"#)
+        #expect(try program.line()?.hasPrefix(counters) == true)
         #expect(try program.line() == nil)
         #expect(program.exitStatus() == 0)
     }
@@ -93,7 +94,7 @@ struct VPCDProgramTests {
         #expect(try program.line() == "inserted")
         program.tell(Self.access)
         program.signal(SIGUSR2)
-        #expect(try program.line()?.hasSuffix(#","retryCounter":2,"pukCounter":10}"#) == true)
+        #expect(try program.line()?.contains(#","retryCounter":2,"pukCounter":10,"#) == true)
         program.tell(Self.access)
         #expect(try program.line() == "withdrawn")
         #expect(try program.hasLeft())
@@ -115,18 +116,17 @@ struct VPCDProgramTests {
         #expect(program.exitStatus() == 0)
     }
 
-    @Test(
-        "refuses what it does not understand",
-        arguments: [
-            ([], 2), (["--vpcd", "nowhere"], 2), (["--vpcd", "host:0"], 2), (["--vpcd", ":1"], 2),
-            (["--vpcd", "localhost:1", "--card"], 2), (["--magic"], 2),
-            (["--vpcd", "localhost:1", "--card", "/nonexistent"], 1),
-            (["--vpcd", "localhost:1", "--card", "/dev/null"], 1), (["--help"], 0), (["--version"], 0),
-        ]
-    )
-    func commandLine(arguments: [String], status: Int32) throws {
+    private static let lines: [(String, Int32)] = [
+        ("", 2), ("--vpcd nowhere", 2), ("--vpcd host:0", 2), ("--vpcd :1", 2), ("--vpcd localhost:1 --card", 2),
+        ("--magic", 2), ("--vpcd localhost:1 --card /nonexistent", 1), ("--vpcd localhost:1 --card /dev/null", 1),
+        ("--help", 0), ("--version", 0),
+    ]
+
+    @Test("refuses what it does not understand", arguments: lines)
+    func commandLine(line: String, status: Int32) throws {
         let sink = open("/dev/null", O_WRONLY)
         defer { close(sink) }
-        #expect(VPCDProgram.status(of: try VPCDProgram.spawn(arguments, output: sink)) == status)
+        let process = try VPCDProgram.spawn(line.split(separator: " ").map(String.init), output: sink)
+        #expect(VPCDProgram.status(of: process) == status)
     }
 }

@@ -6,7 +6,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 bin=${BADGED_BIN:-$root/.build/release}
 here=$root/Tests/System
 work=$(mktemp -d "${TMPDIR:-/tmp}/badged-test.XXXXXX")
-export SWIFT_BACKTRACE=enable=no LC_ALL=C.UTF-8
+export SWIFT_BACKTRACE=enable=no LC_ALL=C.UTF-8 PYTHONDONTWRITEBYTECODE=1
 failures=0
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM HUP

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# run.sh [NAME...]: runs the scripts Tests/System/*.sh (but this one, lib.sh and demo.sh), each on its own.
+# run.sh [NAME...]: runs the scripts Tests/System/*.sh (but this one, lib.sh, demo.sh and in-namespace.sh), each on its own.
 # The last line is "N passed, N failed". A script that cannot run on this machine counts as failed where everything
 # must run (CI=true), else it is named and not counted.
 set -u
 cd "$(dirname "$0")" || exit 1
 passed=0 failed=0
-[ $# -gt 0 ] || set -- $(ls ./*.sh | grep -vE '/(run|lib|demo)\.sh$')
+[ $# -gt 0 ] || set -- $(ls ./*.sh | grep -vE '/(run|lib|demo|in-namespace)\.sh$')
 for script; do
     name=$(basename "$script" .sh)
     echo "$name"
