@@ -3,6 +3,7 @@
 #include "CLinux.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -76,6 +77,7 @@ int clinux_open(const char *path, int flags, unsigned mode) { return open(path, 
 int clinux_set_nonblocking(int fd) { return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
 int clinux_set_cloexec(int fd) { return fcntl(fd, F_SETFD, FD_CLOEXEC); }
 int clinux_no_core_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
+void clinux_return_large_blocks(void) { mallopt(M_MMAP_THRESHOLD, 128 * 1024); }
 int clinux_die_with_parent(void) { return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); }
 
 int clinux_tcp_quickack(int fd) {

@@ -38,6 +38,9 @@ int clinux_set_cloexec(int fd);
 /* PR_SET_DUMPABLE 0: no core file, no ptrace by the same user. */
 int clinux_no_core_dumps(void);
 int clinux_die_with_parent(void);
+/* M_MMAP_THRESHOLD. Set by hand it stays: else the first large block that is freed raises it, and the heap keeps the
+   next ones. */
+void clinux_return_large_blocks(void);
 
 /* TCP_QUICKACK is not sticky: to be set before each read. */
 int clinux_tcp_quickack(int fd);
