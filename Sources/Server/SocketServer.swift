@@ -45,6 +45,10 @@ package enum Severity: Int, Sendable {
     /// - Throws: `SystemError` when it cannot be watched.
     package func listen(on socket: Int32) throws(SystemError) {
         listener = socket
+        var files = rlimit()
+        if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &files) == 0, files.rlim_cur < rlim_t(Int32.max) {
+            firstReserved = Int32(files.rlim_cur) - Self.reservedDescriptors
+        }
         acceptance = try Loop.watch(socket, .read) { [weak self] _ in self?.acceptClients() }
     }
 
@@ -57,6 +61,10 @@ package enum Severity: Int, Sendable {
     }
 
     package var clientCount: Int { sessions.count }
+
+    /// Descriptors that clients do not get: readers and cards need them, and the runtime does not survive without.
+    private static let reservedDescriptors: Int32 = 16
+    private var firstReserved = Int32.max
 
     private func acceptClients() {
         // Bounded, so that a storm of connections cannot starve the clients that are there.
@@ -73,7 +81,12 @@ package enum Severity: Int, Sendable {
                 }
                 return
             }
-            serve(socket)
+            if socket < firstReserved {
+                serve(socket)
+            } else {
+                log(.warning, "a client was refused: no descriptors are left for it")
+                refuse(socket)
+            }
         }
     }
 
