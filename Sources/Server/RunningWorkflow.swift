@@ -16,8 +16,6 @@ import Workflows
     private var pending: Pending?
     private var isCancelled = false
     private var isOver = false
-    /// Where SET_CARD has put cards.
-    private var suppliedReaders: [Reader] = []
 
     /// A question without an answer yet, bound to one stay of one card.
     private struct Pending {
@@ -48,13 +46,13 @@ import Workflows
     // MARK: Cards of SET_CARD
 
     /// The card belongs to this workflow and goes back to its shelf with it, used or not.
-    func hasPutCard(into reader: Reader) async {
-        if isOver { await session.server.registry.takeBack(reader) } else { suppliedReaders.append(reader) }
+    func hasPutCardIn() async {
+        if isOver { await takeCardsBack() }
     }
 
     func takeCardsBack() async {
         isOver = true
-        for reader in suppliedReaders { await session.server.registry.takeBack(reader) }
+        await session.server.registry.takeCardsBack(of: ObjectIdentifier(self))
     }
 
     // MARK: Answers

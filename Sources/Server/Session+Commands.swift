@@ -173,6 +173,11 @@ extension Session {
             refuse("Card is not insertable")
             return true
         }
+        if readerState(readerName).attached?.busy == true {
+            // Its card will leave with the other client's workflow, so this one would never come to be used.
+            refuse(CardObstacle.busy.text(reader: readerName))
+            return true
+        }
         var objects: [String: JSON] = [:]
         for (key, field) in [("simulator", command.object("simulator")), ("card", command.object("card"))] {
             switch field {
@@ -204,8 +209,8 @@ extension Session {
         let running = workflow
         deferLines { [self] in
             do throws(CardShelfError) {
-                try await server.registry.insert(description, into: reader)
-                await running?.hasPutCard(into: reader)
+                try await server.registry.insert(description, into: reader, for: running.map { ObjectIdentifier($0) })
+                await running?.hasPutCardIn()
             } catch {
                 switch error {
                 case .occupied:

@@ -20,6 +20,8 @@ package import Readers
     package fileprivate(set) var card = Card.none
     /// The session whose workflow holds the reader.
     package fileprivate(set) var owner: ObjectIdentifier?
+    /// The workflow whose SET_CARD has put the card in.
+    fileprivate var supplier: ObjectIdentifier?
     let backend: any ReaderBackend
     fileprivate var identification: Task<Void, Never>?
 
@@ -107,7 +109,7 @@ package import Readers
         case .removed(let name):
             guard let reader = reader(name, of: backend) else { return }
             reader.identification?.cancel()
-            (reader.insertion, reader.card) = (nil, .none)
+            (reader.insertion, reader.card, reader.supplier) = (nil, .none, nil)
             readersByName[name] = nil
             changed(name)
         case .inserted(let insertion, _):
@@ -121,7 +123,7 @@ package import Readers
                 case .none, .identifying: false
                 case .unusable, .eid: true
                 }
-            (reader.insertion, reader.card) = (nil, .none)
+            (reader.insertion, reader.card, reader.supplier) = (nil, .none, nil)
             if wasVisible {
                 changed(reader.name)
             } else {
@@ -218,18 +220,30 @@ package import Readers
 
     /// Puts a card into a virtual reader. SET_CARD. A card there that no workflow can use makes room, for there is no
     /// hand to take it out.
-    package func insert(_ description: VirtualCardDescription?, into reader: Reader) async throws(CardShelfError) {
+    /// - Parameter supplier: the workflow to which the card belongs; it goes back to the shelf with it.
+    package func insert(
+        _ description: VirtualCardDescription?,
+        into reader: Reader,
+        for supplier: ObjectIdentifier? = nil
+    ) async throws(CardShelfError) {
         guard let shelf = reader.backend as? any CardShelf else { throw .unknownReader }
         if let insertion = reader.insertion, reader.owner == nil, reader.isUseless {
             await shelve(reader, insertion)
         }
         try await shelf.insert(description, into: reader.name)
+        reader.supplier = supplier
     }
 
-    /// Takes the card out of a virtual reader unless a workflow has it.
-    package func takeBack(_ reader: Reader) async {
-        guard let insertion = reader.insertion, reader.owner == nil else { return }
-        await shelve(reader, insertion)
+    /// Takes the cards of a workflow that is over out of virtual readers, unless another workflow has them.
+    package func takeCardsBack(of supplier: ObjectIdentifier) async {
+        for reader in readers where reader.supplier == supplier && reader.owner == nil {
+            if let insertion = reader.insertion {
+                await shelve(reader, insertion)
+            } else {
+                // It has not been heard of yet.
+                await (reader.backend as? any CardShelf)?.shelve(reader: reader.name)
+            }
+        }
     }
 
     /// Takes the card of a virtual reader out and waits until everybody knows.
