@@ -108,6 +108,35 @@ struct ClientsTests {
         #expect(second.transcript.filter { $0["error"]?.string == error }.count == 1)
     }
 
+    @Test("SET_CARD for a reader that another client's workflow has is refused, for that card would leave with it")
+    @Loop func setCardBusy() async throws {
+        let stage = try await Stage(at: .enterPIN)
+        let second = try stage.server.connect()
+        _ = await second.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD")
+        _ = await second.exchange()
+        let error = "Reader 'Simulator' is busy in another client's workflow: wait for its end or use another reader"
+        #expect(await second.exchange(#"{"cmd":"SET_CARD","name":"Simulator"}"#) == [.insertCard(error)])
+    }
+
+    @Test("the end of one workflow does not take the card of the next out")
+    @Loop func cardsInTurn() async throws {
+        let server = try TestServer()
+        try await server.ready()
+        var (last, next) = (try server.connect(), try server.connect())
+        _ = await last.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD")
+        _ = await last.ask(#"{"cmd":"SET_CARD","name":"Simulator"}"#, "ENTER_PIN")
+        for _ in 0..<50 {
+            _ = await next.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD")
+            _ = await next.exchange()
+            last.close()
+            while let reader = await next.next("READER"), reader["busy"] != nil || reader["card"] != .null {}
+            #expect(
+                await next.ask(#"{"cmd":"SET_CARD","name":"Simulator"}"#, "ENTER_PIN", "INSERT_CARD")?["error"] == nil
+            )
+            (last, next) = (next, try server.connect())
+        }
+    }
+
     @Test("a silent client with a workflow keeps its reader, and nothing else from anybody")
     @Loop func silence() async throws {
         let server = try TestServer(readers: 2)

@@ -115,6 +115,9 @@ package import Loop
         }
     }
 
+    /// How many clients it has said good-bye to.
+    package var disconnections: Int { log.filter { $0.contains(" disconnected: ") }.count }
+
     /// Sends a signal.
     package func signal(_ number: Int32) { kill(pid, number) }
 
@@ -164,11 +167,6 @@ package import Loop
             }
             return sum + (Int(number) ?? 0) * 1024
         }
-    }
-
-    /// Descriptors that it has open.
-    package var openFiles: Int {
-        (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/fd").count) ?? 0
     }
 
     /// Can the test look into the daemon's memory? The kernel lets root alone.

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import Loop
+import TestSupport
+import Testing
+import Wire
+
+/// The real program; one test at a time, since they look at memory and time.
+@Suite("The daemon under abuse", .timeLimit(.minutes(1)), .serialized)
+struct DaemonTests {
+    private static func configuration(readers: Int = 1, clients: Int = 1000) -> String {
+        "[server]\nmax_clients=\(clients)\n[virtual]\nreaders=\(readers)\n"
+    }
+
+    private static func reader(_ number: Int) -> String { number == 1 ? "Simulator" : "Simulator \(number)" }
+
+    @Loop private static func setCard(_ number: Int, _ card: String = "{}") -> String {
+        #"{"cmd":"SET_CARD","name":"\#(reader(number))","card":\#(card)}"#
+    }
+
+    @Test("SIGTERM with workflows running: each gets its final message, and the process ends within a second")
+    @Loop func termination() async throws {
+        let daemon = try await DaemonProcess(configuration: Self.configuration(readers: 12))
+        var clients: [TestClient] = []
+        for number in 1...12 {
+            let client = try daemon.connect()
+            _ = await client.ask(#"{"cmd":"RUN_CHANGE_PIN","reader":"\#(Self.reader(number))"}"#, "INSERT_CARD")
+            switch number % 4 {
+            case 1: break
+            case 2: _ = await client.ask(Self.setCard(number), "ENTER_PIN")
+            case 3: _ = await client.ask(Self.setCard(number, #"{"retryCounter":1}"#), "ENTER_CAN")
+            default:
+                _ = await client.ask(Self.setCard(number), "ENTER_PIN")
+                _ = await client.ask(Stage.setPIN, "ENTER_NEW_PIN")
+            }
+            clients.append(client)
+        }
+        let start = ContinuousClock.now
+        daemon.signal(SIGTERM)
+        #expect(await daemon.exitCode() == 0)
+        let end = try #require(daemon.end)
+        #expect(end - start < .seconds(1))
+        for client in clients {
+            let final = await client.next("CHANGE_PIN")
+            #expect(final == #"{"msg":"CHANGE_PIN","reason":"User_Cancelled","success":false}"#)
+            #expect(await client.next() == nil)
+        }
+        #expect(access(daemon.socketPath, F_OK) != 0)
+    }
+
+    @Test("SIGTERM while a card takes a minute for each answer ends the process within a second and a bit")
+    @Loop func slowCard() async throws {
+        let daemon = try await DaemonProcess()
+        let client = try daemon.connect()
+        _ = await client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD")
+        _ = await client.exchange(Self.setCard(1, #"{"latencyMs":60000}"#))
+        let start = ContinuousClock.now
+        daemon.signal(SIGTERM)
+        #expect(await daemon.exitCode() == 0)
+        let end = try #require(daemon.end)
+        #expect(end - start < .milliseconds(1500))
+    }
+
+    @Test(
+        "a client killed at any question leaves no secret in the daemon's memory",
+        .enabled(if: DaemonProcess.canReadMemory)
+    )
+    @Loop func secrets() async throws {
+        let daemon = try await DaemonProcess()
+        // Typed in one write with what follows, in pieces, with escapes, and too long.
+        let typed: [(card: String, [String], secrets: [String])] = [
+            ("{}", [#"{"cmd":"SET_PIN","value":"918273"}"#], ["918273"]),
+            ("{}", [#"{"cmd":"SET_PIN","value":"\u0037\u0038192736"}"#], ["78192736", "78192"]),
+            ("{}", [#"{"cmd":"SET_PIN","value":"82730"}"#], ["82730"]),
+            (#"{"retryCounter":1}"#, [#"{"cmd":"SET_CAN","value":"736455"}"#], ["736455"]),
+            (#"{"retryCounter":0}"#, [#"{"cmd":"SET_PUK","value":"5647382910"}"#], ["5647382910"]),
+            ("{}", [Stage.setPIN, #"{"cmd":"SET_NEW_PIN","value":"135798"}"#], []),
+        ]
+        let witness = try daemon.connect()
+        _ = await witness.exchange()
+        for (card, lines, _) in typed {
+            let client = try daemon.connect()
+            _ = await client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD")
+            _ = try #require(await client.ask(Self.setCard(1, card), "ENTER_PIN", "ENTER_CAN", "ENTER_PUK"))
+            for line in lines {
+                let middle = line.utf8.count - 5
+                await client.send(bytes: Array(line.utf8.prefix(middle)))
+                _ = await client.send(bytes: Array(line.utf8.dropFirst(middle)) + [0x0A])
+                _ = await client.next("ENTER_PIN", "ENTER_CAN", "ENTER_PUK", "ENTER_NEW_PIN", "CHANGE_PIN")
+            }
+            client.close()
+            // Until its card lies on the shelf again.
+            while let reader = await witness.next("READER"), reader["busy"] != nil || reader["card"] != .null {}
+        }
+        // Half a line with a PIN that never ends, and one to a workflow that is not there.
+        let last = try daemon.connect()
+        _ = await last.exchange(#"{"cmd":"SET_PIN","value":"246801"}"#)
+        await last.send(bytes: Array(#"{"cmd":"SET_PIN","value":"864209""#.utf8))
+        last.close()
+        _ = await witness.exchange(#"{"cmd":"GET_STATUS"}"#)
+        await daemon.wait { $0.disconnections == typed.count + 1 }
+        for secret in typed.flatMap(\.secrets) + ["246801", "864209"] {
+            #expect(try daemon.occurrences(of: Array(secret.utf8)) == 0, "\(secret)")
+            #expect(!daemon.log.contains { $0.contains(secret) })
+        }
+        // What is there is found.
+        #expect(try daemon.occurrences(of: Array("GET_STATUS".utf8)) > 0)
+    }
+
+    @Test("after abuse the daemon's memory is what it was, give or take 4 MiB")
+    @Loop func memory() async throws {
+        let daemon = try await DaemonProcess()
+        // What a first client makes it allocate is not the abuse.
+        let witness = try daemon.connect()
+        _ = await witness.exchange(#"{"cmd":"GET_INFO"}"#, #"{"cmd":"GET_HEALTH"}"#, #"{"cmd":"RUN_CHANGE_PIN"}"#)
+        let before = daemon.privateMemory
+        var most = 0
+        for _ in 1...2 {
+            var clients: [TestClient] = []
+            for _ in 1...30 {
+                let client = try daemon.connect()
+                // A long line that is answered, a longer one that is not, and half of a third.
+                await client.send(String(repeating: "x", count: 1 << 20), String(repeating: "y", count: 1 << 20 + 9))
+                await client.send(bytes: Array(repeating: UInt8(ascii: "["), count: 1 << 20))
+                clients.append(client)
+            }
+            for client in clients { _ = await (client.next("INVALID"), client.next("INVALID")) }
+            most = max(most, daemon.privateMemory)
+            for client in clients { client.close() }
+            let gone = daemon.disconnections + clients.count
+            await daemon.wait { $0.disconnections >= gone }
+        }
+        let left = daemon.privateMemory - before
+        print("memory: \(before >> 10) KiB, at most \(most >> 10) KiB, \(left >> 10) KiB more after the abuse")
+        #expect(left < 4 << 20)
+        #expect(await witness.exchange(#"{"cmd":"GET_STATUS"}"#).last == Moment.insertCard.status)
+        #expect(daemon.end == nil)
+    }
+
+    @Test("when descriptors run short further clients are told and refused; those that are there go on")
+    @Loop func descriptors() async throws {
+        let daemon = try await DaemonProcess(openFiles: 64)
+        var served: [TestClient] = []
+        for _ in 1...200 {
+            let client = try daemon.connect()
+            let first = await client.ask(#"{"cmd":"GET_STATUS"}"#, "STATUS", "INTERNAL_ERROR")
+            if first == Moment.idle.status {
+                served.append(client)
+            } else {
+                #expect(first == #"{"error":"Cannot process request","msg":"INTERNAL_ERROR"}"#)
+            }
+        }
+        #expect(!served.isEmpty && served.count < 64)
+        #expect(daemon.log.contains { $0.contains("no descriptors are left") })
+        // A whole workflow runs meanwhile, and a place that is left is free at once.
+        let client = served.removeLast()
+        _ = await client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD")
+        _ = await client.ask(Self.setCard(1), "ENTER_PIN")
+        _ = await client.ask(Stage.setPIN, "ENTER_NEW_PIN")
+        let final = await client.ask(#"{"cmd":"SET_NEW_PIN","value":"654321"}"#, "CHANGE_PIN")
+        #expect(final == #"{"msg":"CHANGE_PIN","success":true}"#)
+        for left in served {
+            let gone = daemon.disconnections
+            left.close()
+            await daemon.wait { $0.disconnections > gone }
+            let next = try daemon.connect()
+            #expect(await next.exchange(#"{"cmd":"GET_STATUS"}"#).last == Moment.idle.status)
+        }
+        #expect(daemon.end == nil)
+    }
+
+    @Test("max_clients of the configuration counts, and who is over it is told")
+    @Loop func maximumClients() async throws {
+        let daemon = try await DaemonProcess(configuration: Self.configuration(clients: 3))
+        let clients = try (1...3).map { _ in try daemon.connect() }
+        for client in clients { _ = await client.exchange(#"{"cmd":"GET_STATUS"}"#) }
+        let refused = try daemon.connect()
+        #expect(await refused.next() == #"{"error":"Cannot process request","msg":"INTERNAL_ERROR"}"#)
+        #expect(await refused.next() == nil)
+        clients[1].close()
+        await daemon.wait { $0.disconnections == 1 }
+        let next = try daemon.connect()
+        #expect(await next.exchange(#"{"cmd":"GET_STATUS"}"#).last == Moment.idle.status)
+        #expect(daemon.end == nil)
+    }
+}
