@@ -99,9 +99,11 @@ package import Readers
             reader.description = description
             // A card that could not be looked at because of another program gets another look.
             if case .unusable(.exclusive) = reader.card, let insertion = reader.insertion {
+                // Clients hear of it when it is known; until then it would look taken out.
                 identify(reader, insertion)
+            } else {
+                changed(description.name)
             }
-            changed(description.name)
         case .removed(let name):
             guard let reader = reader(name, of: backend) else { return }
             reader.identification?.cancel()
