@@ -93,7 +93,7 @@ let package = Package(
         // Tests
         .target(
             name: "TestSupport",
-            dependencies: ["Loop", "Wire", "Readers", "ReadersVirtual", "Server", "Workflows", "CLinux"],
+            dependencies: ["Secrets", "Loop", "Wire", "Readers", "ReadersVirtual", "Server", "Workflows", "CLinux"],
             path: "Tests/TestSupport",
             swiftSettings: strict
         ),
@@ -106,6 +106,10 @@ let package = Package(
                 "boot.sh", "daemon.py", "daemon.sh", "demo.sh", "documents.sh", "harness.py", "ifd-keypad", "in-namespace.sh", "install.sh",
                 "lib.sh", "peer", "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py", "udev.sh",
                 "units.sh",
+                "boot.sh", "daemon.py", "daemon.sh", "demo.sh", "documents.sh", "harness.py", "ifd-keypad",
+                "in-namespace.sh",
+                "install.sh", "lib.sh", "peer", "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py",
+                "udev.sh", "units.sh",
             ],
             swiftSettings: strict
         ),

@@ -61,7 +61,9 @@ public final class DaemonConnection: Sendable {
 
             public mutating func next() async -> Event? { await inbox.nextEvent() }
 
-            public mutating func next(isolation actor: isolated (any Actor)?) async -> Event? { await inbox.nextEvent() }
+            public mutating func next(isolation actor: isolated (any Actor)?) async -> Event? {
+                await inbox.nextEvent()
+            }
         }
     }
 
@@ -107,7 +109,7 @@ public final class DaemonConnection: Sendable {
         try await link.send(bytes)
     }
 
-    /// Returns when at most half of the events that may wait unread do; for who sends much without waiting for answers.
+    /// Returns when at most half of the events that may wait unread do: for who sends much without awaiting answers.
     public func untilEventsAreRead() async { await link.inbox.untilRead() }
 
     private func nextRequest() -> RequestID {

@@ -13,7 +13,7 @@ struct PACERun: ~Copyable {
     var hasBegun: Bool {
         switch chip.step {
         case .nonce: false
-        case .mapping, .agreement, .token, .over: true
+        case .mapping, .agreement, .token, .established, .over: true
         }
     }
 }
@@ -89,7 +89,7 @@ extension CardOperatingSystem {
             switch step {
             case .nonce, .mapping, .agreement: guard command.isChained else { throw Refusal(0x6E00) }
             case .token: guard !command.isChained else { throw Refusal(0x6883) }
-            case .over: throw Refusal(0x6985)
+            case .established, .over: throw Refusal(0x6985)
             }
             if password == .pin { try checkPINIsUsable() }
             if step == .token {

@@ -29,6 +29,15 @@ package import Readers
         return (profile.status.retryCounter, profile.status.deactivated, inoperative)
     }
 
+    /// There is a card that no workflow can use.
+    fileprivate var isUseless: Bool {
+        switch card {
+        case .none, .identifying: false
+        case .unusable: true
+        case .eid(let profile, let inoperative): profile.status.deactivated || inoperative
+        }
+    }
+
     fileprivate init(_ description: ReaderDescription, _ backend: any ReaderBackend) {
         (self.name, self.description, self.backend) = (description.name, description, backend)
     }
@@ -205,10 +214,20 @@ package import Readers
         changed(reader.name)
     }
 
-    /// Puts a card into a virtual reader. SET_CARD.
+    /// Puts a card into a virtual reader. SET_CARD. A card there that no workflow can use makes room, for there is no
+    /// hand to take it out.
     package func insert(_ description: VirtualCardDescription?, into reader: Reader) async throws(CardShelfError) {
         guard let shelf = reader.backend as? any CardShelf else { throw .unknownReader }
+        if let insertion = reader.insertion, reader.owner == nil, reader.isUseless {
+            await shelve(reader, insertion)
+        }
         try await shelf.insert(description, into: reader.name)
+    }
+
+    /// Takes the card out of a virtual reader unless a workflow has it.
+    package func takeBack(_ reader: Reader) async {
+        guard let insertion = reader.insertion, reader.owner == nil else { return }
+        await shelve(reader, insertion)
     }
 
     /// Takes the card of a virtual reader out and waits until everybody knows.

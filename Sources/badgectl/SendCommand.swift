@@ -67,9 +67,10 @@ final class SendCommand: Sendable {
             case .eventsEnded: throw Failure(connection.ending ?? .closed)
             case .failed(let error): throw Failure(error)
             }
-            if let ending = progress.ending {
-                if let failure = ending { throw failure }
-                return .done
+            switch progress.ending {
+            case nil: continue
+            case .done: return .done
+            case .failed(let failure): throw failure
             }
         }
         throw Failure(.closed)

@@ -47,20 +47,23 @@ struct SendProgress {
         return false
     }
 
-    /// nil: not yet; nil inside: well done.
-    var ending: Failure?? {
+    enum Ending: Equatable {
+        case done
+        case failed(Failure)
+    }
+
+    /// nil: not yet.
+    var ending: Ending? {
         if let wanted {
-            if isAllAnswered, hasSeenWanted { return .some(nil) }
-            return isOutOfTime ? Failure(.failed, "no \(wanted) came in time", hint: "see the messages above") : nil
+            if isAllAnswered, hasSeenWanted { return .done }
+            guard isOutOfTime else { return nil }
+            return .failed(Failure(.failed, "no \(wanted) came in time", hint: "see the messages above"))
         }
-        if hasTime { return isOutOfTime ? .some(nil) : nil }
+        if hasTime { return isOutOfTime ? .done : nil }
         guard isAllAnswered else { return nil }
-        guard isRunning else { return .some(nil) }
+        guard isRunning else { return .done }
         guard let question, Self.questions.contains(question) else { return nil }
-        return Failure(
-            .failed,
-            "the workflow waits after \(question), but the input has ended",
-            hint: "keep the input open until the workflow has ended, or end with --wait \(question)"
-        )
+        let hint = "keep the input open until the workflow has ended, or end with --wait \(question)"
+        return .failed(Failure(.failed, "the workflow waits after \(question), but the input has ended", hint: hint))
     }
 }

@@ -38,9 +38,10 @@ struct VPCDProgramTests {
         #expect(try program.ask("00B0000001") == "6A82")
         program.tell("00")
         program.signal(SIGUSR2)
-        #expect(try program.line() == #"{"apdus":3,"retryCounter":3,"pukCounter":10}"#)
+        let counters = #"{"apdus":3,"retryCounter":3,"pukCounter":10,"transport":false,"busyMicroseconds":"#
+        #expect(try program.line()?.hasPrefix(counters) == true)
         program.signal(SIGTERM)
-        #expect(try program.line() == #"{"apdus":3,"retryCounter":3,"pukCounter":10}"#)
+        #expect(try program.line()?.hasPrefix(counters) == true)
         #expect(try program.line() == nil)
         #expect(program.exitStatus() == 0)
     }
@@ -93,7 +94,7 @@ struct VPCDProgramTests {
         #expect(try program.line() == "inserted")
         program.tell(Self.access)
         program.signal(SIGUSR2)
-        #expect(try program.line()?.hasSuffix(#","retryCounter":2,"pukCounter":10}"#) == true)
+        #expect(try program.line()?.contains(#","retryCounter":2,"pukCounter":10,"#) == true)
         program.tell(Self.access)
         #expect(try program.line() == "withdrawn")
         #expect(try program.hasLeft())

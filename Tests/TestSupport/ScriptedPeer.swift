@@ -39,11 +39,11 @@ package final class ScriptedPeer: Sendable {
         /// The next command; nil at the end or when it is no JSON.
         package func command() -> JSON? { line().flatMap { try? JSON($0.utf8) } }
 
-        /// Takes commands until one has this name.
+        /// Takes lines until one is the command of this name.
         @discardableResult
         package func command(_ name: String) -> JSON? {
-            while let command = command() {
-                if command["cmd"]?.string == name { return command }
+            while let line = line() {
+                if let command = try? JSON(line.utf8), command["cmd"]?.string == name { return command }
             }
             return nil
         }
