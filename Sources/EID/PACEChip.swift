@@ -8,11 +8,9 @@ extension PACE {
     /// run is over.
     package struct Chip: ~Copyable, Sendable {
         /// Which command is due.
-        package enum Step: Sendable { case nonce, mapping, agreement, token, over }
+        package enum Step: Sendable { case nonce, mapping, agreement, token, established, over }
 
         package private(set) var step = Step.nonce
-        /// The terminal's token was right: the keys may be handed out.
-        private var isEstablished = false
 
         private let parameters: PACEParameters
         private let passwordKey: Secret
@@ -64,8 +62,8 @@ extension PACE {
                 step = .token
             case .token:
                 answer = try authenticate(data)
-                isEstablished = true
-            case .over:
+                step = .established
+            case .established, .over:
                 throw .outOfOrder
             }
             return answer
@@ -73,7 +71,7 @@ extension PACE {
 
         /// The channel, once the fourth command was answered; nil before, after an error, and the second time.
         package mutating func takeOutcome() -> Outcome? {
-            guard isEstablished, let terminalKey, let ownKey, let keys = keys.take() else { return nil }
+            guard step == .established, let terminalKey, let ownKey, let keys = keys.take() else { return nil }
             return Outcome(
                 keys: keys,
                 idPICC: ownKey.compressed,
