@@ -104,9 +104,8 @@ let package = Package(
             path: "Tests/System",
             exclude: [
                 "boot.sh", "daemon.py", "daemon.sh", "demo.sh", "documents.sh", "harness.py", "ifd-keypad",
-                "in-namespace.sh",
-                "install.sh", "lib.sh", "peer", "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py",
-                "udev.sh", "units.sh",
+                "in-namespace.sh", "install.sh", "lib.sh", "peer", "polkit.sh", "run.sh", "socket-activation.sh",
+                "socket_activation.py", "udev.sh", "units.sh",
             ],
             swiftSettings: strict
         ),
