@@ -107,10 +107,11 @@ let package = Package(
                 "in-namespace.sh", "install.sh",
                 "lib.sh", "peer", "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py", "udev.sh",
                 "units.sh",
-                "boot.sh", "daemon.py", "daemon.sh", "demo.sh", "documents.sh", "harness.py", "ifd-keypad",
                 "in-namespace.sh",
                 "install.sh", "lib.sh", "peer", "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py",
                 "udev.sh", "units.sh",
+                "in-namespace.sh", "install.sh", "lib.sh", "peer", "polkit.sh", "run.sh", "socket-activation.sh",
+                "socket_activation.py", "udev.sh", "units.sh",
             ],
             swiftSettings: strict
         ),
