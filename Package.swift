@@ -42,6 +42,13 @@ let fuzzing: [Target] =
         ),
     ]
 
+/// What lies beside the tests in Tests/System and is no Swift.
+let scripts = [
+    "boot.sh", "daemon.py", "daemon.sh", "demo.sh", "documents.sh", "harness.py", "ifd-keypad", "in-namespace.sh",
+    "install.sh", "lib.sh", "peer", "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py", "udev.sh",
+    "units.sh",
+]
+
 let package = Package(
     name: "badged",
     products: [.library(name: "BadgedClient", targets: ["BadgedClient"])],
@@ -102,17 +109,7 @@ let package = Package(
             name: "SystemTests",
             dependencies: ["ReadersPCSC", "Readers", "ISO7816", "CPCSCLite", "CLinux"],
             path: "Tests/System",
-            exclude: [
-                "boot.sh", "daemon.py", "daemon.sh", "demo.sh", "documents.sh", "harness.py", "ifd-keypad",
-                "in-namespace.sh", "install.sh",
-                "lib.sh", "peer", "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py", "udev.sh",
-                "units.sh",
-                "in-namespace.sh",
-                "install.sh", "lib.sh", "peer", "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py",
-                "udev.sh", "units.sh",
-                "in-namespace.sh", "install.sh", "lib.sh", "peer", "polkit.sh", "run.sh", "socket-activation.sh",
-                "socket_activation.py", "udev.sh", "units.sh",
-            ],
+            exclude: scripts,
             swiftSettings: strict
         ),
         tests("LayeringTests", []),
