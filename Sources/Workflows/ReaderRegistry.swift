@@ -71,7 +71,7 @@ package import Readers
         backends.append(backend)
         let events = backend.events
         consumers.append(
-            Loop.task { [weak self] in
+            Task { @Loop [weak self] in
                 for await event in events { self?.handle(event, from: backend) }
             }
         )
@@ -148,7 +148,7 @@ package import Readers
         reader.identification?.cancel()
         (reader.insertion, reader.card) = (insertion, .identifying)
         let backend = reader.backend
-        reader.identification = Loop.task { [weak self] in
+        reader.identification = Task { @Loop [weak self] in
             var card = Reader.Card.none
             for attempt in 1...2 {
                 do throws(CardError) {
@@ -254,7 +254,7 @@ package import Readers
             guard !Task.isCancelled else { return }
             await withCheckedContinuation { addWaiter($0) }
         } onCancel: {
-            Loop.task { self.waiters.removeValue(forKey: id)?.resume() }
+            Task { @Loop in self.waiters.removeValue(forKey: id)?.resume() }
         }
     }
 

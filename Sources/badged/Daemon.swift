@@ -83,7 +83,7 @@ import Workflows
     private func handleSignals() {
         while let signal = signals.next() {
             switch signal {
-            case .terminate: Loop.task { await self.end() }
+            case .terminate: Task { @Loop in await self.end() }
             case .reload: reload()
             }
         }
