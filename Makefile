@@ -59,7 +59,7 @@ run: build
 	exec $(BIN)/badged --virtual --socket "$${XDG_RUNTIME_DIR:-/tmp}/badged-run.sock" $(ARGS)
 
 demo:
-	@.ci/setup build run
+	@.ci/setup build
 	$(SWIFT) build $(RELEASE)
 	@Tests/System/demo.sh
 
@@ -77,7 +77,8 @@ fuzz:
 sanitize:
 	@.ci/setup build run test
 	SWIFT_BACKTRACE=enable=no $(SWIFT) test --sanitize=address --scratch-path .build-address
-	SWIFT_BACKTRACE=enable=no $(SWIFT) test --sanitize=thread --scratch-path .build-thread
+	TSAN_OPTIONS=suppressions=$(CURDIR)/Tests/tsan.suppressions SWIFT_BACKTRACE=enable=no \
+		$(SWIFT) test --sanitize=thread --scratch-path .build-thread
 
 peer-test: build
 	Tests/System/peer/run.sh

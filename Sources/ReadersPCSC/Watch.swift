@@ -20,6 +20,7 @@ final class Watch: Sendable {
         var generation: UInt64 = 0
         var context: PCSCContext?
         var health = PCSCHealth()
+        /// nil: nothing was told yet.
         var toldHealth: PCSCHealth?
         var isStopped = false
         /// Who waits until the state has been asked anew; `WatchThread` signals them.
@@ -156,11 +157,13 @@ final class Watch: Sendable {
                 // One that died at once may be dying in a loop: it does not earn new patience.
                 if DispatchTime.now() > since + .seconds(2) { patience = Patience() }
             case .failure(let fault):
-                publish { state in
-                    state.health = PCSCHealth(fault: fault.fault)
-                    return []
+                let (pause, isSure) = patience.next(fault.fault)
+                if isSure {
+                    publish { state in
+                        state.health = PCSCHealth(fault: fault.fault)
+                        return []
+                    }
                 }
-                let pause = fault.fault.mayPass ? patience.next() : nil
                 let begun = DispatchTime.now()
                 socketWatch.wait(milliseconds: pause)
                 // Woken before the time was over: something has happened, so there is something to hope for again.
@@ -169,17 +172,22 @@ final class Watch: Sendable {
         }
     }
 
-    /// How often to try again while there is a socket but nobody behind it.
+    /// How often to try again, and when to believe what is seen.
     ///
-    /// pcscd creates its socket file a moment before it listens, and changes its mode a moment after, so the wake-up by
-    /// inotify can come too early. A few tries with growing pauses, 1.3 s in all, cover that. After them, nothing: a
-    /// pcscd that starts later, also one that finds the stale socket of a killed one, makes a new file, and that wakes
-    /// us.
+    /// pcscd removes an old socket file when it starts, creates its own a moment before it listens, and changes its mode
+    /// a moment after; one that is being killed still takes connections for a moment. So the wake-up by inotify can come
+    /// too early, and the first look may mislead. A few tries with growing pauses cover that: three (35 ms) before
+    /// anything is told, and, as long as there is a socket, five more, 1.3 s in all. After them, nothing: a pcscd that
+    /// starts later, also one that finds the stale socket of a killed one, makes a new file, and that wakes us.
     struct Patience {
         private var tries = 0
-        mutating func next() -> Int? {
+
+        /// Milliseconds until the next try, nil for none; and whether the fault is to be told.
+        mutating func next(_ fault: PCSCFault) -> (pause: Int?, isSure: Bool) {
             defer { tries += 1 }
-            return tries < 8 ? 5 << tries : nil
+            let limit = fault == .noSocket ? 3 : 8
+            guard tries < limit else { return (nil, true) }
+            return (5 << tries, fault == .refused && tries >= 3)
         }
     }
 

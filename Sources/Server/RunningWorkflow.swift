@@ -15,6 +15,9 @@ import Workflows
     private var task: Task<Void, Never>?
     private var pending: Pending?
     private var isCancelled = false
+    private var isOver = false
+    /// Where SET_CARD has put cards.
+    private var suppliedReaders: [Reader] = []
 
     /// A question without an answer yet, bound to one stay of one card.
     private struct Pending {
@@ -31,7 +34,7 @@ import Workflows
 
     /// Runs `body` up to its first wait at once, so that the next command finds the workflow where it waits.
     func start(_ body: @escaping @Loop () async -> Void) {
-        task = Task.immediate { @Loop in await body() }
+        task = Loop.immediateTask(body)
     }
 
     func cancel() {
@@ -40,6 +43,18 @@ import Workflows
         task?.cancel()
         resume(.failure(.cancelled))
         resumePause()
+    }
+
+    // MARK: Cards of SET_CARD
+
+    /// The card belongs to this workflow and goes back to its shelf with it, used or not.
+    func hasPutCard(into reader: Reader) async {
+        if isOver { await session.server.registry.takeBack(reader) } else { suppliedReaders.append(reader) }
+    }
+
+    func takeCardsBack() async {
+        isOver = true
+        for reader in suppliedReaders { await session.server.registry.takeBack(reader) }
     }
 
     // MARK: Answers

@@ -111,6 +111,7 @@ extension Session {
         let changePIN = ChangePIN(server.registry, running, readerName: readerName)
         running.start { [self] in
             let result = await changePIN.run()
+            await running.takeCardsBack()
             server.log(.info, "\(name): CHANGE_PIN ended, \(result.reason?.rawValue ?? "success")")
             push(.changePINEnded(success: result.success, reason: result.reason?.rawValue))
             workflowEnded()
@@ -200,9 +201,11 @@ extension Session {
             }
         }
         let request = request.map { Array($0) }
+        let running = workflow
         deferLines { [self] in
             do throws(CardShelfError) {
                 try await server.registry.insert(description, into: reader)
+                await running?.hasPutCard(into: reader)
             } catch {
                 switch error {
                 case .occupied:

@@ -98,7 +98,7 @@ import Workflows
     func deferLines(_ work: @escaping @Loop () async -> Void) {
         isDeferring = true
         updateInterest()
-        Task { @Loop in
+        Loop.task {
             await work()
             self.isDeferring = false
             self.handleLines()

@@ -29,6 +29,15 @@ package import Readers
         return (profile.status.retryCounter, profile.status.deactivated, inoperative)
     }
 
+    /// There is a card that no workflow can use.
+    fileprivate var isUseless: Bool {
+        switch card {
+        case .none, .identifying: false
+        case .unusable: true
+        case .eid(let profile, let inoperative): profile.status.deactivated || inoperative
+        }
+    }
+
     fileprivate init(_ description: ReaderDescription, _ backend: any ReaderBackend) {
         (self.name, self.description, self.backend) = (description.name, description, backend)
     }
@@ -62,10 +71,15 @@ package import Readers
         backends.append(backend)
         let events = backend.events
         consumers.append(
-            Task { @Loop [weak self] in
+            Loop.task { [weak self] in
                 for await event in events { self?.handle(event, from: backend) }
             }
         )
+    }
+
+    /// Returns when at least so many readers are known.
+    package func waitForReaders(_ count: Int) async {
+        while readersByName.count < count { await nextChange() }
     }
 
     /// Ends the watching of all readers.
@@ -90,9 +104,11 @@ package import Readers
             reader.description = description
             // A card that could not be looked at because of another program gets another look.
             if case .unusable(.exclusive) = reader.card, let insertion = reader.insertion {
+                // Clients hear of it when it is known; until then it would look taken out.
                 identify(reader, insertion)
+            } else {
+                changed(description.name)
             }
-            changed(description.name)
         case .removed(let name):
             guard let reader = reader(name, of: backend) else { return }
             reader.identification?.cancel()
@@ -132,7 +148,7 @@ package import Readers
         reader.identification?.cancel()
         (reader.insertion, reader.card) = (insertion, .identifying)
         let backend = reader.backend
-        reader.identification = Task { @Loop [weak self] in
+        reader.identification = Loop.task { [weak self] in
             var card = Reader.Card.none
             for attempt in 1...2 {
                 do throws(CardError) {
@@ -205,10 +221,20 @@ package import Readers
         changed(reader.name)
     }
 
-    /// Puts a card into a virtual reader. SET_CARD.
+    /// Puts a card into a virtual reader. SET_CARD. A card there that no workflow can use makes room, for there is no
+    /// hand to take it out.
     package func insert(_ description: VirtualCardDescription?, into reader: Reader) async throws(CardShelfError) {
         guard let shelf = reader.backend as? any CardShelf else { throw .unknownReader }
+        if let insertion = reader.insertion, reader.owner == nil, reader.isUseless {
+            await shelve(reader, insertion)
+        }
         try await shelf.insert(description, into: reader.name)
+    }
+
+    /// Takes the card out of a virtual reader unless a workflow has it.
+    package func takeBack(_ reader: Reader) async {
+        guard let insertion = reader.insertion, reader.owner == nil else { return }
+        await shelve(reader, insertion)
     }
 
     /// Takes the card of a virtual reader out and waits until everybody knows.
@@ -228,7 +254,7 @@ package import Readers
             guard !Task.isCancelled else { return }
             await withCheckedContinuation { addWaiter($0) }
         } onCancel: {
-            Task { @Loop in self.waiters.removeValue(forKey: id)?.resume() }
+            Loop.task { self.waiters.removeValue(forKey: id)?.resume() }
         }
     }
 

@@ -27,7 +27,7 @@ import Loop
         // Before the first other thread: what is blocked here is blocked in all of them.
         let signals = try Signals()
         let socket = try ListeningSocket.open(options: options, configuration: configuration)
-        Task { @Loop in
+        Loop.task {
             await Daemon(options, settings, configuration, signals, socket).start()
         }
         Loop.park()

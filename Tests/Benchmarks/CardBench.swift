@@ -125,14 +125,14 @@ enum CardBench {
     ) throws(BenchError) {
         try client.send(#"{"cmd":"RUN_CHANGE_PIN"}"#)
         try client.wait(for: "ENTER_PIN")
-        pause(milliseconds: 200)
+        pause(milliseconds: IdleBench.settling)
         let seconds = settings.count(20)
         let before = try daemon.figures.activity()
         let start = monotonicNow()
         pause(milliseconds: seconds * 1000)
         let after = try daemon.figures.activity()
         let elapsed = Double(monotonicNow() - start) / 1e9
-        report.add(.waitingWakeUps, Double(after.switches - before.switches) / elapsed, "\(seconds) s")
+        report.add(.waitingWakeUps, Double(after.since(before).switches) / elapsed, "\(seconds) s")
         try client.send(#"{"cmd":"CANCEL"}"#)
         try client.wait(for: "CHANGE_PIN")
     }

@@ -10,13 +10,28 @@ struct ProcessFigures {
         var privateDirty = 0.0
     }
 
-    /// Sums over all threads.
+    /// How busy the threads are, by their number.
     struct Activity {
-        var threads = 0
-        /// Voluntary and involuntary switches: how often a thread began to run.
-        var switches = 0
-        /// Nanoseconds on a processor.
-        var runtime = 0
+        struct Thread {
+            /// Voluntary and involuntary switches: how often the thread stopped running, and so how often it began.
+            var switches = 0
+            /// Nanoseconds on a processor.
+            var runtime = 0
+        }
+
+        var threads: [Int: Thread] = [:]
+
+        /// What has happened since; a thread that has ended since has been awake for it at least once.
+        func since(_ old: Activity) -> Thread {
+            var sum = Thread()
+            for (id, now) in threads {
+                let before = old.threads[id] ?? Thread()
+                sum.switches += now.switches - before.switches
+                sum.runtime += now.runtime - before.runtime
+            }
+            sum.switches += old.threads.keys.count { threads[$0] == nil }
+            return sum
+        }
     }
 
     let pid: pid_t
@@ -44,13 +59,14 @@ struct ProcessFigures {
             let name = withUnsafeBytes(of: entry.pointee.d_name) { raw in
                 String(decoding: raw.prefix { $0 != 0 }, as: UTF8.self)
             }
-            guard Int(name) != nil else { continue }
-            activity.threads += 1
+            guard let id = Int(name) else { continue }
+            var thread = Activity.Thread()
             for line in try Self.lines("/proc/\(pid)/task/\(name)/status") where line.contains("ctxt_switches") {
-                activity.switches += Int(line.split(whereSeparator: { " \t".contains($0) }).last ?? "") ?? 0
+                thread.switches += Int(line.split(whereSeparator: { " \t".contains($0) }).last ?? "") ?? 0
             }
             let schedule = try Self.lines("/proc/\(pid)/task/\(name)/schedstat").first ?? ""
-            activity.runtime += Int(schedule.split(separator: " ").first ?? "") ?? 0
+            thread.runtime += Int(schedule.split(separator: " ").first ?? "") ?? 0
+            activity.threads[id] = thread
         }
         return activity
     }

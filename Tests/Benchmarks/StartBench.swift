@@ -19,13 +19,17 @@ enum StartBench {
 
 /// What the daemon costs while nobody wants anything of it.
 enum IdleBench {
+    /// Milliseconds until the daemon has nothing left of what it did before.
+    static let settling = 6500
+
     static func run(_ settings: Settings, _ report: inout Report) throws(BenchError) {
         let daemon = try Daemon(settings)
         if settings.virtualCard != nil { try daemon.waitForReaders(settings.readers.count) }
         let client = try daemon.client()
         try client.send(#"{"cmd":"GET_INFO"}"#)
         try client.wait(for: "INFO")
-        pause(milliseconds: 500)
+        // The language's runtime sends threads home that have had nothing to do for five seconds.
+        pause(milliseconds: IdleBench.settling)
         let memory = try daemon.figures.memory()
         report.add(.resident, memory.resident / 1024, "two readers, quiet client")
         report.add(.proportional, memory.proportional / 1024, "")
@@ -37,9 +41,10 @@ enum IdleBench {
         pause(milliseconds: seconds * 1000)
         let after = try daemon.figures.activity()
         let elapsed = Double(monotonicNow() - start) / 1e9
-        let note = "\(seconds) s, \(after.threads) threads"
-        report.add(.wakeUps, Double(after.switches - before.switches) / elapsed, note)
-        report.add(.idleCPU, Double(after.runtime - before.runtime) / 1e9 / elapsed * 100, note)
+        let note = "\(seconds) s, \(after.threads.count) threads"
+        let sum = after.since(before)
+        report.add(.wakeUps, Double(sum.switches) / elapsed, note)
+        report.add(.idleCPU, Double(sum.runtime) / 1e9 / elapsed * 100, note)
         try daemon.child.terminate()
     }
 }

@@ -70,8 +70,9 @@ struct VirtualReadersTests {
         #expect(try await events.next() == "inserted Simulator 3 15")
     }
 
-    @Test("refuse what they have not, and what is in already")
+    @Test("refuse what they have not, what is in already, and a trust point that is none")
     func refusals() async throws {
+        #expect(throws: CardShelfError.self) { try VirtualReaders(surroundings: .init(trustPoint: [0x7F, 0x21])) }
         let readers = try VirtualReaders()
         await #expect(throws: CardShelfError.unknownReader) { try await readers.insert(nil, into: "Simulator 2") }
         try await readers.insert(nil, into: "Simulator")

@@ -2,6 +2,7 @@
 package import ISO7816
 package import Readers
 package import ReadersVirtual
+package import Secrets
 import Synchronization
 
 /// Virtual readers on a stage: what goes to the cards is recorded, can be held up, and the readers can pass for
@@ -76,6 +77,11 @@ package final class StagedReaders: CardShelf {
 
     package func shelve(reader: String) async {
         await base.shelve(reader: stageNames[reader] ?? reader)
+    }
+
+    /// Has the card of the reader, in it or on the shelf, this PIN? Costs no try.
+    package func cardHasPIN(_ pin: consuming Secret, in reader: String) async -> Bool {
+        await base.cardHasPIN(pin, in: stageNames[reader] ?? reader)
     }
 
     // MARK: Recording
