@@ -203,6 +203,30 @@ extension RealServices {
             await pcscd.end()
         }
 
+        @Test("who waits for a transaction learns at once that the card has left")
+        func leavesWhileWaiting() async throws {
+            let (pcscd, backend, stream) = try await world()
+            var events = stream
+            let card = VPCDCard(port: 36_000)
+            card.insert()
+            let insertion = try await events.insertion(in: one)
+            let other = try OtherProgram()
+            try other.connect(one, exclusively: false)
+            try other.begin()
+            let waiting = Task { try await backend.connect(insertion) }
+            let inLine = Task { try await backend.connect(insertion) }
+            try await until { Threads.now.ofDriver.contains(where: { $0.name == "pcsc-card" }) }
+            card.remove()
+            await #expect(throws: CardError.removed) { try await waiting.value }
+            await #expect(throws: CardError.removed) { try await inLine.value }
+            try other.disconnect()
+            // The next card is not kept waiting by those.
+            card.insert()
+            let connection = try await backend.connect(events.insertion(in: one))
+            await connection.disconnect(reset: false)
+            await pcscd.end()
+        }
+
         @Test("two readers work at the same time")
         func parallel() async throws {
             let (pcscd, backend, stream) = try await world()

@@ -2,9 +2,10 @@
 import Foundation
 import ISO7816
 import Readers
-import ReadersPCSC
 import Synchronization
 import Testing
+
+@testable import ReadersPCSC
 
 extension RealServices {
     /// Readers that announce every change at once, as USB readers do, and whose keypad a test plays.
@@ -71,6 +72,37 @@ extension RealServices {
             await pcscd.end()
         }
 
+        @Test("what a connection and a command cost")
+        func cost() async throws {
+            let reader = keypadReader()
+            let (pcscd, backend, stream) = try await world(reader)
+            var events = stream
+            reader.insert()
+            let insertion = try await events.insertion(in: name)
+            var times: (connect: [Duration], command: [Duration], disconnect: [Duration]) = ([], [], [])
+            for _ in 0..<50 {
+                var start = ContinuousClock.now
+                let connection = try await backend.connect(insertion)
+                times.connect.append(.now - start)
+                for _ in 0..<10 {
+                    start = .now
+                    let answer = try await connection.transmit(CommandAPDU(0, 0xC0, 0, 0, data: [1, 2, 3], le: 256))
+                    times.command.append(.now - start)
+                    #expect(answer.status == .ok)
+                }
+                start = .now
+                await connection.disconnect(reset: true)
+                times.disconnect.append(.now - start)
+            }
+            for (what, list) in [
+                ("connect", times.connect), ("command", times.command), ("disconnect with reset", times.disconnect),
+            ] {
+                let sorted = list.sorted()
+                print("\(what): median \(sorted[sorted.count / 2]), least \(sorted[0])")
+            }
+            await pcscd.end()
+        }
+
         @Test("a card that is swapped as quickly as the reader can tell is another insertion")
         func quickSwap() async throws {
             let reader = keypadReader()
@@ -79,13 +111,18 @@ extension RealServices {
             reader.insert()
             var old = try await events.insertion(in: name)
             for _ in 0..<20 {
-                let before = reader.toldAbsent
+                // A card that nobody uses is powered down by pcscd, which then may be the only one to see the reader
+                // empty, and forgets it: such a swap nobody can notice. A card in use is not.
+                let connection = try await backend.connect(old)
                 reader.remove()
-                try await until { reader.toldAbsent != before && reader.toldAbsent != nil }
+                try await until { reader.toldAbsent != nil }
                 reader.insert()
                 let new = try await events.insertion(in: name)
+                #expect(new != old)
                 let gone = old
                 await #expect(throws: CardError.removed) { try await backend.connect(gone) }
+                await #expect(throws: CardError.removed) { try await connection.transmit(CommandAPDU(0, 0, 0, 0)) }
+                await connection.disconnect(reset: true)
                 old = new
             }
             let connection = try await backend.connect(old)
@@ -130,6 +167,32 @@ extension RealServices {
             #expect(try await events.next() == "withdrawn \(name)")
             await #expect(throws: CardError.removed) { try await connection.transmit(CommandAPDU(0, 0, 0, 0)) }
             await connection.disconnect(reset: true)
+            await pcscd.end()
+        }
+
+        @Test("the wait for a transaction itself can be ended, and ends with the transaction of the other")
+        func transactionWait() async throws {
+            let reader = keypadReader()
+            let (pcscd, backend, stream) = try await world(reader)
+            var events = stream
+            reader.insert()
+            _ = try await events.insertion(in: name)
+            withExtendedLifetime(backend) {}
+            let other = try OtherProgram()
+            for givesUp in [true, false] {
+                let card = try PCSCContext().connect(ReaderName(name), .shared)
+                try other.connect(name, exclusively: false)
+                try other.begin()
+                let wait = TransactionWait()
+                let (ended, continuation) = AsyncStream.makeStream(of: PCSCCode.self)
+                thread { continuation.yield(wait.begin(card)) }
+                try await until { wait.isWaiting }
+                if givesUp { wait.giveUp() } else { try other.end() }
+                var codes = ended.makeAsyncIterator()
+                #expect(await codes.next() == (givesUp ? .invalidHandle : .success))
+                card.disconnect(reset: false)
+                try other.disconnect()
+            }
             await pcscd.end()
         }
 
