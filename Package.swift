@@ -28,6 +28,20 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .testTarget(name: name, dependencies: dependencies, swiftSettings: strict)
 }
 
+/// Only with BADGED_FUZZ=1, as Tests/Fuzz/run.sh sets it: the program links libFuzzer.
+let fuzzing: [Target] =
+    Context.environment["BADGED_FUZZ"] == nil
+    ? []
+    : [
+        .target(name: "CFuzzer", path: "Tests/Fuzz/CFuzzer"),
+        .executableTarget(
+            name: "badged-fuzz",
+            dependencies: ["CFuzzer", "Secrets", "Wire", "CardFile", "ISO7816", "Crypto", "EID", "ReadersVirtual"],
+            path: "Tests/Fuzz/badged-fuzz",
+            swiftSettings: strict
+        ),
+    ]
+
 let package = Package(
     name: "badged",
     products: [.library(name: "BadgedClient", targets: ["BadgedClient"])],
@@ -63,22 +77,72 @@ let package = Package(
         target("BadgedClient", ["Secrets", "Wire"]),
 
         // Programs
-        tool("badged", ["Loop", "Host", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"]),
-        tool("badgectl", ["Secrets", "Wire", "BadgedClient"]),
-        tool("badged-virtual-card", ["CardFile", "Wire", "Readers", "ISO7816", "ReadersVirtual", "CLinux"]),
+        tool("badged", ["Loop", "Host", "Wire", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"]),
+        tool("badgectl", ["Secrets", "Wire", "BadgedClient", "Host"]),
+        tool("badged-virtual-card", ["CardFile", "Host", "Wire", "Readers", "ReadersVirtual", "CLinux"]),
+
+        // Measures the daemon; not installed
+        .executableTarget(
+            name: "badged-bench",
+            dependencies: ["CLinux", "CPCSCLite", "Wire"],
+            path: "Tests/Benchmarks",
+            exclude: ["run.sh", "packages.sh", "baseline.json"],
+            swiftSettings: strict
+        ),
 
         // Tests
-        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
+        .target(
+            name: "TestSupport",
+            dependencies: ["Secrets", "Loop", "Wire", "Readers", "ReadersVirtual", "Server", "Workflows", "CLinux"],
+            path: "Tests/TestSupport",
+            swiftSettings: strict
+        ),
         tests("ReadersPCSCTests", ["ReadersPCSC", "Readers", "ISO7816"]),
         .testTarget(
             name: "SystemTests",
             dependencies: ["ReadersPCSC", "Readers", "ISO7816", "CPCSCLite", "CLinux"],
             path: "Tests/System",
-            exclude: ["ifd-keypad", "in-namespace.sh"],
+            exclude: [
+                "boot.sh", "daemon.py", "daemon.sh", "demo.sh", "documents.sh", "harness.py", "ifd-keypad",
+                "in-namespace.sh", "install.sh",
+                "lib.sh", "peer", "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py", "udev.sh",
+                "units.sh",
+                "in-namespace.sh",
+                "install.sh", "lib.sh", "peer", "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py",
+                "udev.sh", "units.sh",
+                "in-namespace.sh", "install.sh", "lib.sh", "peer", "polkit.sh", "run.sh", "socket-activation.sh",
+                "socket_activation.py", "udev.sh", "units.sh",
+            ],
             swiftSettings: strict
         ),
         tests("LayeringTests", []),
         tests("HostTests", ["Host"]),
-    ],
+        tests(
+            "ServerTests",
+            [
+                "Secrets", "Loop", "Wire", "Readers", "ISO7816", "ReadersVirtual", "Workflows", "Server", "CLinux",
+                "TestSupport",
+            ]
+        ),
+        tests(
+            "WorkflowTests",
+            [
+                "Secrets", "Loop", "Wire", "Readers", "ISO7816", "EID", "CardFile", "ReadersVirtual", "Workflows",
+                "Server", "TestSupport",
+            ]
+        ),
+        tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
+        tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
+        tests("WireTests", ["Wire", "Secrets", "TestSupport"]),
+        tests("CardFileTests", ["CardFile", "Readers", "ISO7816", "Secrets", "Wire"]),
+        tests("BadgedClientTests", ["BadgedClient", "Wire", "Secrets", "TestSupport"]),
+        tests("BadgectlTests", ["badgectl", "badged", "BadgedClient", "Wire", "Secrets", "TestSupport"]),
+        tests(
+            "ReadersVirtualTests",
+            ["ReadersVirtual", "Readers", "EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]
+        ),
+        tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
+        tests("OpenPACETests", ["EID", "Crypto", "ISO7816", "Secrets", "COpenPACE", "TestSupport"]),
+    ] + fuzzing,
     swiftLanguageModes: [.v6]
 )

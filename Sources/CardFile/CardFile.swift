@@ -1,5 +1,5 @@
-import ISO7816
 // SPDX-License-Identifier: GPL-3.0-or-later
+import ISO7816
 package import Readers
 import Secrets
 package import Wire
@@ -169,9 +169,11 @@ package enum CardFile {
         case "truncate": return .truncate
         case "garbage": return .garbage
         default:
-            guard text.hasPrefix("sw:"), text.utf8.count == 7, let value = UInt16(text.dropFirst(3), radix: 16) else {
-                return nil
-            }
+            let digits = text.dropFirst(3)
+            // The initialiser alone would also take a sign.
+            guard text.hasPrefix("sw:"), digits.utf8.count == 4, digits.allSatisfy(\.isHexDigit),
+                let value = UInt16(digits, radix: 16)
+            else { return nil }
             return .status(StatusWord(value))
         }
     }

@@ -7,12 +7,14 @@ import Glibc
 /// The crash reporter of the Swift runtime prints memory, too, but reads `SWIFT_BACKTRACE` before `main`: the unit
 /// switches it off.
 package enum ProcessHardening {
-    /// No core dumps, no debugger of the same user, files of our own only, as many descriptors as the system allows.
+    /// No core dumps, no debugger of the same user, files of our own only, as many descriptors as the system allows; no
+    /// lines of libdispatch in syslog about thread priorities that an ordinary user cannot have (it reads this late).
     package static func apply() {
         var none = rlimit(rlim_cur: 0, rlim_max: 0)
         setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
         _ = clinux_no_core_dumps()
         umask(0o077)
+        setenv("LIBDISPATCH_LOG", "NO", 0)
         var files = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &files) == 0 else { return }
         files.rlim_cur = files.rlim_max

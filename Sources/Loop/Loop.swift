@@ -54,6 +54,11 @@ package actor Loop {
         package static let write = Interest(rawValue: CLINUX_EPOLLOUT)
     }
 
+    /// Bits of `events`. Hang-up means both directions, or an error.
+    package static let readable = CLINUX_EPOLLIN
+    package static let writable = CLINUX_EPOLLOUT
+    package static let hungUp = CLINUX_EPOLLHUP | CLINUX_EPOLLERR
+
     /// One watched descriptor. It does not own the descriptor; cancel before closing it.
     @Loop package final class Registration {
         private let descriptor: Int32
@@ -78,6 +83,46 @@ package actor Loop {
         }
     }
 
+    /// Calls back at a steady interval until it goes away. The C function is timerfd_settime.
+    @Loop package final class Timer {
+        private let descriptor: Int32
+        private var registration: Registration?
+
+        package init(every interval: Duration, _ body: @escaping @Loop () -> Void) throws(SystemError) {
+            descriptor = clinux_timerfd()
+            guard descriptor >= 0 else { throw SystemError("timerfd_create") }
+            let (seconds, attoseconds) = interval.components
+            let microseconds = UInt64(max(seconds, 0)) * 1_000_000 + UInt64(max(attoseconds, 0)) / 1_000_000_000_000
+            guard clinux_timerfd_set(descriptor, max(microseconds, 1)) == 0 else {
+                throw SystemError("timerfd_settime")
+            }
+            let timer = descriptor
+            registration = try Loop.watch(timer, .read) { _ in
+                var expirations: UInt64 = 0
+                _ = read(timer, &expirations, 8)
+                body()
+            }
+        }
+
+        isolated deinit {
+            registration?.cancel()
+            close(descriptor)
+        }
+    }
+
+    /// Starts a task on the loop. Functions of no actor that it calls run on the loop's thread too: the pool of the
+    /// language costs two changes of thread each time and, from its first job on, a timer that wakes the process every
+    /// second.
+    @discardableResult
+    package static func task(_ body: @escaping @Loop () async -> Void) -> Task<Void, Never> {
+        Task(executorPreference: shared.executor, operation: body)
+    }
+
+    /// The same; runs up to its first wait before this returns.
+    @Loop package static func immediateTask(_ body: @escaping @Loop () async -> Void) -> Task<Void, Never> {
+        Task.immediate(executorPreference: shared.executor, operation: body)
+    }
+
     /// Blocks the calling thread for ever; the end of `main`.
     package static func park() -> Never {
         while true { pause() }
@@ -97,7 +142,7 @@ package struct SystemError: Error, Sendable, CustomStringConvertible {
 }
 
 /// The loop's thread: runs the actor's jobs and the handlers of ready descriptors, and sleeps in the kernel otherwise.
-private final class EpollExecutor: SerialExecutor, @unchecked Sendable {
+private final class EpollExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
     private let epoll: Int32
     private let wake: Int32
     private let jobs = Mutex<[UnownedJob]>([])
@@ -127,7 +172,9 @@ private final class EpollExecutor: SerialExecutor, @unchecked Sendable {
 
     private var isOnThread: Bool { threadID.load(ordering: .relaxed) == UInt(pthread_self()) }
 
-    func control(_ operation: clinux_epoll_operation, _ descriptor: Int32, _ interest: Loop.Interest, _ token: UInt64) -> Bool {
+    func control(_ operation: clinux_epoll_operation, _ descriptor: Int32, _ interest: Loop.Interest, _ token: UInt64)
+        -> Bool
+    {
         clinux_epoll_control(epoll, operation, descriptor, interest.rawValue, token) == 0
     }
 
@@ -159,7 +206,9 @@ private final class EpollExecutor: SerialExecutor, @unchecked Sendable {
                 defer { jobs = [] }
                 return jobs
             }
-            for job in pending { job.runSynchronously(on: asUnownedSerialExecutor()) }
+            for job in pending {
+                job.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
+            }
             let hasMore = jobs.withLock { !$0.isEmpty }
             let count = clinux_epoll_wait(epoll, &events, Int32(events.count), hasMore ? 0 : -1)
             guard count > 0 else { continue }

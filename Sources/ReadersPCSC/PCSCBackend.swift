@@ -19,7 +19,11 @@ package final class PCSCBackend: ReaderBackend {
     package var events: AsyncStream<ReaderEvent> {
         let (stream, continuation) = AsyncStream.makeStream(of: ReaderEvent.self)
         let new = Watch(events: continuation)
-        continuation.onTermination = { [weak new] _ in new?.stop() }
+        // On another thread: whoever cancels the consumer holds the runtime's lock on that task here, and a thread that
+        // publishes an event holds the watch's lock and wants the runtime's.
+        continuation.onTermination = { [weak new] _ in
+            if let new { _ = startThread("pcsc-stop") { new.stop() } }
+        }
         let old = watch.withLock { watch in
             defer { watch = new }
             return watch

@@ -24,9 +24,9 @@ public struct Secret: ~Copyable, @unchecked Sendable {
     public var count: Int { storage.count }
 
     /// Lends the bytes for the time of `body`; they must not be kept.
-    public borrowing func withBytes<R: ~Copyable, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E)
-        -> R
-    {
+    public borrowing func withBytes<R: ~Copyable, E: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(E) -> R
+    ) throws(E) -> R {
         try body(UnsafeRawBufferPointer(storage))
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A JSON value as a tree, for the few places that look deeper than one level. Members keep their order.
-package enum JSON: Sendable, Equatable {
+public enum JSON: Sendable, Equatable {
     case null
     case bool(Bool)
     /// As it was written, such as `1`, `-0.0` or `12345678901234567890`.
@@ -10,11 +10,11 @@ package enum JSON: Sendable, Equatable {
     case array([JSON])
     case object([Member])
 
-    package struct Member: Sendable, Equatable {
-        package var key: String
-        package var value: JSON
+    public struct Member: Sendable, Equatable {
+        public var key: String
+        public var value: JSON
 
-        package init(_ key: String, _ value: JSON) {
+        public init(_ key: String, _ value: JSON) {
             (self.key, self.value) = (key, value)
         }
     }
@@ -44,33 +44,33 @@ package enum JSON: Sendable, Equatable {
     }
 
     /// The member of that name, the last one when there are several.
-    package subscript(_ key: String) -> JSON? {
+    public subscript(_ key: String) -> JSON? {
         guard case .object(let members) = self else { return nil }
         return members.last { $0.key == key }?.value
     }
 
-    package var string: String? {
+    public var string: String? {
         guard case .string(let value) = self else { return nil }
         return value
     }
 
-    package var bool: Bool? {
+    public var bool: Bool? {
         guard case .bool(let value) = self else { return nil }
         return value
     }
 
-    package var array: [JSON]? {
+    public var array: [JSON]? {
         guard case .array(let value) = self else { return nil }
         return value
     }
 
-    package var members: [Member]? {
+    public var members: [Member]? {
         guard case .object(let value) = self else { return nil }
         return value
     }
 
     /// A number without fraction, in whichever way it was written.
-    package var int: Int? {
+    public var int: Int? {
         guard case .number(let text) = self else { return nil }
         return JSON.int(text)
     }
@@ -82,7 +82,7 @@ package enum JSON: Sendable, Equatable {
     }
 
     /// Compact text.
-    package var bytes: [UInt8] {
+    public var bytes: [UInt8] {
         var writer = JSONWriter()
         writer.value(self)
         return writer.bytes

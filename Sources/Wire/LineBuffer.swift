@@ -20,6 +20,8 @@ package final class LineBuffer {
     /// First byte not given out, first byte not searched for a line end, end of the content.
     private var start = 0
     private var searched = 0
+    /// What lies before was given out and is wiped.
+    private var wiped = 0
     private var end = 0
     private var isSkipping = false
     private var wantsMore = false
@@ -75,8 +77,15 @@ package final class LineBuffer {
             searched = end
             return .tooLong
         }
-        if start == end { empty() }
+        if start == end { empty() } else { wipe() }
         return nil
+    }
+
+    /// A half line after a PIN may stay for long, and so must not the PIN.
+    private func wipe() {
+        guard let base = storage.baseAddress, start > wiped else { return }
+        explicit_bzero(base + wiped, start - wiped)
+        wiped = start
     }
 
     private func empty() {
@@ -85,7 +94,7 @@ package final class LineBuffer {
         } else if let base = storage.baseAddress {
             explicit_bzero(base, end)
         }
-        (start, searched, end) = (0, 0, 0)
+        (start, searched, wiped, end) = (0, 0, 0, 0)
     }
 
     private func release() {
@@ -100,6 +109,8 @@ package final class LineBuffer {
         var wanted = max(Self.smallest, storage.count)
         if wantsMore { wanted = max(wanted, min(storage.count * 2, Self.largestRead)) }
         while used * 2 > wanted { wanted *= 2 }
+        // No line needs more, so no client gets more.
+        wanted = max(storage.count, min(wanted, max(used, limit) + Self.largestRead))
         guard start > 0 || wanted > storage.count || end == storage.count else { return }
         if wanted > storage.count {
             let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: wanted, alignment: 16)
@@ -111,6 +122,6 @@ package final class LineBuffer {
             explicit_bzero(base + used, end - used)
         }
         searched -= start
-        (start, end) = (0, used)
+        (start, wiped, end) = (0, 0, used)
     }
 }

@@ -1,4 +1,35 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import Host
+import Loop
+
+/// The daemon: reads what it is told, wires the targets together, and ends when it is asked to.
 @main struct Program {
-    static func main() {}
+    static func main() {
+        ProcessHardening.apply()
+        do throws(StartError) {
+            let options = try CommandLineOptions(arguments: CommandLine.arguments.dropFirst())
+            switch options.action {
+            case .version: print(CommandLineOptions.versionText, terminator: "")
+            case .help: print(CommandLineOptions.helpText, terminator: "")
+            case .run: try run(options)
+            }
+        } catch {
+            Log.report(error)
+            exit(error.exitCode)
+        }
+    }
+
+    private static func run(_ options: CommandLineOptions) throws(StartError) -> Never {
+        let configuration = try Configuration(path: options.configurationPath)
+        let settings = Settings(options, configuration)
+        Log.level = settings.logLevel
+        // Before the first other thread: what is blocked here is blocked in all of them.
+        let signals = try Signals()
+        let socket = try ListeningSocket.open(options: options, configuration: configuration)
+        Loop.task {
+            await Daemon(options, settings, configuration, signals, socket).start()
+        }
+        Loop.park()
+    }
 }

@@ -16,11 +16,11 @@ private let allowed: [String: Set<String>] = [
     "ReadersPCSC": ["Readers", "ISO7816", "CPCSCLite", "CLinux"],
     "ReadersVirtual": ["Secrets", "Readers", "ISO7816", "EID", "Crypto"],
     "Workflows": ["Secrets", "Loop", "Readers", "ISO7816", "EID"],
-    "Server": ["Secrets", "Loop", "Wire", "Readers", "ISO7816", "CardFile", "Workflows", "CLinux"],
+    "Server": ["Secrets", "Loop", "Wire", "Readers", "CardFile", "Workflows", "CLinux"],
     "BadgedClient": ["Secrets", "Wire"],
-    "badged": ["Loop", "Host", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"],
-    "badgectl": ["Secrets", "Wire", "BadgedClient"],
-    "badged-virtual-card": ["CardFile", "Wire", "Readers", "ISO7816", "ReadersVirtual", "CLinux"],
+    "badged": ["Loop", "Host", "Wire", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"],
+    "badgectl": ["Secrets", "Wire", "BadgedClient", "Host"],
+    "badged-virtual-card": ["CardFile", "Host", "Wire", "Readers", "ReadersVirtual", "CLinux"],
 ]
 private let toolchain: Set<String> = ["Dispatch", "FoundationEssentials", "Glibc", "Synchronization"]
 private let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# `make help` lists the verbs.
+
+SWIFT ?= swift
+# Swift's own libraries go into the programs: they start faster, need less memory, and no Swift where they run.
+RELEASE = -c release --static-swift-stdlib
+BIN = .build/release
+PROGRAMS = badged badgectl badged-virtual-card
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+BINDIR ?= $(PREFIX)/bin
+MANDIR ?= $(PREFIX)/share/man
+DOCDIR ?= $(PREFIX)/share/doc/badged
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
+UDEVDIR ?= $(PREFIX)/lib/udev/rules.d
+BASHDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
+FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
+# These two are looked for in one place only.
+POLKITDIR ?= /usr/share/polkit-1/rules.d
+CONFDIR ?= /etc/badged
+
+VERSION = $(shell sed -n 's/.*static let current = "\(.*\)"/\1/p' Sources/Host/Version.swift)
+MANUALS = badged.8 badgectl.1 badged-virtual-card.1 badged.conf.5
+FILL = sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@BINDIR@|$(BINDIR)|g'
+
+.PHONY: help setup build test run demo bench fuzz sanitize peer-test format lint install uninstall clean
+
+help:
+	@echo 'make demo       see it work: builds, starts badged with a virtual card, changes its PIN'
+	@echo 'make test       everything that can be tested without hardware'
+	@echo 'make setup      install the Debian packages that are missing (the others do it as needed)'
+	@echo 'make build      the programs, in $(BIN)'
+	@echo 'make run        badged with a virtual card in the foreground; ARGS="..." for more options'
+	@echo 'make bench      measure; fails when a figure is worse than its limit'
+	@echo 'make fuzz       feed the parsers with nonsense; FUZZ_SECONDS=$(FUZZ_SECONDS) for each'
+	@echo 'make sanitize   the Swift tests with the address and the thread sanitizer'
+	@echo 'make peer-test  let AusweisApp2 change the PIN of our virtual card'
+	@echo 'make format     format the source; make lint: check it'
+	@echo 'make install    PREFIX=$(PREFIX) DESTDIR=; make uninstall takes it away again'
+	@echo 'make clean      remove what was built'
+
+setup:
+	@.ci/setup build run test
+
+build:
+	@.ci/setup build
+	$(SWIFT) build $(RELEASE)
+
+test:
+	@.ci/setup build run test
+	$(SWIFT) build $(RELEASE)
+	SWIFT_BACKTRACE=enable=no $(SWIFT) test
+	Tests/System/run.sh
+
+run: build
+	exec $(BIN)/badged --virtual --socket "$${XDG_RUNTIME_DIR:-/tmp}/badged-run.sock" $(ARGS)
+
+demo:
+	@.ci/setup build
+	$(SWIFT) build $(RELEASE)
+	@Tests/System/demo.sh
+
+bench: build
+	@.ci/setup run bench
+	Tests/Benchmarks/run.sh
+
+# Seconds for each target.
+FUZZ_SECONDS ?= 300
+
+fuzz:
+	@.ci/setup build
+	Tests/Fuzz/run.sh $(FUZZ_SECONDS)
+
+sanitize:
+	@.ci/setup build run test
+	SWIFT_BACKTRACE=enable=no $(SWIFT) test --sanitize=address --scratch-path .build-address
+	TSAN_OPTIONS=suppressions=$(CURDIR)/Tests/tsan.suppressions SWIFT_BACKTRACE=enable=no \
+		$(SWIFT) test --sanitize=thread --scratch-path .build-thread
+
+peer-test: build
+	Tests/System/peer/run.sh
+
+format:
+	$(SWIFT) format -i -r Sources Tests Package.swift
+
+lint:
+	@.ci/lint
+
+install:
+	@for program in $(PROGRAMS); do test -x $(BIN)/$$program || { \
+		echo 'make install: error: $(BIN)/'$$program' is not there' >&2; \
+		echo 'hint: make build, then make install' >&2; exit 1; }; done
+	install -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(UNITDIR)' '$(DESTDIR)$(SYSUSERSDIR)' '$(DESTDIR)$(UDEVDIR)' \
+		'$(DESTDIR)$(POLKITDIR)' '$(DESTDIR)$(CONFDIR)' '$(DESTDIR)$(DOCDIR)' '$(DESTDIR)$(BASHDIR)' \
+		'$(DESTDIR)$(ZSHDIR)' '$(DESTDIR)$(FISHDIR)' $(foreach s,1 5 8,'$(DESTDIR)$(MANDIR)/man$(s)')
+	install -s -m 755 $(PROGRAMS:%=$(BIN)/%) '$(DESTDIR)$(BINDIR)'
+	$(FILL) systemd/badged.service >'$(DESTDIR)$(UNITDIR)/badged.service'
+	install -m 644 systemd/badged.socket '$(DESTDIR)$(UNITDIR)'
+	install -m 644 systemd/badged-sysusers.conf '$(DESTDIR)$(SYSUSERSDIR)/badged.conf'
+	install -m 644 systemd/badged-polkit.rules '$(DESTDIR)$(POLKITDIR)/50-badged.rules'
+	install -m 644 udev/94-badged.rules '$(DESTDIR)$(UDEVDIR)'
+	@# What the administrator wrote stays.
+	test -e '$(DESTDIR)$(CONFDIR)/badged.conf' || install -m 644 systemd/badged.conf '$(DESTDIR)$(CONFDIR)'
+	$(foreach m,$(MANUALS),$(FILL) docs/man/$(m) >'$(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(m)))/$(m)' &&) true
+	install -m 644 README.md CHANGELOG.md LICENSE LICENSES/Apache-2.0.txt docs/*.md '$(DESTDIR)$(DOCDIR)'
+	$(BIN)/badgectl completion bash >'$(DESTDIR)$(BASHDIR)/badgectl'
+	$(BIN)/badgectl completion zsh >'$(DESTDIR)$(ZSHDIR)/_badgectl'
+	$(BIN)/badgectl completion fish >'$(DESTDIR)$(FISHDIR)/badgectl.fish'
+	@cd '$(DESTDIR)/' && chmod 644 '.$(UNITDIR)/badged.service' $(foreach m,$(MANUALS),'.$(MANDIR)/man$(subst .,,$(suffix $(m)))/$(m)') \
+		'.$(BASHDIR)/badgectl' '.$(ZSHDIR)/_badgectl' '.$(FISHDIR)/badgectl.fish'
+	@test -n '$(DESTDIR)' || printf '%s\n' 'Now: systemd-sysusers && systemctl daemon-reload && udevadm control --reload' \
+		'     systemctl enable --now badged.socket, and for each user: adduser NAME badged'
+
+uninstall:
+	cd '$(DESTDIR)/' && rm -f $(PROGRAMS:%='.$(BINDIR)/%') '.$(UNITDIR)/badged.service' '.$(UNITDIR)/badged.socket' \
+		'.$(SYSUSERSDIR)/badged.conf' '.$(POLKITDIR)/50-badged.rules' '.$(UDEVDIR)/94-badged.rules' \
+		$(foreach m,$(MANUALS),'.$(MANDIR)/man$(subst .,,$(suffix $(m)))/$(m)') \
+		'.$(BASHDIR)/badgectl' '.$(ZSHDIR)/_badgectl' '.$(FISHDIR)/badgectl.fish'
+	cd '$(DESTDIR)/' && rm -rf '.$(DOCDIR)'
+	@echo 'kept: $(CONFDIR), /var/lib/badged, user and group badged'
+
+clean:
+	rm -rf .build .build-*

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import Secrets
+import Synchronization
+import Wire
+
+/// One connection at work: a thread that waits for the socket, reads lines and writes what the socket did not take at
+/// once. The thread holds the link; `close()` ends it.
+final class Link: Sendable {
+    /// Bytes on their way out; wiped when they have gone, for they may hold a PIN.
+    private final class Outgoing: Sendable {
+        let bytes: Secret
+        let done = OneShot<Result<Void, ClientError>>()
+
+        init(_ bytes: consuming Secret) { self.bytes = bytes }
+    }
+
+    private struct State {
+        var isClosed = false
+        var queue: [Outgoing] = []
+        /// Bytes of the first in the queue that have gone.
+        var sent = 0
+    }
+
+    let inbox: Inbox
+    private let socket: UnixSocket
+    private let state = Mutex(State())
+
+    private init(_ socket: consuming UnixSocket, inbox: Inbox) {
+        self.socket = socket
+        self.inbox = inbox
+    }
+
+    /// Connects and starts the thread.
+    static func open(_ path: String, inbox: Inbox) async throws(ClientError) -> Link {
+        // Connecting may block for a while, which no thread of the shared pool should.
+        let opened = OneShot<Result<Link, ClientError>>()
+        let started = Self.startThread {
+            let link: Link
+            do throws(ClientError) {
+                link = Link(try UnixSocket(connectingTo: path), inbox: inbox)
+            } catch {
+                opened.fill(.failure(error))
+                return
+            }
+            inbox.whenThereIsRoom { [weak link] in link?.socket.wake() }
+            opened.fill(.success(link))
+            link.run()
+        }
+        if !started { opened.fill(.failure(.unreachable(path: path, cause: "no thread can be started"))) }
+        let result = await opened.value(whenCancelled: .failure(.cancelled))
+        return try result.get()
+    }
+
+    private static func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
+        final class Body {
+            let run: @Sendable () -> Void
+            init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+        }
+        let box = Unmanaged.passRetained(Body(body))
+        // Signals are the application's business, so this thread takes none.
+        var (all, before) = (sigset_t(), sigset_t())
+        sigfillset(&all)
+        pthread_sigmask(SIG_SETMASK, &all, &before)
+        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+        var thread = pthread_t()
+        let result = pthread_create(
+            &thread,
+            nil,
+            { argument in
+                guard let argument else { return nil }
+                Unmanaged<Body>.fromOpaque(argument).takeRetainedValue().run()
+                return nil
+            },
+            box.toOpaque()
+        )
+        guard result == 0 else {
+            box.release()
+            return false
+        }
+        pthread_detach(thread)
+        return true
+    }
+
+    /// Ends the connection; what was not sent yet is not sent.
+    func close() {
+        state.withLock { $0.isClosed = true }
+        socket.wake()
+    }
+
+    /// Sends bytes after all earlier ones; returns when the system has taken them.
+    func send(_ bytes: consuming Secret) async throws(ClientError) {
+        let outgoing = Outgoing(bytes)
+        let isWaiting = state.withLock { state in
+            guard !state.isClosed else {
+                outgoing.done.fill(.failure(inbox.ending ?? .closed))
+                return false
+            }
+            state.queue.append(outgoing)
+            if state.queue.count == 1 { flush(&state) }
+            return !state.queue.isEmpty
+        }
+        if isWaiting { socket.wake() }
+        let result = await outgoing.done.value(whenCancelled: .failure(.cancelled))
+        try result.get()
+    }
+
+    /// Writes what the socket takes. A broken connection is left to the reading side to tell.
+    private func flush(_ state: inout State) {
+        while let first = state.queue.first {
+            let count = first.bytes.withBytes { bytes -> Int? in
+                socket.send(UnsafeRawBufferPointer(rebasing: bytes[state.sent...]))
+            }
+            guard let count else {
+                for outgoing in state.queue { outgoing.done.fill(.failure(.closed)) }
+                state.queue = []
+                return
+            }
+            state.sent += count
+            guard state.sent == first.bytes.count else { return }
+            first.done.fill(.success(()))
+            state.queue.removeFirst()
+            state.sent = 0
+        }
+    }
+
+    // MARK: The thread
+
+    private func run() {
+        let ending: ClientError
+        do throws(ClientError) {
+            try pump()
+            ending = .closed
+        } catch {
+            ending = error
+        }
+        inbox.end(ending)
+        state.withLock { state in
+            state.isClosed = true
+            for outgoing in state.queue { outgoing.done.fill(.failure(ending)) }
+            state.queue = []
+        }
+        socket.shutDown()
+    }
+
+    /// Reads and writes until either side closes.
+    private func pump() throws(ClientError) {
+        let buffer = LineBuffer()
+        while true {
+            let (isClosed, hasOutput) = state.withLock { ($0.isClosed, !$0.queue.isEmpty) }
+            if isClosed { return }
+            let ready = socket.wait(toRead: !inbox.isFull, toWrite: hasOutput)
+            if ready.canWrite { state.withLock { flush(&$0) } }
+            guard ready.canRead else { continue }
+            let count = buffer.fill { socket.receive(into: $0) ?? -1 }
+            if count == 0 { return }
+            while let line = buffer.next() {
+                switch line {
+                case .text(let text):
+                    if !text.isEmpty { inbox.deliver(try Event(text)) }
+                case .tooLong: throw .malformed("a line is longer than \(LineBuffer.maximumLine) bytes")
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+import Wire
+
+/// What badged says. docs/protocol.md, Messages.
+public enum ServerMessage: Sendable, Equatable {
+    case info(DaemonInfo)
+    /// `error`: the level asked for was refused, `current` still holds.
+    case apiLevel(APILevels, error: String?)
+    case status(WorkflowStatus)
+    /// A reader or the card in it is new, has changed or has gone; or the answer to GET_READER.
+    case reader(Reader)
+    case readerRefused(error: String)
+    case readerList([Reader])
+    case health([HealthCheck])
+    /// A card is needed; `error` says why the one in `reader` cannot be used, or why SET_CARD was refused.
+    case insertCard(error: String?, reader: String?)
+    /// ENTER_PIN, ENTER_CAN, ENTER_NEW_PIN, ENTER_PUK. With `error` the last value was not even given to the card.
+    case enter(SecretKind, error: String?, reader: Reader)
+    /// The card slips; `cause` is `BadCardPosition`.
+    case pause(cause: String)
+    case changePINStarted
+    case changePINRefused(error: String)
+    /// `reason`: a name from the list of failure reasons.
+    case changePINEnded(success: Bool, reason: String?)
+    case badState(command: String)
+    case accessDenied(command: String)
+    case unknownCommand(String)
+    case invalid(error: String)
+    case internalError(error: String)
+    /// A name that this library does not know; `Event.json` has all of it.
+    case unknown(name: String)
+    /// A known name whose `member` is missing or of another type than it should be.
+    case unreadable(name: String, member: String)
+}
+
+extension ServerMessage {
+    /// Reads one message; whatever it is, a value comes out.
+    init(_ json: JSON) {
+        guard let name = json["msg"]?.string else {
+            self = .unreadable(name: "", member: "msg")
+            return
+        }
+        let error = json["error"]?.string
+        func needed(_ member: String, _ make: (String) -> ServerMessage) -> ServerMessage {
+            json[member]?.string.map(make) ?? .unreadable(name: name, member: member)
+        }
+        switch name {
+        case "INFO":
+            self = DaemonInfo(json).map(ServerMessage.info) ?? .unreadable(name: name, member: "VersionInfo")
+        case "API_LEVEL":
+            guard let current = json["current"]?.int else {
+                self = .unreadable(name: name, member: "current")
+                return
+            }
+            let available = json["available"]?.array ?? []
+            self = .apiLevel(APILevels(current: current, available: available.compactMap(\.int)), error: error)
+        case "STATUS":
+            let (workflow, state) = (json["workflow"]?.string, json["state"]?.string)
+            self = .status(WorkflowStatus(workflow: workflow, progress: json["progress"]?.int, state: state))
+        case "READER":
+            if let error {
+                self = .readerRefused(error: error)
+            } else {
+                self = Reader(json).map(ServerMessage.reader) ?? .unreadable(name: name, member: "name")
+            }
+        case "READER_LIST":
+            // API level 1 has the list under `reader`.
+            let list = (json["readers"] ?? json["reader"])?.array
+            self = list.map { .readerList($0.compactMap(Reader.init)) } ?? .unreadable(name: name, member: "readers")
+        case "HEALTH":
+            let checks = json["checks"]?.array
+            self =
+                checks.map { .health($0.compactMap(HealthCheck.init)) } ?? .unreadable(name: name, member: "checks")
+        case "INSERT_CARD": self = .insertCard(error: error, reader: json["reader"]?.string)
+        case "ENTER_PIN", "ENTER_CAN", "ENTER_NEW_PIN", "ENTER_PUK":
+            guard let kind = SecretKind(rawValue: String(name.dropFirst(6))),
+                let reader = json["reader"].flatMap(Reader.init)
+            else {
+                self = .unreadable(name: name, member: "reader")
+                return
+            }
+            self = .enter(kind, error: error, reader: reader)
+        case "PAUSE": self = needed("cause") { .pause(cause: $0) }
+        case "CHANGE_PIN":
+            if let error {
+                self = .changePINRefused(error: error)
+            } else if let success = json["success"] {
+                self =
+                    success.bool.map { .changePINEnded(success: $0, reason: json["reason"]?.string) }
+                    ?? .unreadable(name: name, member: "success")
+            } else {
+                self = .changePINStarted
+            }
+        case "BAD_STATE": self = needed("error") { .badState(command: $0) }
+        case "ACCESS_DENIED": self = needed("error") { .accessDenied(command: $0) }
+        case "UNKNOWN_COMMAND": self = needed("error") { .unknownCommand($0) }
+        case "INVALID": self = needed("error") { .invalid(error: $0) }
+        case "INTERNAL_ERROR": self = needed("error") { .internalError(error: $0) }
+        default: self = .unknown(name: name)
+        }
+    }
+}
+
+extension Reader {
+    init?(_ json: JSON) {
+        guard let name = json["name"]?.string else { return nil }
+        self.init(
+            name: name,
+            isAttached: json["attached"]?.bool ?? false,
+            isInsertable: json["insertable"]?.bool ?? false,
+            hasKeypad: json["keypad"]?.bool ?? false,
+            isBusy: json["busy"]?.bool ?? false,
+            card: json["card"].flatMap(Card.init)
+        )
+    }
+}
+
+extension Card {
+    init?(_ json: JSON) {
+        guard json.members != nil else { return nil }
+        guard let retryCounter = json["retryCounter"]?.int else {
+            self = .unknown
+            return
+        }
+        self = .eid(
+            retryCounter: retryCounter,
+            deactivated: json["deactivated"]?.bool ?? false,
+            inoperative: json["inoperative"]?.bool ?? false
+        )
+    }
+}
+
+extension HealthCheck {
+    init?(_ json: JSON) {
+        guard let name = json["name"]?.string, let isOK = json["ok"]?.bool else { return nil }
+        self.init(name: name, isOK: isOK, advice: json["advice"]?.string)
+    }
+}
+
+extension DaemonInfo {
+    init?(_ json: JSON) {
+        guard let version = json["VersionInfo"], let name = version["Name"]?.string else { return nil }
+        let badged = json["badged"]
+        func names(_ member: String) -> [String] { badged?[member]?.array?.compactMap(\.string) ?? [] }
+        self.init(
+            name: name,
+            version: version["Implementation-Version"]?.string ?? "",
+            protocolVersion: badged?["protocol"]?.int,
+            drivers: names("drivers"),
+            scanners: names("scanners")
+        )
+    }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import COpenSSL
+package import Secrets
+
+/// AES by key size, with the modes of TR-03110: CBC without padding, and CMAC (`CMAC.swift`). FIPS 197, SP 800-38A.
+package enum AES: Sendable, Hashable, CaseIterable {
+    case aes128
+    case aes192
+    case aes256
+
+    /// Bytes of a block, of an initial vector and of a full CMAC.
+    package static let blockSize = 16
+
+    /// Bytes of a key.
+    package var keyLength: Int {
+        switch self {
+        case .aes128: 16
+        case .aes192: 24
+        case .aes256: 32
+        }
+    }
+
+    /// The size of which `key` is; nil for a length that no AES key has.
+    package init?(keyLength: Int) {
+        switch keyLength {
+        case 16: self = .aes128
+        case 24: self = .aes192
+        case 32: self = .aes256
+        default: return nil
+        }
+    }
+
+    private var method: OpaquePointer? {
+        switch self {
+        case .aes128: EVP_aes_128_cbc()
+        case .aes192: EVP_aes_192_cbc()
+        case .aes256: EVP_aes_256_cbc()
+        }
+    }
+
+    private enum Direction: Int32 {
+        case decrypt = 0
+        case encrypt = 1
+    }
+
+    /// `data` encrypted with CBC; a multiple of 16 bytes in, as many out. The key's length chooses the AES.
+    package static func encrypt(
+        _ data: [UInt8],
+        key: borrowing Secret,
+        initialVector: [UInt8] = zeroVector
+    ) throws(CryptoError) -> [UInt8] {
+        var out = [UInt8](repeating: 0, count: data.count)
+        try run(.encrypt, key: key, initialVector: initialVector, input: data, output: &out, count: data.count)
+        return out
+    }
+
+    /// The same for clear data that must not lie in ordinary memory.
+    package static func encrypt(
+        _ data: borrowing Secret,
+        key: borrowing Secret,
+        initialVector: [UInt8] = zeroVector
+    ) throws(CryptoError) -> [UInt8] {
+        let count = data.count
+        var out = [UInt8](repeating: 0, count: count)
+        try data.withBytes { input throws(CryptoError) in
+            try run(
+                .encrypt,
+                key: key,
+                initialVector: initialVector,
+                input: input.octets,
+                output: &out,
+                count: count
+            )
+        }
+        return out
+    }
+
+    /// `data` decrypted with CBC; a multiple of 16 bytes in, as many out.
+    package static func decrypt(
+        _ data: [UInt8],
+        key: borrowing Secret,
+        initialVector: [UInt8] = zeroVector
+    ) throws(CryptoError) -> Secret {
+        try Secret(count: data.count) { output throws(CryptoError) in
+            try run(
+                .decrypt,
+                key: key,
+                initialVector: initialVector,
+                input: data,
+                output: output.octets,
+                count: data.count
+            )
+        }
+    }
+
+    /// Sixteen zero bytes.
+    package static let zeroVector = [UInt8](repeating: 0, count: blockSize)
+
+    private static func run(
+        _ direction: Direction,
+        key: borrowing Secret,
+        initialVector: [UInt8],
+        input: UnsafePointer<UInt8>?,
+        output: UnsafeMutablePointer<UInt8>?,
+        count: Int
+    ) throws(CryptoError) {
+        guard let size = AES(keyLength: key.count), initialVector.count == blockSize,
+            count % blockSize == 0, let length = Int32(exactly: count)
+        else { throw .invalidLength }
+        guard length > 0 else { return }
+        let context = try check(EVP_CIPHER_CTX_new())
+        defer { EVP_CIPHER_CTX_free(context) }  // cleanses the key schedule
+        let ready = key.withBytes {
+            EVP_CipherInit_ex(context, size.method, nil, $0.octets, initialVector, direction.rawValue)
+        }
+        try check(ready)
+        try check(EVP_CIPHER_CTX_set_padding(context, 0))
+        var written: Int32 = 0
+        try check(EVP_CipherUpdate(context, output, &written, input, length))
+        guard written == length else { throw .library }
+    }
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import COpenSSL
+package import Secrets
+
+/// The hash functions of TR-03110 and TR-03116. FIPS 180-4.
+package enum DigestAlgorithm: Sendable, Hashable, CaseIterable {
+    case sha1
+    case sha224
+    case sha256
+    case sha384
+    case sha512
+
+    /// Length of a hash in bytes.
+    package var count: Int {
+        switch self {
+        case .sha1: 20
+        case .sha224: 28
+        case .sha256: 32
+        case .sha384: 48
+        case .sha512: 64
+        }
+    }
+
+    /// The algorithm as libcrypto knows it; lives as long as the process.
+    var method: OpaquePointer? {
+        switch self {
+        case .sha1: EVP_sha1()
+        case .sha224: EVP_sha224()
+        case .sha256: EVP_sha256()
+        case .sha384: EVP_sha384()
+        case .sha512: EVP_sha512()
+        }
+    }
+
+    /// The hash of `bytes`.
+    package func hash(_ bytes: [UInt8]) throws(CryptoError) -> [UInt8] {
+        var out = [UInt8](repeating: 0, count: count)
+        try check(EVP_Digest(bytes, bytes.count, &out, nil, method, nil))
+        return out
+    }
+
+    /// The hash of a secret, then `suffix`; it is a secret itself.
+    package func hash(_ secret: borrowing Secret, suffix: [UInt8] = []) throws(CryptoError) -> Secret {
+        let context = try check(EVP_MD_CTX_new())
+        defer { EVP_MD_CTX_free(context) }  // cleanses its state
+        try check(EVP_DigestInit_ex(context, method, nil))
+        let result = secret.withBytes { EVP_DigestUpdate(context, $0.baseAddress, $0.count) }
+        try check(result)
+        try check(EVP_DigestUpdate(context, suffix, suffix.count))
+        return try Secret(count: count) { out throws(CryptoError) in
+            try check(EVP_DigestFinal_ex(context, out.octets, nil))
+        }
+    }
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import COpenSSL
+
+/// Signatures in the plain format of TR-03111 (r and s at full scalar length, one after the other) and in DER (X.509).
+package enum ECDSA {
+    /// Does the plain signature belong to `message` and `key`? Malformed signatures do not.
+    /// - Throws: only when libcrypto itself fails or does not have the curve.
+    package static func verify(
+        _ signature: [UInt8],
+        of message: [UInt8],
+        with key: ECPublicKey,
+        digest: DigestAlgorithm
+    ) throws(CryptoError) -> Bool {
+        guard let der = try derSignature(fromPlain: signature, curve: key.curve) else { return false }
+        return try verify(der: der, of: message, with: key, digest: digest)
+    }
+
+    /// The same for a DER signature.
+    package static func verify(
+        der signature: [UInt8],
+        of message: [UInt8],
+        with key: ECPublicKey,
+        digest: DigestAlgorithm
+    ) throws(CryptoError) -> Bool {
+        let handle = try EVPKey(key)
+        let context = try check(EVP_MD_CTX_new())
+        defer {
+            EVP_MD_CTX_free(context)
+            ERR_clear_error()  // a wrong signature is a result, yet libcrypto reports it
+        }
+        try check(EVP_DigestVerifyInit(context, nil, digest.method, nil, handle.pointer))
+        return EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
+    }
+
+    /// A plain signature.
+    package static func sign(
+        _ message: [UInt8],
+        with key: borrowing ECPrivateKey,
+        digest: DigestAlgorithm
+    ) throws(CryptoError) -> [UInt8] {
+        try plainSignature(fromDER: try signDER(message, with: key, digest: digest), curve: key.group.curve)
+    }
+
+    /// A DER signature.
+    package static func signDER(
+        _ message: [UInt8],
+        with key: borrowing ECPrivateKey,
+        digest: DigestAlgorithm
+    ) throws(CryptoError) -> [UInt8] {
+        let handle = try EVPKey(key)
+        let context = try check(EVP_MD_CTX_new())
+        defer { EVP_MD_CTX_free(context) }
+        try check(EVP_DigestSignInit(context, nil, digest.method, nil, handle.pointer))
+        var count = 0
+        try check(EVP_DigestSign(context, nil, &count, message, message.count))
+        var out = [UInt8](repeating: 0, count: count)
+        try check(EVP_DigestSign(context, &out, &count, message, message.count))
+        return Array(out.prefix(count))
+    }
+
+    /// ECDSA-Sig-Value for r||s; nil when the length is not that of the curve. TR-03111 5.2.1, 5.2.2.
+    package static func derSignature(fromPlain plain: [UInt8], curve: Curve) throws(CryptoError) -> [UInt8]? {
+        let length = curve.scalarLength
+        guard plain.count == 2 * length else { return nil }
+        let value = try check(ECDSA_SIG_new())
+        defer { ECDSA_SIG_free(value) }
+        let r = try check(BN_bin2bn(Array(plain.prefix(length)), Int32(length), nil))
+        guard let s = BN_bin2bn(Array(plain.suffix(length)), Int32(length), nil) else {
+            BN_free(r)
+            ERR_clear_error()
+            throw .library
+        }
+        guard ECDSA_SIG_set0(value, r, s) == 1 else {  // on success the value owns both
+            BN_free(r)
+            BN_free(s)
+            ERR_clear_error()
+            throw .library
+        }
+        let count = i2d_ECDSA_SIG(value, nil)
+        guard count > 0 else { throw .library }
+        var out = [UInt8](repeating: 0, count: Int(count))
+        let written = out.withUnsafeMutableBufferPointer { buffer in
+            var cursor = buffer.baseAddress
+            return i2d_ECDSA_SIG(value, &cursor)
+        }
+        guard written == count else { throw .library }
+        return out
+    }
+
+    /// r||s of an ECDSA-Sig-Value.
+    /// - Throws: `.invalidLength` when it is no such value or too long for the curve.
+    package static func plainSignature(fromDER der: [UInt8], curve: Curve) throws(CryptoError) -> [UInt8] {
+        let value = der.withUnsafeBufferPointer { buffer -> OpaquePointer? in
+            var cursor = buffer.baseAddress
+            guard let value = d2i_ECDSA_SIG(nil, &cursor, buffer.count) else { return nil }
+            guard let end = buffer.baseAddress?.advanced(by: buffer.count), cursor == end else {
+                ECDSA_SIG_free(value)
+                return nil
+            }
+            return value
+        }
+        guard let value else {
+            ERR_clear_error()
+            throw .invalidLength
+        }
+        defer { ECDSA_SIG_free(value) }
+        let r = try check(ECDSA_SIG_get0_r(value))
+        let s = try check(ECDSA_SIG_get0_s(value))
+        return try octets(r, curve.scalarLength) + octets(s, curve.scalarLength)
+    }
+}
+
+/// A key as EVP functions take it.
+private struct EVPKey: ~Copyable {
+    let pointer: OpaquePointer
+
+    init(_ key: ECPublicKey) throws(CryptoError) {
+        pointer = try Self.make(curve: key.curve, publicKey: key.uncompressed, scalar: nil)
+    }
+
+    /// Only for keys with the curve's own generator: an ECDSA key has no other.
+    init(_ key: borrowing ECPrivateKey) throws(CryptoError) {
+        guard key.group === (try key.group.curve.group) else { throw .unsupported }
+        let scalar = key.scalar.pointer
+        pointer = try Self.make(curve: key.group.curve, publicKey: key.publicKey.uncompressed, scalar: scalar)
+    }
+
+    deinit { EVP_PKEY_free(pointer) }
+
+    /// The C function is EVP_PKEY_fromdata. A secure BIGNUM makes the builder wipe its copy of the scalar.
+    private static func make(
+        curve: Curve,
+        publicKey: [UInt8],
+        scalar: OpaquePointer?
+    ) throws(CryptoError) -> OpaquePointer {
+        let context = try check(EVP_PKEY_CTX_new_from_name(nil, permanent("EC"), nil))
+        defer { EVP_PKEY_CTX_free(context) }
+        let builder = try check(OSSL_PARAM_BLD_new())
+        defer { OSSL_PARAM_BLD_free(builder) }
+        let name = try check(OBJ_nid2sn(curve.nid))
+        try check(OSSL_PARAM_BLD_push_utf8_string(builder, permanent("group"), name, 0))
+        if let scalar { try check(OSSL_PARAM_BLD_push_BN(builder, permanent("priv"), scalar)) }
+        // The builder reads the point only when the parameters are made of it.
+        let parameters = publicKey.withUnsafeBytes { point -> UnsafeMutablePointer<OSSL_PARAM>? in
+            guard OSSL_PARAM_BLD_push_octet_string(builder, permanent("pub"), point.baseAddress, point.count) == 1
+            else { return nil }
+            return OSSL_PARAM_BLD_to_param(builder)
+        }
+        let list = try check(parameters)
+        defer { OSSL_PARAM_free(list) }
+        try check(EVP_PKEY_fromdata_init(context))
+        var key: OpaquePointer?
+        let selection = scalar == nil ? publicSelection : privateSelection
+        try check(EVP_PKEY_fromdata(context, &key, selection, list), .invalidKey)
+        return try check(key)
+    }
+
+    private static let publicSelection =
+        OSSL_KEYMGMT_SELECT_DOMAIN_PARAMETERS | OSSL_KEYMGMT_SELECT_OTHER_PARAMETERS | OSSL_KEYMGMT_SELECT_PUBLIC_KEY
+    private static let privateSelection = publicSelection | OSSL_KEYMGMT_SELECT_PRIVATE_KEY
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import COpenSSL
+package import Secrets
+
+/// A private key on a group, with its public key. The scalar is wiped when the key goes away.
+package struct ECPrivateKey: ~Copyable, @unchecked Sendable {
+    package let group: ECGroup
+    package let publicKey: ECPublicKey
+    let scalar: BigNumber
+
+    /// A fresh key.
+    package init(on group: ECGroup) throws(CryptoError) {
+        try self.init(scalar: try group.randomScalar(), on: group)
+    }
+
+    /// A given key: a big-endian number in 1 ..< order, of any length.
+    /// - Throws: `.invalidKey`.
+    package init(_ scalar: borrowing Secret, on group: ECGroup) throws(CryptoError) {
+        let number = try scalar.withBytes { bytes throws(CryptoError) in try BigNumber(bytes) }
+        try self.init(scalar: number, on: group)
+    }
+
+    init(scalar: consuming BigNumber, on group: ECGroup) throws(CryptoError) {
+        guard group.accepts(scalar) else { throw .invalidKey }
+        let point = try group.multiplyGenerator(by: scalar)
+        let encoding = try point.uncompressed(on: group)
+        self.group = group
+        self.scalar = scalar
+        publicKey = ECPublicKey(checked: encoding, on: group.curve)
+    }
+
+    /// ECKA: the x coordinate of the shared point, at full field length. TR-03111 4.3.1, TR-03110-3 A.2.3.
+    package func sharedSecret(with peer: ECPublicKey) throws(CryptoError) -> Secret {
+        let point = try sharedPoint(with: peer)
+        let x = try BigNumber()
+        try check(EC_POINT_get_affine_coordinates(group.pointer, point.pointer, x.pointer, nil, nil))
+        let count = group.curve.fieldLength
+        let number = x.pointer
+        return try Secret(count: count) { out throws(CryptoError) in
+            guard BN_bn2binpad(number, out.octets, Int32(count)) == Int32(count) else { throw .library }
+        }
+    }
+
+    func sharedPoint(with peer: ECPublicKey) throws(CryptoError) -> ECPoint {
+        guard peer.curve == group.curve else { throw .invalidPoint }
+        let point = try group.multiply(try ECPoint(peer.uncompressed, on: group), by: scalar)
+        guard !point.isInfinity(on: group) else { throw .invalidPoint }
+        return point
+    }
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Secrets
+
+/// The key derivation function of TR-03110-3 A.2.3 and ICAO 9303-11 9.7.1: the hash of secret and counter, cut to size.
+package enum KeyDerivation {
+    /// What a key is for: the counter that is hashed after the secret.
+    package enum Purpose: UInt8, Sendable {
+        case encryption = 1
+        case authentication = 2
+        case password = 3
+    }
+
+    /// SHA-1 for AES-128, SHA-256 for the longer keys.
+    package static func derive(
+        _ purpose: Purpose,
+        from secret: borrowing Secret,
+        for cipher: AES
+    ) throws(CryptoError) -> Secret {
+        let digest: DigestAlgorithm =
+            switch cipher {
+            case .aes128: .sha1
+            case .aes192, .aes256: .sha256
+            }
+        let hash = try digest.hash(secret, suffix: [0, 0, 0, purpose.rawValue])
+        return hash.withBytes { Secret($0.prefix(cipher.keyLength)) }
+    }
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import COpenSSL
+package import Secrets
+
+/// Randomness of libcrypto's generators.
+package enum Random {
+    /// Bytes that others will see, such as a challenge.
+    package static func bytes(_ count: Int) throws(CryptoError) -> [UInt8] {
+        guard let size = Int32(exactly: count), size >= 0 else { throw .invalidLength }
+        var out = [UInt8](repeating: 0, count: count)
+        try check(RAND_bytes(&out, size))
+        return out
+    }
+
+    /// Bytes that stay with us, such as a nonce before its encryption.
+    package static func secret(_ count: Int) throws(CryptoError) -> Secret {
+        guard let size = Int32(exactly: count), size >= 0 else { throw .invalidLength }
+        return try Secret(count: count) { out throws(CryptoError) in
+            try check(RAND_priv_bytes(out.octets, size))
+        }
+    }
+}
+
+/// Equality whose time tells nothing about where two byte strings differ; their lengths are no secret.
+package enum ConstantTime {
+    package static func equal(_ a: [UInt8], _ b: [UInt8]) -> Bool {
+        a.count == b.count && CRYPTO_memcmp(a, b, a.count) == 0
+    }
+
+    package static func equal(_ a: borrowing Secret, _ b: borrowing Secret) -> Bool {
+        guard a.count == b.count else { return false }
+        return a.withBytes { left in
+            CRYPTO_memcmp(left.baseAddress, address(b), left.count) == 0
+        }
+    }
+
+    /// `b` is borrowed by the caller for the whole comparison.
+    private static func address(_ secret: borrowing Secret) -> UnsafeRawPointer? {
+        secret.withBytes { $0.baseAddress }
+    }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+/// A day of the years 2000 to 2099, as CV certificates write it: six bytes, one digit each, YYMMDD. TR-03110-3 D.2.1.3.
+package struct CVDate: Sendable, Hashable, Comparable {
+    /// 2000 to 2099.
+    package let year: Int
+    /// 1 to 12.
+    package let month: Int
+    /// 1 to 31.
+    package let day: Int
+
+    /// nil when there is no such day.
+    package init?(year: Int, month: Int, day: Int) {
+        guard (2000...2099).contains(year), (1...12).contains(month), day >= 1, day <= Self.days(in: month, of: year)
+        else { return nil }
+        (self.year, self.month, self.day) = (year, month, day)
+    }
+
+    package init?(bytes: [UInt8]) {
+        guard bytes.count == 6, bytes.allSatisfy({ $0 <= 9 }) else { return nil }
+        let digits = bytes.map(Int.init)
+        self.init(
+            year: 2000 + digits[0] * 10 + digits[1],
+            month: digits[2] * 10 + digits[3],
+            day: digits[4] * 10 + digits[5]
+        )
+    }
+
+    package var bytes: [UInt8] {
+        [year - 2000, month, day].flatMap { [UInt8(truncatingIfNeeded: $0 / 10), UInt8(truncatingIfNeeded: $0 % 10)] }
+    }
+
+    package static func < (a: CVDate, b: CVDate) -> Bool {
+        (a.year, a.month, a.day) < (b.year, b.month, b.day)
+    }
+
+    private static func days(in month: Int, of year: Int) -> Int {
+        switch month {
+        case 2: year % 4 == 0 ? 29 : 28  // 2000 to 2099 hold no exception
+        case 4, 6, 9, 11: 30
+        default: 31
+        }
+    }
+}

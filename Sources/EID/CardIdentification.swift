@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import ISO7816
+
+extension EIDCard {
+    /// Finds out what a card is, without any password: selects the eID application, reads EF.DIR and EF.CardAccess,
+    /// asks for the tries left. What does not answer like an eID card is `.unknown`, never an error.
+    /// - Throws: `CardError` when the card gave no answer at all.
+    package static func identify(on channel: any CardChannel) async throws(CardError) -> CardIdentity {
+        guard let applicationID = try await selectApplication(on: channel),
+            applicationID != ApplicationID.travelDocument
+        else { return .unknown }
+
+        let directory = try await read(ApplicationDirectory.shortFileID, on: channel)
+        guard let directory, let applications = try? ApplicationDirectory(directory).applicationIDs,
+            applications.contains(ApplicationID.eid)
+        else { return .unknown }
+
+        let file = try await read(CardAccess.shortFileID, on: channel)
+        guard let file, let cardAccess = try? CardAccess(file) else { return .unknown }
+
+        let answer = try await channel.transmit(.setPACE(cardAccess.pace, .pin))
+        guard let status = PINStatus(answer.status) else { return .unknown }
+        return .eid(EIDProfile(applicationID: applicationID, cardAccess: cardAccess, status: status))
+    }
+
+    /// The first application that the card has. A card may have it and not let it be selected (6982), or have no SELECT
+    /// by name at all (6D00).
+    private static func selectApplication(on channel: any CardChannel) async throws(CardError) -> [UInt8]? {
+        for id in [ApplicationID.eid, ApplicationID.persoSim, ApplicationID.travelDocument] {
+            let status = try await channel.transmit(.select(application: id)).status
+            guard [0x9000, 0x6982, 0x6D00].contains(status.value) else { continue }
+            return try await channel.transmit(.selectMasterFile).status == .ok ? id : nil
+        }
+        return nil
+    }
+
+    /// Most READ BINARY commands for one file. With the 15 bits of an offset this bounds a file to 32 KiB, more than any
+    /// that an eID card shows before authentication.
+    static let maximumReads = 256
+
+    /// Reads a file from its start until the card has no more; nil when there is no such file, or no end to it.
+    private static func read(_ shortFileID: UInt8, on channel: any CardChannel) async throws(CardError) -> [UInt8]? {
+        var content: [UInt8] = []
+        for _ in 0..<maximumReads {
+            guard content.count <= 0x7FFF else { return nil }
+            let command: CommandAPDU =
+                content.isEmpty ? .readBinary(shortFileID: shortFileID) : .readBinary(offset: content.count)
+            let answer = try await channel.transmit(command)
+            guard answer.data.count <= 256 else { return nil }
+            switch answer.status.value {
+            case 0x9000:
+                guard !answer.data.isEmpty else { return content.isEmpty ? nil : content }
+                content += answer.data
+            case 0x6282:
+                content += answer.data
+                return content.isEmpty ? nil : content
+            default:
+                // Beyond the end cards say 6B00, and other things; a file cut short will not parse.
+                return content.isEmpty ? nil : content
+            }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+import ISO7816
+package import Secrets
+
+extension PACE {
+    /// The chip's side of one PACE run. Hand every data field of GENERAL AUTHENTICATE to `answer`; after an error the
+    /// run is over.
+    package struct Chip: ~Copyable, Sendable {
+        /// Which command is due.
+        package enum Step: Sendable { case nonce, mapping, agreement, token, established, over }
+
+        package private(set) var step = Step.nonce
+
+        private let parameters: PACEParameters
+        private let passwordKey: Secret
+        private let authorities: CertificationAuthorities
+        private var fixedKeys: FixedKeys?
+        private var nonce: Secret?
+        private var mappingKey: ECPrivateKey?
+        private var agreementKey: ECPrivateKey?
+        private var keys: SessionKeys?
+        private var terminalKey: ECPublicKey?
+        private var ownKey: ECPublicKey?
+
+        /// - Parameters:
+        ///   - parameters: what MSE:Set AT chose.
+        ///   - passwordKey: from `PACE.passwordKey`.
+        ///   - certificationAuthorities: names of the trust points to answer with the token; only when the terminal
+        ///     sent a CHAT. TR-03110-3 B.1.
+        ///   - fixedKeys: for worked examples alone.
+        ///   - nonce: for worked examples alone, 16 bytes; drawn when nil.
+        package init(
+            _ parameters: PACEParameters,
+            passwordKey: consuming Secret,
+            certificationAuthorities: CertificationAuthorities = CertificationAuthorities(),
+            fixedKeys: consuming FixedKeys? = nil,
+            nonce: consuming Secret? = nil
+        ) {
+            self.parameters = parameters
+            self.passwordKey = passwordKey
+            authorities = certificationAuthorities
+            self.fixedKeys = fixedKeys
+            self.nonce = nonce
+        }
+
+        /// Takes the data field of the next command and gives that of its answer.
+        /// - Throws: `.wrongToken` when the terminal does not know the password; the chip then counts a failed try.
+        package mutating func answer(_ data: [UInt8]) throws(PACEError) -> [UInt8] {
+            let due = step
+            step = .over
+            let answer: [UInt8]
+            switch due {
+            case .nonce:
+                answer = try sendNonce(data)
+                step = .mapping
+            case .mapping:
+                answer = try map(data)
+                step = .agreement
+            case .agreement:
+                answer = try agree(data)
+                step = .token
+            case .token:
+                answer = try authenticate(data)
+                step = .established
+            case .established, .over:
+                throw .outOfOrder
+            }
+            return answer
+        }
+
+        /// The channel, once the fourth command was answered; nil before, after an error, and the second time.
+        package mutating func takeOutcome() -> Outcome? {
+            guard step == .established, let terminalKey, let ownKey, let keys = keys.take() else { return nil }
+            return Outcome(
+                keys: keys,
+                idPICC: ownKey.compressed,
+                idPCD: terminalKey.compressed,
+                certificationAuthorities: authorities
+            )
+        }
+
+        /// Takes an empty 7C and gives the encrypted nonce (80).
+        private mutating func sendNonce(_ data: [UInt8]) throws(PACEError) -> [UInt8] {
+            guard try unwrap(data).isEmpty else { throw .malformed("data in the request for the nonce") }
+            do throws(CryptoError) {
+                let number: Secret
+                if let given = nonce.take() { number = given } else { number = try Random.secret(AES.blockSize) }
+                let encrypted = try AES.encrypt(number, key: passwordKey)
+                nonce = consume number
+                return wrap(BERTLV(0x80, encrypted))
+            } catch {
+                throw PACEError(error)
+            }
+        }
+
+        /// Takes the terminal's mapping key (81) and gives ours (82).
+        private mutating func map(_ data: [UInt8]) throws(PACEError) -> [UInt8] {
+            let peer = try point(0x81, in: data, differentFrom: nil, on: parameters.curve)
+            guard let number = nonce.take() else { throw .outOfOrder }
+            do throws(CryptoError) {
+                let own = try makeKey(for: .mapping, fixedKeys, on: try parameters.curve.group)
+                let group = try own.group.mapped(nonce: number, key: own, peer: peer)
+                agreementKey = try makeKey(for: .ephemeral, fixedKeys, on: group)
+                return wrap(BERTLV(0x82, own.publicKey.uncompressed))
+            } catch {
+                throw PACEError(error)
+            }
+        }
+
+        /// Takes the terminal's ephemeral key (83) and gives ours (84).
+        private mutating func agree(_ data: [UInt8]) throws(PACEError) -> [UInt8] {
+            guard let own = agreementKey.take() else { throw .outOfOrder }
+            let peer = try point(0x83, in: data, differentFrom: own.publicKey, on: parameters.curve)
+            do throws(CryptoError) {
+                let secret = try own.sharedSecret(with: peer)
+                keys = try SessionKeys(sharedSecret: secret, cipher: parameters.cipher)
+            } catch {
+                throw PACEError(error)
+            }
+            terminalKey = peer
+            ownKey = own.publicKey
+            return wrap(BERTLV(0x84, own.publicKey.uncompressed))
+        }
+
+        /// Takes the terminal's token (85) and gives ours (86), with the names of the trust points (87, 88).
+        private mutating func authenticate(_ data: [UInt8]) throws(PACEError) -> [UInt8] {
+            let given = try only(0x85, in: data)
+            guard let terminalKey, let ownKey, let keys = keys.take() else { throw .outOfOrder }
+            let expected: [UInt8]
+            let answer: [UInt8]
+            do throws(CryptoError) {
+                expected = try token(for: ownKey, parameters: parameters, keys: keys)
+                answer = try token(for: terminalKey, parameters: parameters, keys: keys)
+            } catch {
+                throw PACEError(error)
+            }
+            guard ConstantTime.equal(expected, given) else { throw .wrongToken }
+            self.keys = consume keys
+            var objects = [BERTLV(0x86, answer)]
+            if let current = authorities.current { objects.append(BERTLV(0x87, current)) }
+            if let previous = authorities.previous { objects.append(BERTLV(0x88, previous)) }
+            return BERTLV(0x7C, objects).encoded
+        }
+    }
+}

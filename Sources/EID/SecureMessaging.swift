@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Crypto
+package import ISO7816
+package import Secrets
+
+/// Secure messaging with AES: encrypt in CBC, then CMAC, both under a send sequence counter that each command and each
+/// answer raises. TR-03110-3 F; ICAO 9303-11 9.8.
+///
+/// One value serves one side of one channel: the terminal alternates `wrap(command)` and `unwrap(answer)`, the chip
+/// `unwrap(command)` and `wrap(answer)`. Anything out of turn, malformed or forged throws, and from then on the channel
+/// is dead: the counters of both sides no longer agree, and nothing may be tried twice.
+package struct SecureMessaging: ~Copyable, Sendable {
+    private enum Turn { case command, answer, dead }
+
+    private let keys: SessionKeys
+    private var turn = Turn.command
+    /// Send sequence counter, one AES block, big-endian. TR-03110-3 F.3.
+    private var counter = [UInt8](repeating: 0, count: AES.blockSize)
+    /// The command that the next answer belongs to had an odd instruction code: data go in object 85.
+    private var isOddInstruction = false
+
+    package init(_ keys: consuming SessionKeys) {
+        self.keys = keys
+    }
+
+    /// Does it take no more commands and answers?
+    package var isDead: Bool { turn == .dead }
+
+    /// Takes no more commands and answers from now on: an answer was lost, or the channel is given up.
+    package mutating func close() { turn = .dead }
+
+    // MARK: Terminal
+
+    /// The command with its data encrypted, and the whole authenticated. Le of the result is always present.
+    package mutating func wrap(_ command: CommandAPDU) throws(SecureMessagingError) -> CommandAPDU {
+        try wrap(command, data: Secret(command.data))
+    }
+
+    /// The same with data that must not lie in ordinary memory; `header.data` is not used.
+    package mutating func wrap(
+        _ header: CommandAPDU,
+        data: borrowing Secret
+    ) throws(SecureMessagingError) -> CommandAPDU {
+        try take(.command)
+        guard header.cla & 0x0C == 0 else { throw .malformed }
+        let secured = header.cla | 0x0C
+        isOddInstruction = header.ins & 1 != 0
+        increment()
+        var objects: [BERTLV] = []
+        if data.count > 0 { objects.append(try encrypt(data)) }
+        if let le = header.le { objects.append(BERTLV(0x97, try encode(le: le))) }
+        let mac = try authenticate([secured, header.ins, header.p1, header.p2], objects)
+        objects.append(BERTLV(0x8E, mac))
+        let body = objects.flatMap(\.encoded)
+        guard body.count <= CommandAPDU.maximumData else { throw .tooLong }
+        let isExtended = header.isExtended || data.count > 255 || body.count > 255
+        turn = .answer
+        return CommandAPDU(
+            secured,
+            header.ins,
+            header.p1,
+            header.p2,
+            data: body,
+            le: isExtended ? CommandAPDU.maximumLe : 256
+        )
+    }
+
+    /// The plain answer of a protected one.
+    package mutating func unwrap(_ answer: ResponseAPDU) throws(SecureMessagingError) -> ResponseAPDU {
+        try take(.answer)
+        increment()
+        var objects = try objects(of: answer.data)
+        let data = pop(dataTag, from: &objects)
+        guard let status = pop(0x99, from: &objects), let mac = pop(0x8E, from: &objects) else { throw .missingObject }
+        guard objects.isEmpty else { throw .malformed }
+        let authenticated = [data, status].compactMap { $0 }
+        guard ConstantTime.equal(try authenticate(nil, authenticated), mac.value) else { throw .wrongMAC }
+        guard status.value == [answer.status.sw1, answer.status.sw2] else { throw .malformed }
+        let plain = try data.map { object throws(SecureMessagingError) in try decrypt(object) } ?? []
+        turn = .command
+        return ResponseAPDU(data: plain, answer.status)
+    }
+
+    // MARK: Chip
+
+    /// The plain command of a protected one, without secure messaging bits in its class.
+    package mutating func unwrap(_ command: CommandAPDU) throws(SecureMessagingError) -> CommandAPDU {
+        try take(.command)
+        guard command.cla & 0x0C == 0x0C else { throw .missingObject }
+        isOddInstruction = command.ins & 1 != 0
+        increment()
+        var objects = try objects(of: command.data)
+        let data = pop(dataTag, from: &objects)
+        let le = pop(0x97, from: &objects)
+        guard let mac = pop(0x8E, from: &objects) else { throw .missingObject }
+        guard objects.isEmpty else { throw .malformed }
+        let header = [command.cla, command.ins, command.p1, command.p2]
+        let authenticated = [data, le].compactMap { $0 }
+        guard ConstantTime.equal(try authenticate(header, authenticated), mac.value) else { throw .wrongMAC }
+        var plain = CommandAPDU(command.cla & ~0x0C, command.ins, command.p1, command.p2)
+        if let data { plain.data = try decrypt(data) }
+        if let le { plain.le = try decode(le: le.value) }
+        turn = .answer
+        return plain
+    }
+
+    /// The answer with its data encrypted, and the whole authenticated.
+    package mutating func wrap(_ answer: ResponseAPDU) throws(SecureMessagingError) -> ResponseAPDU {
+        try take(.answer)
+        increment()
+        var objects: [BERTLV] = []
+        if !answer.data.isEmpty { objects.append(try encrypt(Secret(answer.data))) }
+        objects.append(BERTLV(0x99, [answer.status.sw1, answer.status.sw2]))
+        objects.append(BERTLV(0x8E, try authenticate(nil, objects)))
+        turn = .command
+        return ResponseAPDU(data: objects.flatMap(\.encoded), answer.status)
+    }
+
+    // MARK: Parts
+
+    /// Is it the turn of this? Until the step has ended well the channel counts as dead.
+    private mutating func take(_ due: Turn) throws(SecureMessagingError) {
+        let isDue = turn == due
+        turn = .dead
+        guard isDue else { throw .dead }
+    }
+
+    private mutating func increment() {
+        for index in counter.indices.reversed() {
+            counter[index] &+= 1
+            if counter[index] != 0 { return }
+        }
+    }
+
+    /// 87 carries a padding indicator, 85 (odd instruction codes) none. ISO 7816-4, 10.4.
+    private var dataTag: UInt32 { isOddInstruction ? 0x85 : 0x87 }
+
+    private func objects(of data: [UInt8]) throws(SecureMessagingError) -> [BERTLV] {
+        do throws(BERError) {
+            return try BERTLV.sequence(data)
+        } catch {
+            throw .malformed
+        }
+    }
+
+    /// The first object, when it has this tag: their order is fixed.
+    private func pop(_ tag: UInt32, from objects: inout [BERTLV]) -> BERTLV? {
+        objects.first?.tag == tag ? objects.removeFirst() : nil
+    }
+
+    private func encrypt(_ data: borrowing Secret) throws(SecureMessagingError) -> BERTLV {
+        do throws(CryptoError) {
+            let encrypted = try AES.encrypt(Padding.add(to: data), key: keys.encryption, initialVector: try vector())
+            return BERTLV(dataTag, isOddInstruction ? encrypted : [0x01] + encrypted)
+        } catch {
+            throw .crypto(error)
+        }
+    }
+
+    private func decrypt(_ object: BERTLV) throws(SecureMessagingError) -> [UInt8] {
+        var encrypted = object.value[...]
+        if object.tag == 0x87 {
+            guard encrypted.popFirst() == 0x01 else { throw .malformed }
+        }
+        guard !encrypted.isEmpty, encrypted.count % AES.blockSize == 0 else { throw .malformed }
+        do throws(CryptoError) {
+            let padded = try AES.decrypt(Array(encrypted), key: keys.encryption, initialVector: try vector())
+            guard let plain = Padding.remove(from: padded) else { throw CryptoError.invalidLength }
+            return plain
+        } catch .invalidLength {
+            throw .malformed
+        } catch {
+            throw .crypto(error)
+        }
+    }
+
+    /// IV = E(K_Enc, SSC). TR-03110-3 F.2.2.
+    private func vector() throws(CryptoError) -> [UInt8] {
+        try AES.encrypt(counter, key: keys.encryption)
+    }
+
+    /// MAC over counter, padded command header and padded objects. TR-03110-3 F.2.
+    private func authenticate(_ header: [UInt8]?, _ objects: [BERTLV]) throws(SecureMessagingError) -> [UInt8] {
+        var message = counter
+        if let header { message += Padding.added(to: header) }
+        if !objects.isEmpty { message += Padding.added(to: objects.flatMap(\.encoded)) }
+        do throws(CryptoError) {
+            return try CMAC.truncatedTag(message, key: keys.authentication)
+        } catch {
+            throw .crypto(error)
+        }
+    }
+
+    /// One byte up to 256, two bytes beyond; 0 stands for the largest. ISO 7816-4, 10.4.
+    private func encode(le: Int) throws(SecureMessagingError) -> [UInt8] {
+        switch le {
+        case 1...256: [UInt8(truncatingIfNeeded: le)]
+        case 257...CommandAPDU.maximumLe: [UInt8(truncatingIfNeeded: le >> 8), UInt8(truncatingIfNeeded: le)]
+        default: throw .malformed
+        }
+    }
+
+    private func decode(le: [UInt8]) throws(SecureMessagingError) -> Int {
+        switch le.count {
+        case 1: le[0] == 0 ? 256 : Int(le[0])
+        case 2: le == [0, 0] ? CommandAPDU.maximumLe : Int(le[0]) << 8 | Int(le[1])
+        default: throw .malformed
+        }
+    }
+}
+
+/// Why a secured command or answer was refused; the channel is dead then.
+package enum SecureMessagingError: Error, Sendable, Equatable {
+    /// An object that must be there is not. The chip answers 6987.
+    case missingObject
+    /// Wrong order, length, padding or status, or bytes that are no objects. The chip answers 6988.
+    case malformed
+    /// The cryptographic checksum is wrong. The chip answers 6988.
+    case wrongMAC
+    /// The command does not fit into an APDU any more.
+    case tooLong
+    /// The channel died before, or it is the other side's turn.
+    case dead
+    case crypto(CryptoError)
+}
+
+/// Padding method 2 of ISO 9797-1: 80, then zero bytes up to a full block.
+private enum Padding {
+    static func added(to bytes: [UInt8]) -> [UInt8] {
+        bytes + [0x80] + [UInt8](repeating: 0, count: AES.blockSize - 1 - bytes.count % AES.blockSize)
+    }
+
+    static func add(to bytes: borrowing Secret) -> Secret {
+        let count = bytes.count
+        return bytes.withBytes { source in
+            Secret(count: count + AES.blockSize - count % AES.blockSize) { target in
+                target.copyMemory(from: source)
+                target[count] = 0x80
+            }
+        }
+    }
+
+    /// The bytes before the padding; nil when the last block ends in none.
+    static func remove(from bytes: borrowing Secret) -> [UInt8]? {
+        bytes.withBytes { padded in
+            guard let end = padded.lastIndex(where: { $0 != 0 }), padded[end] == 0x80,
+                end >= padded.count - AES.blockSize
+            else { return nil }
+            return Array(padded[..<end])
+        }
+    }
+}
+
+extension PACE.Outcome {
+    /// Secure messaging with the keys of this run.
+    package consuming func secureMessaging() -> SecureMessaging { SecureMessaging(keys) }
+}

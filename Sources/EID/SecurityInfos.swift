@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import ISO7816
+
+/// The SET OF SecurityInfo of EF.CardAccess and EF.CardSecurity: which protocols a card speaks. TR-03110-3 A.1.1.
+///
+/// Infos of unknown protocols and infos that break their own syntax are skipped, repeated ones kept once: what one
+/// protocol announces must not hide another. Only a broken outer structure is an error.
+package struct SecurityInfos: Sendable, Equatable {
+    package private(set) var pace: [PACEInfo] = []
+    package private(set) var paceDomainParameters: [DomainParameterInfo] = []
+    package private(set) var terminalAuthentication: [TerminalAuthenticationInfo] = []
+    package private(set) var chipAuthentication: [ChipAuthenticationInfo] = []
+    package private(set) var chipAuthenticationDomainParameters: [DomainParameterInfo] = []
+    package private(set) var restrictedIdentification: [RestrictedIdentificationInfo] = []
+    package private(set) var cardInfoLocator: CardInfoLocator?
+    /// nil for a card; how a mobile eID keeps its keys otherwise.
+    package private(set) var mobileEIDType: MobileEIDType?
+
+    /// Most infos that are looked at; real cards have fewer than 20.
+    package static let maximumCount = 128
+
+    /// Reads the file content. Zero bytes may follow the set, as in a file that is longer than what it holds.
+    /// - Throws: `BERError`.
+    package init(_ bytes: some Collection<UInt8>) throws(BERError) {
+        var reader = BERReader(bytes)
+        let set = try reader.next()
+        guard set.tag == 0x31 else { throw .invalidTag }
+        guard reader.remainder.allSatisfy({ $0 == 0 }) else { throw .leftOver }
+        for object in try set.children.prefix(Self.maximumCount) {
+            guard object.tag == 0x30, let fields = try? object.children, let info = Info(fields) else { continue }
+            add(info)
+        }
+    }
+
+    private mutating func add(_ info: Info) {
+        switch info.protocolID {
+        case OID.terminalAuthentication:
+            append(TerminalAuthenticationInfo(info), to: \.terminalAuthentication)
+        case OID.cardInfoLocator:
+            cardInfoLocator = cardInfoLocator ?? CardInfoLocator(info)
+        case let id where OID.isMobileEIDType(id):
+            mobileEIDType = mobileEIDType ?? MobileEIDType(info)
+        case let id where id.starts(with: OID.pace):
+            append(PACEInfo(info), to: \.pace)
+            append(DomainParameterInfo(info), to: \.paceDomainParameters)
+        case let id where id.starts(with: OID.chipAuthentication):
+            append(ChipAuthenticationInfo(info), to: \.chipAuthentication)
+            append(DomainParameterInfo(info), to: \.chipAuthenticationDomainParameters)
+        case let id where id.starts(with: OID.restrictedIdentification):
+            append(RestrictedIdentificationInfo(info), to: \.restrictedIdentification)
+        default:
+            break
+        }
+    }
+
+    private mutating func append<T: Equatable>(_ info: T?, to path: WritableKeyPath<SecurityInfos, [T]>) {
+        guard let info, !self[keyPath: path].contains(info) else { return }
+        self[keyPath: path].append(info)
+    }
+
+    /// The syntax that all infos share.
+    struct Info {
+        let protocolID: [UInt8]
+        let required: BERTLV
+        let optional: BERTLV?
+
+        init?(_ fields: [BERTLV]) {
+            guard let first = fields.first, first.tag == 0x06, (2...3).contains(fields.count) else { return nil }
+            protocolID = first.value
+            required = fields[1]
+            optional = fields.count == 3 ? fields[2] : nil
+        }
+    }
+}
+
+/// Contents of object identifiers.
+package enum OID {
+    /// bsi-de: 0.4.0.127.0.7.
+    package static let bsi: [UInt8] = [0x04, 0x00, 0x7F, 0x00, 0x07]
+    /// id-TA: 2.2.2.
+    package static let terminalAuthentication = bsi + [2, 2, 2]
+    /// id-CA: 2.2.3.
+    package static let chipAuthentication = bsi + [2, 2, 3]
+    /// id-PACE: 2.2.4.
+    package static let pace = bsi + [2, 2, 4]
+    /// id-RI: 2.2.5.
+    package static let restrictedIdentification = bsi + [2, 2, 5]
+    /// id-CI: 2.2.6.
+    package static let cardInfoLocator = bsi + [2, 2, 6]
+    /// standardizedDomainParameters: 1.2.
+    package static let standardizedDomainParameters = bsi + [1, 2]
+    /// id-mobileEIDType: 3.2.3.2. TR-03110, amendment for the Smart-eID, 2.2.
+    package static let mobileEIDType = bsi + [3, 2, 3, 2]
+
+    static func isMobileEIDType(_ id: [UInt8]) -> Bool { id.dropLast() == mobileEIDType[...] }
+}
+
+/// A PACE variant and its domain parameters. TR-03110-3 A.1.1.1.
+package struct PACEInfo: Sendable, Equatable {
+    package let protocolID: [UInt8]
+    package let version: Int
+    package let parameterID: Int?
+
+    init?(_ info: SecurityInfos.Info) {
+        guard info.protocolID.count == OID.pace.count + 2, let version = Int(info.required) else { return nil }
+        guard let optional = info.optional else {
+            (protocolID, self.version, parameterID) = (info.protocolID, version, nil)
+            return
+        }
+        guard let id = Int(optional) else { return nil }
+        (protocolID, self.version, parameterID) = (info.protocolID, version, id)
+    }
+
+    /// What it stands for, when it is version 2 and one of our variants.
+    package var parameters: PACEParameters? {
+        guard version == 2, let id = parameterID.flatMap(UInt8.init(exactly:)) else { return nil }
+        return PACEParameters(protocolID: protocolID, parameterID: id)
+    }
+}
+
+/// Domain parameters of PACE or chip authentication. TR-03110-3 A.1.1.1, A.1.1.2.
+package struct DomainParameterInfo: Sendable, Equatable {
+    package let protocolID: [UInt8]
+    /// Number in the table of standardized parameters; nil for parameters that are written out.
+    package let standardized: Int?
+    /// Parameter id (PACE) or key id (chip authentication).
+    package let id: Int?
+
+    init?(_ info: SecurityInfos.Info) {
+        guard info.protocolID.count == OID.pace.count + 1, info.required.tag == 0x30,
+            let algorithm = try? info.required.children, let first = algorithm.first, first.tag == 0x06
+        else { return nil }
+        protocolID = info.protocolID
+        standardized =
+            first.value == OID.standardizedDomainParameters && algorithm.count == 2 ? Int(algorithm[1]) : nil
+        id = info.optional.flatMap { Int($0) }
+    }
+}
+
+/// The version of terminal authentication. TR-03110-3 A.1.1.3.
+package struct TerminalAuthenticationInfo: Sendable, Equatable {
+    package let version: Int
+
+    init?(_ info: SecurityInfos.Info) {
+        guard let version = Int(info.required) else { return nil }
+        self.version = version
+    }
+}
+
+/// A chip authentication variant and its key. TR-03110-3 A.1.1.2.
+package struct ChipAuthenticationInfo: Sendable, Equatable {
+    package let protocolID: [UInt8]
+    package let version: Int
+    package let keyID: Int?
+
+    init?(_ info: SecurityInfos.Info) {
+        guard info.protocolID.count == OID.chipAuthentication.count + 2, let version = Int(info.required) else {
+            return nil
+        }
+        (protocolID, self.version, keyID) = (info.protocolID, version, info.optional.flatMap { Int($0) })
+    }
+}
+
+/// A key for restricted identification. TR-03110-3 A.1.1.4.
+package struct RestrictedIdentificationInfo: Sendable, Equatable {
+    package let protocolID: [UInt8]
+    package let version: Int
+    package let keyID: Int
+    package let isAuthorizedOnly: Bool
+    package let maximumKeyLength: Int?
+
+    init?(_ info: SecurityInfos.Info) {
+        guard info.required.tag == 0x30, let fields = try? info.required.children, fields.count == 3,
+            let version = Int(fields[0]), let keyID = Int(fields[1]), fields[2].tag == 0x01, fields[2].value.count == 1
+        else { return nil }
+        (protocolID, self.version, self.keyID) = (info.protocolID, version, keyID)
+        isAuthorizedOnly = fields[2].value != [0]
+        maximumKeyLength = info.optional.flatMap { Int($0) }
+    }
+}
+
+/// Where a description of the card can be read. TR-03110-3 A.1.1.6.
+package struct CardInfoLocator: Sendable, Equatable {
+    package let url: String
+
+    init?(_ info: SecurityInfos.Info) {
+        guard info.required.tag == 0x16, info.required.value.allSatisfy({ (0x20..<0x7F).contains($0) }) else {
+            return nil
+        }
+        url = String(decoding: info.required.value, as: UTF8.self)
+    }
+}
+
+/// How a mobile eID keeps its keys. TR-03110, amendment for the Smart-eID, 2.2; TR-03159 4.
+package enum MobileEIDType: UInt8, Sendable {
+    case certifiedSecureElement = 1
+    case endorsedSecureElement = 2
+    case hardwareKeyStore = 3
+
+    init?(_ info: SecurityInfos.Info) {
+        guard let last = info.protocolID.last else { return nil }
+        self.init(rawValue: last)
+    }
+}
+
+extension Int {
+    /// The number of an INTEGER object of at most four bytes that is not negative.
+    init?(_ object: BERTLV) {
+        guard object.tag == 0x02, (1...4).contains(object.value.count), object.value[0] & 0x80 == 0 else { return nil }
+        self = object.value.reduce(0) { $0 << 8 | Int($1) }
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+/// A data object: tag, length, value. ISO 7816-4, 5.2.2 (BER-TLV); ITU-T X.690.
+///
+/// Bounds: tags of one to three bytes, definite lengths below 16 MiB. Reading is never recursive: the caller asks an
+/// object for its `children` one level at a time, so that nesting costs no stack.
+package struct BERTLV: Sendable, Equatable {
+    /// The tag bytes as one number: 0x87, 0x7F49.
+    package var tag: UInt32
+    package var value: [UInt8]
+
+    package init(_ tag: UInt32, _ value: [UInt8]) {
+        (self.tag, self.value) = (tag, value)
+    }
+
+    /// An object whose value is these objects, one after the other.
+    package init(_ tag: UInt32, _ children: [BERTLV]) {
+        self.init(tag, children.flatMap(\.encoded))
+    }
+
+    /// Reads exactly one object.
+    /// - Throws: `BERError`, also for bytes after the object.
+    package init(_ bytes: some Collection<UInt8>) throws(BERError) {
+        var reader = BERReader(bytes)
+        self = try reader.next()
+        guard reader.isAtEnd else { throw .leftOver }
+    }
+
+    /// Reads objects until the bytes end; none gives an empty array.
+    package static func sequence(_ bytes: some Collection<UInt8>) throws(BERError) -> [BERTLV] {
+        var reader = BERReader(bytes)
+        var objects: [BERTLV] = []
+        while !reader.isAtEnd { objects.append(try reader.next()) }
+        return objects
+    }
+
+    /// Bit 6 of the first tag byte: the value is made of objects.
+    package var isConstructed: Bool {
+        var first = tag
+        while first > 0xFF { first >>= 8 }
+        return first & 0x20 != 0
+    }
+
+    /// The objects of the value.
+    package var children: [BERTLV] {
+        get throws(BERError) { try Self.sequence(value) }
+    }
+
+    /// Tag, shortest length, value.
+    package var encoded: [UInt8] {
+        var out: [UInt8] = []
+        out.reserveCapacity(value.count + 7)
+        for shift in [24, 16, 8] as [UInt32] where tag >> shift != 0 {
+            out.append(UInt8(truncatingIfNeeded: tag >> shift))
+        }
+        out.append(UInt8(truncatingIfNeeded: tag))
+        switch value.count {
+        case ..<0x80:
+            out.append(UInt8(truncatingIfNeeded: value.count))
+        case ..<0x100:
+            out += [0x81, UInt8(truncatingIfNeeded: value.count)]
+        case ..<0x1_0000:
+            out += [0x82, UInt8(truncatingIfNeeded: value.count >> 8), UInt8(truncatingIfNeeded: value.count)]
+        case ..<0x100_0000:
+            out.append(0x83)
+            for shift in [16, 8, 0] { out.append(UInt8(truncatingIfNeeded: value.count >> shift)) }
+        default:
+            out.append(0x84)
+            for shift in [24, 16, 8, 0] { out.append(UInt8(truncatingIfNeeded: value.count >> shift)) }
+        }
+        return out + value
+    }
+}
+
+/// What is wrong with an encoding.
+package enum BERError: Error, Sendable, Equatable {
+    /// The bytes end inside an object.
+    case truncated
+    /// A tag of more than three bytes, or one that no encoder writes.
+    case invalidTag
+    /// An indefinite length, or one of more than three bytes.
+    case invalidLength
+    /// Bytes follow where the object should end.
+    case leftOver
+}
+
+/// Reads data objects one after the other.
+package struct BERReader: Sendable {
+    private let bytes: [UInt8]
+    private var position = 0
+
+    package init(_ bytes: some Collection<UInt8>) { self.bytes = Array(bytes) }
+
+    package var isAtEnd: Bool { position >= bytes.count }
+
+    /// What has not been read yet.
+    package var remainder: ArraySlice<UInt8> { bytes[min(position, bytes.count)...] }
+
+    /// Reads the next object.
+    package mutating func next() throws(BERError) -> BERTLV {
+        let tag = try readTag()
+        let length = try readLength()
+        guard length <= bytes.count - position else { throw .truncated }
+        defer { position += length }
+        return BERTLV(tag, Array(bytes[position..<position + length]))
+    }
+
+    private mutating func readByte() throws(BERError) -> UInt8 {
+        guard position < bytes.count else { throw .truncated }
+        defer { position += 1 }
+        return bytes[position]
+    }
+
+    private mutating func readTag() throws(BERError) -> UInt32 {
+        let first = try readByte()
+        guard first & 0x1F == 0x1F else { return UInt32(first) }
+        let second = try readByte()
+        // 80: leading zero of the number.
+        guard second != 0x80 else { throw .invalidTag }
+        let tag = UInt32(first) << 8 | UInt32(second)
+        guard second & 0x80 != 0 else { return tag }
+        let third = try readByte()
+        guard third & 0x80 == 0 else { throw .invalidTag }
+        return tag << 8 | UInt32(third)
+    }
+
+    private mutating func readLength() throws(BERError) -> Int {
+        let first = try readByte()
+        guard first & 0x80 != 0 else { return Int(first) }
+        guard (1...3).contains(first & 0x7F) else { throw .invalidLength }
+        var length = 0
+        for _ in 0..<(first & 0x7F) { length = length << 8 | Int(try readByte()) }
+        return length
+    }
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+import EID
+import Readers
+import Secrets
+
+/// Everything that a description makes of a card, checked.
+struct CardContent {
+    private(set) var files = CardFileSystem()
+    private(set) var keys: [Int: CardKey] = [:]
+    let algorithms: CardAlgorithms
+    let trustPoint: Authority
+
+    /// - Throws: `CardShelfError.invalid`, which names the entry.
+    init(_ description: VirtualCardDescription, _ surroundings: VirtualCard.Surroundings) throws(CardShelfError) {
+        files = try Self.files(description.files)
+        if description.files == nil, description.keys == nil {
+            for key in DefaultCard.keys { keys[key.id] = try Self.key(key.id, Secret(digits: key.content), "key") }
+        } else {
+            for (index, key) in (description.keys ?? []).enumerated() {
+                guard let content = key.content.take() else { throw .invalid("keys[\(index)].content was used before") }
+                guard (1...255).contains(key.id) else { throw .invalid("keys[\(index)].id is not from 1 to 255") }
+                keys[key.id] = try Self.key(key.id, content, "keys[\(index)].content")
+            }
+        }
+        algorithms = CardAlgorithms(files)
+        do throws(CVCertificateError) {
+            trustPoint = try Authority(trustPoint: surroundings.trustPoint ?? bytes(digits: DefaultCard.cvca))
+        } catch {
+            throw .invalid("the trust point is no self-signed CV certificate: \(error)")
+        }
+        try Self.check(description)
+    }
+
+    private static func files(_ given: [VirtualCardDescription.File]?) throws(CardShelfError) -> CardFileSystem {
+        var files = CardFileSystem()
+        func add(_ file: DefaultCard.File) {
+            files.add(.init(fileID: file.fileID, shortFileID: file.shortFileID, content: bytes(digits: file.content)))
+        }
+        DefaultCard.mandatoryFiles.forEach(add)
+        guard let given else {
+            DefaultCard.dataGroups.forEach(add)
+            files.add(.init(fileID: 0x010E, shortFileID: 0x0E, content: DefaultCard.signatureImage))
+            return files
+        }
+        for (index, file) in given.enumerated() {
+            guard (1...30).contains(file.shortFileID) else {
+                throw .invalid("files[\(index)].shortFileId is not from 01 to 1E")
+            }
+            // Offsets beyond this cannot be addressed by READ BINARY.
+            guard file.content.count <= 0xFFFF else {
+                throw .invalid("files[\(index)].content is longer than 65535 bytes")
+            }
+            files.add(file)
+        }
+        return files
+    }
+
+    private static func key(
+        _ id: Int,
+        _ content: borrowing Secret,
+        _ name: String
+    ) throws(CardShelfError) -> CardKey {
+        do throws(CryptoError) {
+            return CardKey(id: id, key: try ECPrivateKey(pkcs8: content))
+        } catch {
+            throw .invalid("\(name) is no PKCS#8 key on a standardized elliptic curve")
+        }
+    }
+
+    private static func check(_ description: VirtualCardDescription) throws(CardShelfError) {
+        guard (0...CardPasswords.tries).contains(description.retryCounter) else {
+            throw .invalid("card.retryCounter is not from 0 to 3")
+        }
+        guard (0...10).contains(description.pukCounter) else { throw .invalid("card.pukCounter is not from 0 to 10") }
+        guard (0...60_000).contains(description.latency) else {
+            throw .invalid("card.latencyMs is not from 0 to 60000")
+        }
+        for (index, fault) in description.faults.enumerated() where fault.afterAPDU < 0 {
+            throw .invalid("card.faults[\(index)].afterApdu is below 0")
+        }
+    }
+}
+
+extension CardPasswords {
+    static let pinLength = 6
+    private static let transportLength = 5
+    private static let canLength = 6
+    private static let pukLength = 10
+
+    /// Takes the passwords out of a description, or the default ones.
+    init(_ description: VirtualCardDescription) throws(CardShelfError) {
+        let transport = description.transportPIN
+        let pin =
+            transport == nil
+            ? try Self.digits(description.pin, default: "123456", Self.pinLength, "card.pin")
+            : try Self.digits(transport, default: "", Self.transportLength, "card.transportPin")
+        self.init(
+            pin: pin,
+            can: try Self.digits(description.can, default: "500540", Self.canLength, "card.can"),
+            puk: try Self.digits(description.puk, default: "9876543210", Self.pukLength, "card.puk"),
+            mrz: Secret(DefaultCard.machineReadableZone.utf8),
+            retryCounter: description.retryCounter,
+            pukCounter: description.pukCounter,
+            isDeactivated: description.deactivated,
+            isTransport: transport != nil
+        )
+    }
+
+    private static func digits(
+        _ box: SecretBox?,
+        default text: StaticString,
+        _ count: Int,
+        _ name: String
+    ) throws(CardShelfError) -> Secret {
+        guard let box else { return Secret(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)) }
+        guard let secret = box.take() else { throw .invalid("\(name) was used before") }
+        guard secret.count == count, secret.withBytes({ $0.allSatisfy { (0x30...0x39).contains($0) } }) else {
+            throw .invalid("\(name) is not \(count) digits")
+        }
+        return secret
+    }
+}
+
+/// The bytes of our own generated constants, which hold hexadecimal digits and nothing else.
+private func bytes(digits: String) -> [UInt8] {
+    let values = digits.utf8.map { $0 < 0x3A ? $0 &- 0x30 : $0 &- 0x37 }
+    return stride(from: 0, to: values.count - 1, by: 2).map { values[$0] << 4 | values[$0 + 1] }
+}
+
+extension Secret {
+    fileprivate init(digits: String) { self.init(bytes(digits: digits)) }
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Readers
+
+/// The files of one card, kept under their short identifiers; a file identifier is a second name of a short one.
+struct CardFileSystem {
+    /// EF.CardAccess.
+    static let cardAccess: UInt8 = 0x1C
+    /// EF.CardSecurity.
+    static let cardSecurity: UInt8 = 0x1D
+    /// EF.DIR.
+    static let directory: UInt8 = 0x1E
+
+    private var contents: [UInt8: [UInt8]] = [:]
+    private var shortIDs: [UInt16: UInt8] = [:]
+
+    /// A later file with the same short identifier replaces the earlier one.
+    mutating func add(_ file: VirtualCardDescription.File) {
+        contents[file.shortFileID] = file.content
+        shortIDs[file.fileID] = file.shortFileID
+    }
+
+    func shortID(of fileID: UInt16) -> UInt8? { shortIDs[fileID] }
+
+    /// The content of a file; nil when there is none.
+    subscript(shortID: UInt8) -> [UInt8]? { contents[shortID] }
+
+    /// Replaces the whole content of a file that exists.
+    mutating func replace(_ shortID: UInt8, with content: [UInt8]) {
+        guard contents[shortID] != nil else { return }
+        contents[shortID] = content
+    }
+}

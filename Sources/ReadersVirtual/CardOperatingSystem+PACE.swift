@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+import EID
+import ISO7816
+import Secrets
+
+/// A PACE run between MSE:Set AT and its last step.
+struct PACERun: ~Copyable {
+    let password: PasswordID
+    let chat: CHAT?
+    var chip: PACE.Chip
+
+    var hasBegun: Bool {
+        switch chip.step {
+        case .nonce: false
+        case .mapping, .agreement, .token, .established, .over: true
+        }
+    }
+}
+
+/// PACE. TR-03110-3 B.1, B.11.1, B.11.5.
+extension CardOperatingSystem {
+    /// MSE:Set AT for PACE. The status tells how the password stands, so that terminals use the command as a question;
+    /// it is refused for no password. TR-03110-3 B.11.1.
+    func setPACE(_ objects: DataObjects) throws(Refusal) -> ResponseAPDU {
+        pace = nil
+        session.chosen = nil
+        try objects.allow(only: [0x80, 0x83, 0x84, 0x7F4C])
+        let protocolID = try objects.value(0x80)
+        let known = algorithms.pace.filter { $0.protocolID == protocolID }
+        guard !known.isEmpty, let number = try objects.byte(0x83) else { throw Refusal(0x6A80) }
+        let parameterID = try objects.byte(0x84)
+        guard let password = PasswordID(rawValue: number),
+            let parameters = known.first(where: { parameterID == nil || $0.parameterID == parameterID })
+        else { throw Refusal(0x6A88) }
+        let chat = try objects[0x7F4C].map { object throws(Refusal) in try template(object) }
+        let key = try crypto { () throws(CryptoError) in
+            try PACE.passwordKey(passwords.secret(password), id: password, cipher: parameters.cipher)
+        }
+        let newest = trustPoints.first?.certificate.holderReference
+        let previous = trustPoints.dropFirst().first?.certificate.holderReference
+        let authorities = PACE.CertificationAuthorities(current: newest, previous: previous)
+        let nonce = try crypto { () throws(CryptoError) in try random.secret(AES.blockSize) }
+        let chip = PACE.Chip(
+            parameters,
+            passwordKey: key,
+            certificationAuthorities: chat == nil ? PACE.CertificationAuthorities() : authorities,
+            fixedKeys: try fixedKeys(on: parameters.curve),
+            nonce: nonce
+        )
+        pace = PACERun(password: password, chat: chat, chip: chip)
+        return ResponseAPDU(status(of: password))
+    }
+
+    /// Keys of a seeded card; nil lets the run draw them.
+    private func fixedKeys(on curve: Curve) throws(Refusal) -> PACE.FixedKeys? {
+        try crypto { () throws(CryptoError) in
+            guard let mapping = try random.scalar(on: curve), let agreement = try random.scalar(on: curve) else {
+                return nil
+            }
+            return PACE.FixedKeys(mapping: mapping, ephemeral: agreement)
+        }
+    }
+
+    private func template(_ object: BERTLV) throws(Refusal) -> CHAT {
+        do {
+            return try CHAT(object)
+        } catch {
+            throw Refusal(0x6A80)
+        }
+    }
+
+    private func status(of password: PasswordID) -> StatusWord {
+        switch password {
+        case .mrz, .can, .puk: return .ok
+        case .pin:
+            if passwords.isDeactivated { return StatusWord(0x6283) }
+            return passwords.retryCounter == CardPasswords.tries ? .ok : tries
+        }
+    }
+
+    /// 63Cx with the tries that are left.
+    private var tries: StatusWord { StatusWord(0x63C0 | UInt16(truncatingIfNeeded: passwords.retryCounter)) }
+
+    /// One of the four steps. The first three come as links of a chain, the last ends it.
+    func continuePACE(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
+        guard let step = pace?.chip.step, let password = pace?.password else { throw Refusal(0x6985) }
+        do throws(Refusal) {
+            switch step {
+            case .nonce, .mapping, .agreement: guard command.isChained else { throw Refusal(0x6E00) }
+            case .token: guard !command.isChained else { throw Refusal(0x6883) }
+            case .established, .over: throw Refusal(0x6985)
+            }
+            if password == .pin { try checkPINIsUsable() }
+            if step == .token {
+                // Structure first: only what may be a token costs a try.
+                guard command.data.starts(with: [0x7C, 0x0A, 0x85, 0x08]), command.data.count == 12 else {
+                    throw Refusal(0x6A80)
+                }
+                if password == .pin { passwords.spendTry() }
+            }
+            let answer = try answer(command.data, password)
+            if step == .token { try finishPACE(password) }
+            return ResponseAPDU(data: answer, .ok)
+        } catch {
+            pace = nil
+            throw error
+        }
+    }
+
+    private func answer(_ data: [UInt8], _ password: PasswordID) throws(Refusal) -> [UInt8] {
+        do throws(PACEError) {
+            guard let answer = try pace?.chip.answer(data) else { throw .outOfOrder }
+            return answer
+        } catch {
+            switch error {
+            case .wrongToken: throw Refusal(password == .pin ? tries.value : 0x6300)
+            case .malformed, .invalidPoint, .equalKeys: throw Refusal(0x6A80)
+            case .outOfOrder: throw Refusal(0x6985)
+            case .crypto: throw Refusal(0x6F00)
+            }
+        }
+    }
+
+    /// A PIN with one try left is asked for only in a channel that the CAN opened, so that nobody at a distance can use
+    /// up the last try. The choice of the PIN is answered with its state even so; the first step is where a card
+    /// refuses it: suspended 6985, blocked 6983, deactivated 6984. TR-03110-2 3.3, TR-03110-3 B.11.5.
+    private func checkPINIsUsable() throws(Refusal) {
+        if passwords.isDeactivated { throw Refusal(0x6984) }
+        switch passwords.retryCounter {
+        case ...0: throw Refusal(0x6983)
+        case 1: guard isProtected, session.password == .can else { throw Refusal(0x6985) }
+        default: return
+        }
+    }
+
+    private func finishPACE(_ password: PasswordID) throws(Refusal) {
+        guard let outcome = pace?.chip.takeOutcome() else { throw Refusal(0x6F00) }
+        if password == .pin { passwords.restoreTries() }
+        session = CardSession(password: password, chat: pace?.chat, idPICC: outcome.idPICC)
+        pace = nil
+        open(outcome.secureMessaging())
+    }
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import EID
+import ISO7816
+import Secrets
+
+/// PIN management. TR-03110-2 3.3, TR-03110-3 B.11.9 to B.11.11.
+extension CardOperatingSystem {
+    /// RESET RETRY COUNTER: a new PIN (02 03) for who proved the old one, its tries back (03 03) for who proved the
+    /// PUK; both for a terminal with the right to manage PINs.
+    func resetRetryCounter(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
+        guard [0x02, 0x03].contains(command.p1), command.p2 == 0x03 else { throw Refusal(0x6A86) }
+        let mayManage = session.allows(.pinManagement)
+        if command.p1 == 0x02 {
+            guard mayManage || isProtected && session.password == .pin else { throw Refusal(0x6982) }
+            guard command.data.count == CardPasswords.pinLength else { throw Refusal(0x6700) }
+            guard passwords.change(to: Secret(command.data)) else { throw Refusal(0x6A80) }
+        } else {
+            guard mayManage || isProtected && session.password == .puk else { throw Refusal(0x6982) }
+            guard command.data.isEmpty else { throw Refusal(0x6700) }
+            if mayManage {
+                passwords.restoreTries()
+            } else if !passwords.unblockWithPUK() {
+                throw Refusal(0x6982)
+            }
+        }
+        return ResponseAPDU(.ok)
+    }
+
+    /// ACTIVATE and DEACTIVATE for the PIN (10 03).
+    func setPINActive(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
+        guard command.p1 == 0x10, command.p2 == 0x03 else { throw Refusal(0x6A86) }
+        guard session.allows(.pinManagement) else { throw Refusal(0x6982) }
+        guard command.data.isEmpty else { throw Refusal(0x6700) }
+        passwords.setActive(command.ins == 0x44)
+        return ResponseAPDU(.ok)
+    }
+}

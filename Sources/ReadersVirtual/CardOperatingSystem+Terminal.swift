@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+import EID
+import ISO7816
+
+/// Terminal authentication, version 2. TR-03110-2 3.3, TR-03110-3 B.3, B.11.
+extension CardOperatingSystem {
+    /// MSE:Set DST: whose key checks the next certificate. TR-03110-3 B.11.3.
+    func setSignatureKey(_ objects: DataObjects) throws(Refusal) -> ResponseAPDU {
+        try requireOpenQuestion()
+        session.issuer = nil
+        try objects.allow(only: [0x83])
+        let reference = try objects.value(0x83)
+        let known = [session.imported].compactMap { $0 } + trustPoints
+        guard let issuer = known.first(where: { $0.certificate.holderReference == reference }) else {
+            throw Refusal(0x6A88)
+        }
+        session.issuer = issuer
+        return ResponseAPDU(.ok)
+    }
+
+    /// PSO:VERIFY CERTIFICATE. A certificate that is well formed and yet not accepted is answered with 6300.
+    func verifyCertificate(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
+        guard command.p1 == 0x00, command.p2 == 0xBE else { throw Refusal(0x6A86) }
+        try requireOpenQuestion()
+        guard !command.data.isEmpty else { throw Refusal(0x6700) }
+        guard let issuer = session.issuer else { throw Refusal(0x6985) }
+        session.issuer = nil
+        let certificate: CVCertificate
+        let holder: Authority
+        let isGenuine: Bool
+        do throws(CVCertificateError) {
+            certificate = try CVCertificate(commandData: command.data)
+            isGenuine = try certificate.isSigned(by: issuer.key, issuer.digest)
+            holder = try Authority(certificate, issuedBy: issuer)
+        } catch {
+            throw Refusal(0x6A80)
+        }
+        guard isGenuine, certificate.authorityReference == issuer.certificate.holderReference,
+            isAcceptable(certificate, from: issuer.certificate)
+        else { throw Refusal(0x6300) }
+        session.imported = holder
+        if certificate.chat.role == .cvca { addTrustPoint(holder) }
+        if holder.isAccurate { advanceDate(to: certificate.effectiveDate) }
+        return ResponseAPDU(.ok)
+    }
+
+    /// The rules beside the signature. A link certificate serves however old it is, the others expire.
+    /// TR-03110-3 2.2, 2.5.
+    private func isAcceptable(_ certificate: CVCertificate, from issuer: CVCertificate) -> Bool {
+        let role = certificate.chat.role
+        return issuer.chat.role.mayIssue(role) && issuer.chat.terminalType == certificate.chat.terminalType
+            && certificate.effectiveDate <= certificate.expirationDate
+            && (role == .cvca ? certificate.publicKey.curve != nil : certificate.expirationDate >= currentDate)
+    }
+
+    private func addTrustPoint(_ new: Authority) {
+        let reference = new.certificate.holderReference
+        guard !trustPoints.contains(where: { $0.certificate.holderReference == reference }) else { return }
+        trustPoints = [new] + trustPoints.prefix(1)
+    }
+
+    /// The card's day only moves forward; then the older trust point may have seen its last.
+    private func advanceDate(to date: CVDate) {
+        currentDate = max(currentDate, date)
+        if trustPoints.count > 1 {
+            trustPoints =
+                trustPoints.prefix(1)
+                + trustPoints.dropFirst().filter { $0.certificate.expirationDate >= currentDate }
+        }
+    }
+
+    /// GET CHALLENGE: 8 bytes for the terminal to sign.
+    func getChallenge(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
+        guard command.p1 == 0, command.p2 == 0 else { throw Refusal(0x6A86) }
+        let length = TerminalAuthentication.challengeLength
+        guard command.data.isEmpty, let le = command.le, le >= length else { throw Refusal(0x6700) }
+        let challenge = try crypto { () throws(CryptoError) in try random.bytes(length) }
+        session.challenge = challenge
+        return ResponseAPDU(data: challenge, .ok)
+    }
+
+    /// MSE:Set AT: which terminal will sign, what it commits to. TR-03110-3 B.11.1.
+    func setTerminalAuthentication(_ objects: DataObjects) throws(Refusal) -> ResponseAPDU {
+        try requireOpenQuestion()
+        session.announced = nil
+        try objects.allow(only: [0x67, 0x80, 0x83, 0x91])
+        let protocolID = try objects.value(0x80)
+        let reference = try objects.value(0x83)
+        guard let digest = TerminalAuthentication.digest(of: protocolID) else { throw Refusal(0x6A80) }
+        guard let terminal = session.imported, terminal.certificate.holderReference == reference,
+            terminal.certificate.chat.role == .terminal
+        else { throw Refusal(0x6A88) }
+        guard digest == terminal.digest else { throw Refusal(0x6985) }
+        let auxiliaryData: AuxiliaryData?
+        do {
+            auxiliaryData = try objects[0x67].map { object throws(BERError) in try AuxiliaryData(object) }
+        } catch {
+            throw Refusal(0x6A80)
+        }
+        session.announced = CardSession.Announcement(
+            terminal: terminal,
+            ephemeralKey: try objects.value(0x91),
+            auxiliaryData: auxiliaryData
+        )
+        return ResponseAPDU(.ok)
+    }
+
+    /// EXTERNAL AUTHENTICATE: the terminal's signature. Each challenge serves once.
+    func externalAuthenticate(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
+        guard command.p1 == 0, command.p2 == 0 else { throw Refusal(0x6A86) }
+        try requireOpenQuestion()
+        guard !command.data.isEmpty else { throw Refusal(0x6700) }
+        guard let announced = session.announced, let challenge = session.challenge, let chat = session.chat else {
+            throw Refusal(0x6985)
+        }
+        (session.announced, session.challenge) = (nil, nil)
+        let message = TerminalAuthentication.message(
+            idPICC: session.idPICC,
+            challenge: challenge,
+            ephemeralKey: announced.ephemeralKey,
+            auxiliaryData: announced.auxiliaryData?.encoded ?? []
+        )
+        let terminal = announced.terminal
+        let isGenuine = try crypto { () throws(CryptoError) in
+            try ECDSA.verify(command.data, of: message, with: terminal.key, digest: terminal.digest)
+        }
+        guard isGenuine, chat.terminalType == terminal.certificate.chat.terminalType else { throw Refusal(0x6300) }
+        let rights = terminal.rights.intersection(chat.rights)
+        guard maySucceed(with: rights) else { throw Refusal(0x6982) }
+        session.terminal = CardSession.Terminal(
+            authority: terminal,
+            rights: rights,
+            ephemeralKey: announced.ephemeralKey,
+            auxiliaryData: announced.auxiliaryData
+        )
+        return ResponseAPDU(.ok)
+    }
+
+    /// The five-digit PIN opens nothing but its change; the CAN opens the card only to terminals that are allowed to
+    /// come so; the PUK opens nothing. TR-03110-2 2.3, TR-03127 3.5.
+    private func maySucceed(with rights: AccessRights) -> Bool {
+        switch session.password {
+        case .pin: !passwords.isTransport
+        case .can: rights.contains(AccessRight.canAllowed)
+        case .mrz, .puk, nil: false
+        }
+    }
+
+    /// A channel whose password also confirmed a CHAT, and no terminal yet.
+    private func requireOpenQuestion() throws(Refusal) {
+        guard isProtected, session.chat != nil else { throw Refusal(0x6982) }
+        guard session.terminal == nil else { throw Refusal(0x6985) }
+    }
+}

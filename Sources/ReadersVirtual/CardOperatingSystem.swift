@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import EID
+import Glibc
+import ISO7816
+import Readers
+import Secrets
+
+/// The software of the card: takes one command APDU and gives its answer. Nothing that it is given makes it trap.
+///
+/// The commands stand in the extensions beside this file, one file per part of the standard.
+final class CardOperatingSystem {
+    // What lasts.
+    var files: CardFileSystem
+    var passwords: CardPasswords
+    let keys: [Int: CardKey]
+    let algorithms: CardAlgorithms
+    /// The newest first, at most two. TR-03110-3 2.5.
+    var trustPoints: [Authority]
+    /// The latest day that a trusted certificate told. TR-03110-2 2.3.2.
+    var currentDate: CVDate
+    var random: CardRandom
+
+    // What a reset forgets.
+    private(set) var channel: SecureMessaging?
+    /// Takes the place of `channel` after the answer to the command that made it.
+    private var nextChannel: SecureMessaging?
+    var session = CardSession()
+    var pace: PACERun?
+    var currentFile: UInt8?
+
+    init(_ description: VirtualCardDescription, _ surroundings: VirtualCard.Surroundings) throws(CardShelfError) {
+        let content = try CardContent(description, surroundings)
+        (files, keys, algorithms) = (content.files, content.keys, content.algorithms)
+        trustPoints = [content.trustPoint]
+        currentDate = surroundings.currentDate ?? content.trustPoint.certificate.effectiveDate
+        random = surroundings.random
+        channel = nil
+        nextChannel = nil
+        pace = nil
+        passwords = try CardPasswords(description)
+    }
+
+    /// Power is gone, or the reader resets: files and counters stay, everything else is as after insertion.
+    func reset() {
+        dropChannel()
+        currentFile = nil
+    }
+
+    /// Ends secure messaging and with it every right.
+    private func dropChannel() {
+        channel = nil
+        nextChannel = nil
+        session = CardSession()
+        pace = nil
+    }
+
+    /// A channel that stands from the next command on.
+    func open(_ channel: consuming SecureMessaging) { nextChannel = consume channel }
+
+    /// Has this command come through secure messaging?
+    var isProtected: Bool { channel != nil }
+
+    /// Runs one command; the answer has at least a status word.
+    func process(_ bytes: [UInt8]) -> [UInt8] {
+        guard var command = CommandAPDU(bytes: bytes) else { return refuse(0x6700) }
+        let secureMessaging = command.cla & 0x0C
+        guard Self.classes.contains(command.cla & ~0x0C), secureMessaging == 0 || secureMessaging == 0x0C else {
+            return refuse(0x6E00)
+        }
+        guard secureMessaging == 0 else { return processProtected(command) }
+        // A terminal that speaks in the clear has given up its channel. TR-03110-3 F.4.
+        if isProtected { dropChannel() }
+        defer { wipe(&command.data) }
+        let answer = run(command)
+        if nextChannel != nil { channel = nextChannel.take() }
+        return answer.bytes
+    }
+
+    /// Interindustry, the same in a chain, and the class of VERIFY for auxiliary data. TR-03110-3 B.11.
+    private static let classes: Set<UInt8> = [0x00, 0x10, 0x80]
+
+    private func processProtected(_ secured: CommandAPDU) -> [UInt8] {
+        guard isProtected else { return refuse(0x6882) }
+        var command: CommandAPDU
+        do throws(SecureMessagingError) {
+            guard let plain = try channel?.unwrap(secured) else { return refuse(0x6882) }
+            command = plain
+        } catch {
+            return refuse(error == .missingObject ? 0x6987 : 0x6988)
+        }
+        defer { wipe(&command.data) }
+        let answer = run(command)
+        do throws(SecureMessagingError) {
+            guard let secured = try channel?.wrap(answer) else { return refuse(0x6F00) }
+            if nextChannel != nil { channel = nextChannel.take() }
+            return secured.bytes
+        } catch {
+            return refuse(0x6F00)
+        }
+    }
+
+    /// Answers in the clear what is no command or breaks secure messaging; the channel is gone. TR-03110-3 F.4.
+    private func refuse(_ status: UInt16) -> [UInt8] {
+        dropChannel()
+        return ResponseAPDU(StatusWord(status)).bytes
+    }
+
+    private func run(_ command: CommandAPDU) -> ResponseAPDU {
+        do throws(Refusal) {
+            return try execute(command)
+        } catch {
+            return ResponseAPDU(error.status)
+        }
+    }
+
+    private func execute(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
+        // Only the commands of a PACE run may stand between its steps.
+        if command.ins != 0x86, pace?.hasBegun == true { pace = nil }
+        let expected: Set<UInt8> =
+            switch command.ins {
+            case 0x86: [0x00, 0x10]
+            case 0x20: [0x80]
+            default: [0x00]
+            }
+        switch command.ins {
+        case 0x04, 0x20, 0x22, 0x2A, 0x2C, 0x44, 0x82, 0x84, 0x86, 0xA4, 0xB0, 0xB1, 0xD6: break
+        default: throw Refusal(0x6D00)
+        }
+        guard expected.contains(command.cla) else { throw Refusal(0x6E00) }
+        switch command.ins {
+        case 0x04, 0x44: return try setPINActive(command)
+        case 0x20: return try verifyAuxiliaryData(command)
+        case 0x22: return try manageSecurityEnvironment(command)
+        case 0x2A: return try verifyCertificate(command)
+        case 0x2C: return try resetRetryCounter(command)
+        case 0x82: return try externalAuthenticate(command)
+        case 0x84: return try getChallenge(command)
+        case 0x86: return try generalAuthenticate(command)
+        case 0xA4: return try select(command)
+        case 0xB0: return try readBinary(command)
+        case 0xB1: return try readBinaryOdd(command)
+        default: return try updateBinary(command)
+        }
+    }
+
+    /// MSE: chooses what the next commands are about. TR-03110-3 B.11.1 to B.11.3.
+    private func manageSecurityEnvironment(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
+        let template = UInt16(command.p1) << 8 | UInt16(command.p2)
+        guard [0xC1A4, 0x81A4, 0x41A4, 0x81B6].contains(template) else { throw Refusal(0x6A86) }
+        // The bare command only closes a channel, by coming in the clear.
+        guard !command.data.isEmpty, command.le == nil else { throw Refusal(0x6700) }
+        let objects = try DataObjects(command.data)
+        switch template {
+        case 0xC1A4: return try setPACE(objects)
+        case 0x81A4: return try setTerminalAuthentication(objects)
+        case 0x41A4: return try setChipProtocol(objects)
+        default: return try setSignatureKey(objects)
+        }
+    }
+
+    /// GENERAL AUTHENTICATE: one step of the protocol that was chosen. TR-03110-3 B.11.5.
+    private func generalAuthenticate(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
+        guard command.p1 == 0, command.p2 == 0 else { throw Refusal(0x6A86) }
+        guard !command.data.isEmpty, command.le != nil else { throw Refusal(0x6700) }
+        if pace != nil { return try continuePACE(command) }
+        guard !command.isChained else { throw Refusal(0x6884) }
+        switch session.chosen {
+        case nil: throw Refusal(0x6985)
+        case .chipAuthentication(let key, let cipher): return try authenticateChip(command.data, key, cipher)
+        case .restrictedIdentification(let key, let digest): return try identify(command.data, key, digest)
+        }
+    }
+
+    private func wipe(_ bytes: inout [UInt8]) {
+        bytes.withUnsafeMutableBytes { if let base = $0.baseAddress { explicit_bzero(base, $0.count) } }
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import EID
+import Secrets
+
+/// The passwords of one card and the rules of their counters. TR-03110-2 3.3, TR-03127 3.5.
+struct CardPasswords: ~Copyable {
+    /// Tries that a right PIN and an unblocking give back.
+    static let tries = 3
+
+    private(set) var pin: Secret
+    let can: Secret
+    let puk: Secret
+    /// Document number, date of birth and date of expiry of the machine readable zone, with their check digits.
+    let mrz: Secret
+    /// 0 to 3.
+    private(set) var retryCounter: Int
+    /// Unblockings left, 0 to 10.
+    private(set) var pukCounter: Int
+    private(set) var isDeactivated: Bool
+    /// The PIN is the five digits of the letter, good for nothing but its change.
+    private(set) var isTransport: Bool
+    /// PINs, right or wrong, whose proof has been judged.
+    private(set) var judgedPINs = 0
+
+    init(
+        pin: consuming Secret,
+        can: consuming Secret,
+        puk: consuming Secret,
+        mrz: consuming Secret,
+        retryCounter: Int,
+        pukCounter: Int,
+        isDeactivated: Bool,
+        isTransport: Bool
+    ) {
+        self.pin = pin
+        self.can = can
+        self.puk = puk
+        self.mrz = mrz
+        (self.retryCounter, self.pukCounter) = (retryCounter, pukCounter)
+        (self.isDeactivated, self.isTransport) = (isDeactivated, isTransport)
+    }
+
+    /// A copy of a password, for one run of PACE.
+    func secret(_ id: PasswordID) -> Secret {
+        switch id {
+        case .mrz: mrz.clone()
+        case .can: can.clone()
+        case .pin: pin.clone()
+        case .puk: puk.clone()
+        }
+    }
+
+    /// A try is spent before the answer can be known: a card pulled out in between has lost it.
+    mutating func spendTry() {
+        retryCounter = max(0, retryCounter - 1)
+        judgedPINs += 1
+    }
+
+    /// The PIN was right.
+    mutating func restoreTries() { retryCounter = Self.tries }
+
+    /// Gives the tries back for one use of the PUK counter; false when that is used up.
+    mutating func unblockWithPUK() -> Bool {
+        guard pukCounter > 0 else { return false }
+        pukCounter -= 1
+        retryCounter = Self.tries
+        return true
+    }
+
+    /// A new PIN of six digits; false for anything else.
+    mutating func change(to new: borrowing Secret) -> Bool {
+        guard new.count == Self.pinLength, new.withBytes({ $0.allSatisfy { (0x30...0x39).contains($0) } }) else {
+            return false
+        }
+        pin = new.clone()
+        isTransport = false
+        return true
+    }
+
+    func hasPIN(_ candidate: borrowing Secret) -> Bool {
+        pin.withBytes { own in candidate.withBytes { own.elementsEqual($0) } }
+    }
+
+    mutating func setActive(_ active: Bool) { isDeactivated = !active }
+}

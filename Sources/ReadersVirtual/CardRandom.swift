@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+import Secrets
+
+/// Where a virtual card takes nonces, challenges and ephemeral keys from.
+package struct CardRandom: Sendable {
+    private var seed: [UInt8]?
+    private var counter: UInt64 = 0
+
+    /// libcrypto's generator.
+    package static var system: CardRandom { CardRandom(seed: nil) }
+
+    /// The same bytes for the same seed: for tests alone.
+    package static func seeded(_ seed: some Collection<UInt8>) -> CardRandom { CardRandom(seed: Array(seed)) }
+
+    private init(seed: [UInt8]?) { self.seed = seed }
+
+    mutating func bytes(_ count: Int) throws(CryptoError) -> [UInt8] {
+        guard let seed else { return try Random.bytes(count) }
+        var out: [UInt8] = []
+        while out.count < count {
+            counter += 1
+            out += try DigestAlgorithm.sha256.hash(seed + withUnsafeBytes(of: counter.bigEndian, Array.init))
+        }
+        return Array(out.prefix(count))
+    }
+
+    mutating func secret(_ count: Int) throws(CryptoError) -> Secret {
+        guard seed != nil else { return try Random.secret(count) }
+        return Secret(try bytes(count))
+    }
+
+    /// A private key's number for `curve`; nil when libcrypto shall draw it itself.
+    mutating func scalar(on curve: Curve) throws(CryptoError) -> Secret? {
+        guard seed != nil else { return nil }
+        while true {
+            var number = try bytes(curve.scalarLength)
+            if curve == .secp521r1 { number[0] &= 1 }
+            let secret = Secret(number)
+            do {
+                _ = try ECPrivateKey(secret, on: try curve.group)
+                return secret
+            } catch .invalidKey {
+                continue
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Loop
+import Readers
+import Secrets
+import Wire
+import Workflows
+
+/// The workflow of a session: its task, what it waits for, and the way from its questions to messages and back.
+@Loop final class RunningWorkflow: WorkflowClient {
+    let name: WorkflowName
+    /// What the client may answer now; nil while the card works.
+    private(set) var state: WaitingState?
+    private(set) var progress = 0
+    private unowned let session: Session
+    private var task: Task<Void, Never>?
+    private var pending: Pending?
+    private var isCancelled = false
+    private var isOver = false
+    /// Where SET_CARD has put cards.
+    private var suppliedReaders: [Reader] = []
+
+    /// A question without an answer yet, bound to one stay of one card.
+    private struct Pending {
+        let reader: Reader
+        let insertion: Insertion?
+        let continuation: CheckedContinuation<Result<SecretBox?, Interruption>, Never>
+    }
+
+    private var pause: CheckedContinuation<Void, Never>?
+
+    init(_ name: WorkflowName, _ session: Session) {
+        (self.name, self.session) = (name, session)
+    }
+
+    /// Runs `body` up to its first wait at once, so that the next command finds the workflow where it waits.
+    func start(_ body: @escaping @Loop () async -> Void) {
+        task = Loop.immediateTask(body)
+    }
+
+    func cancel() {
+        isCancelled = true
+        state = nil
+        task?.cancel()
+        resume(.failure(.cancelled))
+        resumePause()
+    }
+
+    // MARK: Cards of SET_CARD
+
+    /// The card belongs to this workflow and goes back to its shelf with it, used or not.
+    func hasPutCard(into reader: Reader) async {
+        if isOver { await session.server.registry.takeBack(reader) } else { suppliedReaders.append(reader) }
+    }
+
+    func takeCardsBack() async {
+        isOver = true
+        for reader in suppliedReaders { await session.server.registry.takeBack(reader) }
+    }
+
+    // MARK: Answers
+
+    /// The reader of the open question.
+    var reader: Reader? { pending?.reader }
+
+    func answer(_ secret: SecretBox?) {
+        state = nil
+        resume(.success(secret))
+    }
+
+    func continueAfterPause() {
+        state = nil
+        resumePause()
+    }
+
+    func readerChanged(_ reader: Reader?, named name: String) {
+        guard let pending, pending.reader.name == name else { return }
+        if reader !== pending.reader || reader?.insertion != pending.insertion {
+            state = nil
+            resume(.failure(.cardRemoved))
+        }
+    }
+
+    private func resume(_ result: Result<SecretBox?, Interruption>) {
+        let continuation = pending?.continuation
+        pending = nil
+        continuation?.resume(returning: result)
+    }
+
+    private func resumePause() {
+        pause?.resume()
+        pause = nil
+    }
+
+    // MARK: WorkflowClient
+
+    func waitForCard(announce: Bool, obstacles: [(CardObstacle, reader: String)]) {
+        guard !isCancelled else { return }
+        state = .insertCard
+        if announce, obstacles.isEmpty { session.push(.insertCard(error: nil, reader: nil)) }
+        for (obstacle, reader) in obstacles {
+            session.push(.insertCard(error: obstacle.text(reader: reader), reader: reader))
+        }
+    }
+
+    func cardFound() { state = nil }
+
+    func ask(_ question: Question, _ reader: Reader) async throws(Interruption) -> SecretBox? {
+        guard !isCancelled else { throw .cancelled }
+        guard reader.insertion != nil else { throw .cardRemoved }
+        let asked: WaitingState =
+            switch question {
+            case .pin: .enterPIN
+            case .can: .enterCAN
+            case .puk: .enterPUK
+            case .newPIN: .enterNewPIN
+            }
+        state = asked
+        session.push(.enter(asked, error: nil, reader: session.readerState(reader.name)))
+        let result = await withCheckedContinuation { continuation in
+            pending = Pending(reader: reader, insertion: reader.insertion, continuation: continuation)
+        }
+        return try result.get()
+    }
+
+    func paceStarts() {
+        guard !isCancelled, session.wantsStatus, session.level >= .two else { return }
+        session.push(.status(workflow: name, progress: progress, state: nil), coalescing: "STATUS")
+    }
+
+    func pauseForBadCardPosition() async throws(Interruption) {
+        guard !isCancelled else { throw .cancelled }
+        guard session.level >= .three else { return }
+        state = .pause
+        session.push(.pause(cause: "BadCardPosition"))
+        await withCheckedContinuation { pause = $0 }
+        if isCancelled { throw .cancelled }
+    }
+}

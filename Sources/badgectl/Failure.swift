@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+
+/// What the shell gets; badgectl(1), EXIT STATUS.
+struct ExitStatus: Equatable {
+    var code: Int32
+
+    static let done = ExitStatus(code: 0)
+    /// badged did what it could, but the thing was not achieved.
+    static let failed = ExitStatus(code: 1)
+    static let usage = ExitStatus(code: 2)
+    /// badged cannot be reached, or has closed the connection.
+    static let unreachable = ExitStatus(code: 3)
+    static let denied = ExitStatus(code: 4)
+
+    /// 130 for Ctrl-C.
+    static func interrupted(_ signal: Int32) -> ExitStatus { ExitStatus(code: 128 + signal) }
+}
+
+/// Why a command ends without success, and what the person can do about it.
+struct Failure: Error, Equatable {
+    var status: ExitStatus
+    /// Lower case, without full stop.
+    var text: String
+    var hint: String?
+
+    init(_ status: ExitStatus, _ text: String, hint: String? = nil) {
+        (self.status, self.text, self.hint) = (status, text, hint)
+    }
+
+    init(_ error: ClientError) {
+        let status: ExitStatus
+        switch error {
+        case .invalidPath: status = .usage
+        case .notRunning, .unreachable, .closed, .malformed: status = .unreachable
+        case .permissionDenied, .accessDenied: status = .denied
+        case .unreadEvents, .cancelled, .badState, .unknownCommand, .refused, .unexpectedAnswer: status = .failed
+        }
+        self.init(status, error.text, hint: error.advice)
+    }
+}

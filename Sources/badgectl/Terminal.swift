@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import Synchronization
+
+/// The terminal's echo, switched off while a secret is typed and back on at every way out.
+enum Terminal {
+    private struct Quiet {
+        var descriptor: Int32
+        var before: termios
+        var prompt: String
+    }
+
+    private static let quiet = Mutex<Quiet?>(nil)
+
+    /// Switches the echo off, forgets what was typed before, and writes the question.
+    static func ask(_ prompt: String, on descriptor: Int32) {
+        quiet.withLock { quiet in
+            var before = termios()
+            guard tcgetattr(descriptor, &before) == 0 else { return }
+            quiet = Quiet(descriptor: descriptor, before: before, prompt: prompt)
+            silence(before, descriptor)
+        }
+        // After the echo is off: who waits for the question before typing types unseen.
+        Output.write(prompt, to: descriptor)
+    }
+
+    /// Ends the question: the echo is as before. Harmless at any time.
+    static func restore() {
+        quiet.withLock { quiet in
+            guard var state = quiet else { return }
+            // TCSAFLUSH: an unfinished PIN does not end up in the shell.
+            tcsetattr(state.descriptor, TCSAFLUSH, &state.before)
+            Output.write("\n", to: state.descriptor)
+            quiet = nil
+        }
+    }
+
+    /// Before the program is stopped.
+    static func suspend() {
+        quiet.withLock { quiet in
+            guard var state = quiet else { return }
+            tcsetattr(state.descriptor, TCSAFLUSH, &state.before)
+        }
+    }
+
+    /// After it goes on.
+    static func resume() {
+        quiet.withLock { quiet in
+            guard let state = quiet else { return }
+            silence(state.before, state.descriptor)
+            Output.write(state.prompt, to: state.descriptor)
+        }
+    }
+
+    private static func silence(_ before: termios, _ descriptor: Int32) {
+        var silent = before
+        silent.c_lflag &= ~tcflag_t(ECHO | ECHONL)
+        silent.c_lflag |= tcflag_t(ICANON | ISIG)
+        tcsetattr(descriptor, TCSAFLUSH, &silent)
+    }
+}

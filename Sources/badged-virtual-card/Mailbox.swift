@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
+import Glibc
+import ReadersVirtual
+import Synchronization
+
+/// What the card has to say to the main thread.
+final class Mailbox: Sendable {
+    struct Answer {
+        /// nil: a reset is done.
+        let reply: VirtualCard.Reply?
+        /// The insertion in which it was asked.
+        let stay: UInt64
+    }
+
+    /// Readable while there is something in it.
+    let descriptor: Int32
+    private let answers = Mutex<[Answer]>([])
+
+    init() throws(Failure) {
+        descriptor = clinux_eventfd()
+        guard descriptor >= 0 else {
+            throw Failure("cannot make an eventfd", hint: "raise the limit of open files")
+        }
+    }
+
+    func put(_ answer: Answer) {
+        answers.withLock { $0.append(answer) }
+        var one: UInt64 = 1
+        _ = write(descriptor, &one, MemoryLayout.size(ofValue: one))
+    }
+
+    func take() -> [Answer] {
+        var count: UInt64 = 0
+        _ = read(descriptor, &count, MemoryLayout.size(ofValue: count))
+        return answers.withLock { answers in
+            defer { answers = [] }
+            return answers
+        }
+    }
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
+import Glibc
+import ReadersVirtual
+
+/// One slot of vpcd and the card that this program puts into it. To be connected is to be inserted.
+///
+/// Lives on the main thread, which waits in `poll`; the card lives on threads of the language and answers through a
+/// `Mailbox`. An asynchronous `main` would not do: it lets the signals end the process.
+final class VPCDSlot {
+    private let card: VirtualCard
+    private let host: String
+    private let port: String
+    private let signals: Int32
+    private let mailbox: Mailbox
+
+    private var socket: Int32 = -1
+    private var stream = VPCDStream()
+    /// The card works at a command or a reset; its answer comes before anything else is asked.
+    private var isBusy = false
+    /// When the card was asked.
+    private var asked = ContinuousClock.now
+    /// Spent from the last byte of a command to the last of its answer, for all commands.
+    private var busy = Duration.zero
+    /// Counts the insertions.
+    private var stay: UInt64 = 0
+    /// Shall the card be in the reader? SIGUSR1 and faults change it.
+    private var isWanted = true
+    /// The missing reader is reported once.
+    private var hasComplained = false
+
+    /// Milliseconds between tries to reach the reader.
+    private static let retryInterval: Int32 = 200
+
+    init(card: VirtualCard, host: String, port: String, signals: Int32) throws(Failure) {
+        (self.card, self.host, self.port, self.signals) = (card, host, port, signals)
+        mailbox = try Mailbox()
+    }
+
+    /// Serves until SIGTERM or SIGINT; does not return.
+    func serve() -> Never {
+        while true {
+            if isWanted, socket < 0 { insert() }
+            var descriptors = [
+                pollfd(fd: signals, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: mailbox.descriptor, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: socket, events: Int16(POLLIN), revents: 0),  // -1 is passed over
+            ]
+            poll(&descriptors, nfds_t(descriptors.count), isWanted && socket < 0 ? Self.retryInterval : -1)
+            switch clinux_signalfd_read(signals) {
+            case SIGTERM, SIGINT: report(isLast: true)
+            case SIGUSR1: toggle()
+            case SIGUSR2: report(isLast: false)
+            default: break
+            }
+            for answer in mailbox.take() { deliver(answer) }
+            if descriptors[2].revents != 0 { receive() }
+            work()
+        }
+    }
+
+    private func insert() {
+        socket = VPCDSocket.connect(host, port)
+        guard socket >= 0 else {
+            if !hasComplained { Output.complain("no reader at \(host):\(port); waiting for one") }
+            hasComplained = true
+            return
+        }
+        hasComplained = false
+        stay += 1
+        stream = VPCDStream()
+        Task.detached { [card, stay] in await card.enterReader(stay: stay) }
+        Output.line("inserted")
+    }
+
+    private func withdraw() {
+        guard socket >= 0 else { return }
+        close(socket)
+        socket = -1
+        Task.detached { [card, stay] in await card.leaveReader(stay: stay) }
+        Output.line("withdrawn")
+    }
+
+    private func toggle() {
+        isWanted = socket < 0
+        if !isWanted { withdraw() }
+    }
+
+    private func lose() {
+        Output.complain("the reader has gone; waiting for it")
+        hasComplained = true
+        withdraw()
+    }
+
+    private func receive() {
+        guard socket >= 0 else { return }
+        guard let bytes = VPCDSocket.receive(from: socket) else { return lose() }
+        stream.append(bytes)
+    }
+
+    /// Hands the next message to the card, when it is free.
+    private func work() {
+        while !isBusy, socket >= 0, let message = stream.next() {
+            switch message {
+            case .powerOff, .powerOn, .reset: ask(nil)
+            case .answerToReset: send(VirtualCard.answerToReset)
+            case .command(let bytes): ask(bytes)
+            case .unknown: break
+            }
+        }
+    }
+
+    /// A command, or a reset.
+    private func ask(_ command: [UInt8]?) {
+        isBusy = true
+        asked = .now
+        Task.detached { [card, mailbox, stay] in
+            if let command {
+                mailbox.put(.init(reply: await card.exchange(command, stay: stay), stay: stay))
+            } else {
+                await card.reset()
+                mailbox.put(.init(reply: nil, stay: stay))
+            }
+        }
+    }
+
+    private func deliver(_ answer: Mailbox.Answer) {
+        isBusy = false
+        guard socket >= 0, answer.stay == stay else { return }  // asked before the card left
+        switch answer.reply {
+        case nil: break
+        case .answer(let bytes):
+            send(bytes)
+            busy += ContinuousClock.now - asked
+        case .mute: Output.complain("the card is mute, by a fault of its description")
+        case .removed:
+            Output.complain("the card leaves, by a fault of its description; SIGUSR1 puts it back")
+            isWanted = false
+            withdraw()
+        }
+    }
+
+    private func send(_ payload: [UInt8]) {
+        guard !VPCDSocket.send(VPCDStream.frame(payload), to: socket) else { return }
+        lose()
+    }
+
+    /// Prints the counters, never a password.
+    private func report(isLast: Bool) {
+        Task.detached { [card, busy] in
+            let state = await card.state
+            Output.line(
+                """
+                {"apdus":\(state.apdus),"retryCounter":\(state.retryCounter),"pukCounter":\(state.pukCounter),\
+                "transport":\(state.isTransport),"busyMicroseconds":\(Int(busy / .microseconds(1)))}
+                """
+            )
+            if isLast { exit(0) }
+        }
+    }
+}

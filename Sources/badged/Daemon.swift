@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import Host
+import Loop
+import Readers
+import ReadersPCSC
+import ReadersVirtual
+import Server
+import Wire
+import Workflows
+
+/// The life of the process between the open socket and SIGTERM.
+@Loop final class Daemon {
+    private let options: CommandLineOptions
+    private let settings: Settings
+    private let signals: Signals
+    private let socket: ListeningSocket
+    private let service = ServiceNotification()
+    private let registry = ReaderRegistry()
+    private var policy: AccessPolicy
+    private var server: SocketServer?
+    private var watched: [Loop.Registration] = []
+    private var timer: Loop.Timer?
+
+    init(
+        _ options: CommandLineOptions,
+        _ settings: Settings,
+        _ configuration: Configuration,
+        _ signals: Signals,
+        _ socket: ListeningSocket
+    ) {
+        (self.options, self.settings, self.signals, self.socket) = (options, settings, signals, socket)
+        policy = Self.policy(configuration)
+    }
+
+    private static func policy(_ configuration: Configuration) -> AccessPolicy {
+        var warnings: [String] = []
+        let policy = AccessPolicy(rules: configuration.access, warnings: &warnings)
+        for warning in warnings + configuration.warnings { Log.warning("\(warning)") }
+        return policy
+    }
+
+    func start() async {
+        // A new driver is one line here and one target.
+        if settings.virtualReaders > 0 {
+            do throws(CardShelfError) {
+                registry.add(try VirtualReaders(count: settings.virtualReaders))
+            } catch {
+                Log.error("cannot make the virtual readers")
+                exit(1)
+            }
+        }
+        // They are there at once: the first client may count on them.
+        await registry.waitForReaders(settings.virtualReaders)
+        if settings.isPCSCEnabled { registry.add(PCSCBackend()) }
+
+        let server = SocketServer(
+            registry: registry,
+            info: ServerInfo(version: Version.current, drivers: registry.drivers),
+            maximumClients: settings.maximumClients,
+            permissions: { [self] peer in
+                Server.Permissions(
+                    rawValue: Int(policy.permissions(uid: peer.uid, gid: peer.gid, groups: peer.groups).rawValue)
+                )
+            },
+            log: { severity, text in Log.write(Log.Level(rawValue: severity.rawValue) ?? .notice) { "\(text)" } }
+        )
+        self.server = server
+        do throws(SystemError) {
+            try server.listen(on: socket.descriptor)
+            watched.append(try Loop.watch(signals.descriptor, .read) { [self] _ in handleSignals() })
+            if let interval = service.watchdogInterval {
+                timer = try Loop.Timer(every: interval) { [service] in service.watchdog() }
+            }
+        } catch {
+            Log.error("cannot start: \(error.description)")
+            exit(1)
+        }
+        service.ready(status: "serving \(socket.path)")
+        Log.info("serving \(socket.path)")
+    }
+
+    private func handleSignals() {
+        while let signal = signals.next() {
+            switch signal {
+            case .terminate: Loop.task { await self.end() }
+            case .reload: reload()
+            }
+        }
+    }
+
+    /// Access rules and log level; everything else needs a restart.
+    private func reload() {
+        service.reloading()
+        do throws(StartError) {
+            let configuration = try Configuration(path: options.configurationPath)
+            policy = Self.policy(configuration)
+            Log.level = Settings(options, configuration).logLevel
+            Log.notice("configuration read again")
+        } catch {
+            Log.error("configuration not changed: \(error.message)")
+        }
+        service.ready(status: "serving \(socket.path)")
+    }
+
+    /// Cards are given back and clients told before the process ends; a card that does not let go has a second.
+    private func end() async {
+        service.stopping()
+        let deadline = Task {
+            try? await Task.sleep(for: .milliseconds(900))
+            if !Task.isCancelled {
+                Log.warning("a card did not let go in time")
+                socket.close()
+                exit(0)
+            }
+        }
+        await server?.stop()
+        deadline.cancel()
+        registry.stop()
+        socket.close()
+        exit(0)
+    }
+}

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import TestSupport
+import Testing
+
+@Suite("badgectl: change-pin at the terminal", .timeLimit(.minutes(1))) struct ChangePINTests {
+    /// Waits for a question and answers it; the terminal must not show what is typed.
+    private func answer(_ program: RunningProgram, _ question: String, _ text: String) async {
+        #expect(await program.says(question), "no \(question) in: \(program.everything)")
+        #expect(!program.echoes)
+        program.type(text + "\n")
+    }
+
+    @Test("PIN and new PIN are asked for unseen, sent once, and the change is told")
+    func happy() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.ask("PIN")
+            peer.ask("NEW_PIN")
+            peer.send(Say.changed)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "change-pin", hasTerminal: true)
+        await answer(program, "PIN: ", "123456")
+        await answer(program, "New PIN: ", "654321")
+        await answer(program, "The same again: ", "654321")
+        #expect(await program.exitCode == 0)
+        #expect(program.echoes)
+        #expect(values(await peer.received()) == ["SET_PIN 123456", "SET_NEW_PIN 654321"])
+        #expect(
+            program.text(.output) == """
+                Leave the card on the reader: checking the PIN ...
+                Leave the card on the reader: changing the PIN ...
+                The PIN has been changed.
+
+                """
+        )
+        #expect(!program.everything.contains("123456") && !program.everything.contains("654321"))
+    }
+
+    @Test("from the first wrong PIN to the PUK, each step is explained before its question")
+    func wholeLadder() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.ask("PIN")
+            for (kind, left) in [("PIN", 2), ("CAN", 1), ("CAN", 1), ("PIN", 1), ("PUK", 0), ("PUK", 0), ("PIN", 3)] {
+                peer.send(Say.event(Say.reader(left: left)))
+                peer.ask(kind, Say.reader(left: left))
+            }
+            peer.ask("NEW_PIN")
+            peer.send(Say.changed)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "change-pin", hasTerminal: true)
+        let secrets = [
+            "111111", "222222", "333333", "500540", "444444", "1111111111", "9876543210", "123456", "777777",
+        ]
+        for (question, secret) in zip(
+            ["PIN: ", "PIN: ", "CAN: ", "CAN: ", "PIN: ", "PUK: ", "PUK: ", "PIN: "],
+            secrets
+        ) {
+            await answer(program, question, secret)
+        }
+        await answer(program, "New PIN: ", "777777")
+        await answer(program, "The same again: ", "777777")
+        #expect(await program.exitCode == 0)
+        let said = program.text(.output).split(separator: "\n").filter { !$0.hasPrefix("Leave the card") }
+        #expect(
+            said == [
+                "That PIN was wrong.", "2 tries are left.",
+                "That PIN was wrong.",
+                "One try is left for the PIN. Before it the card wants its CAN: the 6 digits at the bottom right of its front.",
+                "That CAN was wrong.",
+                "This is the last try: one more wrong PIN blocks it, and then only the PUK helps.",
+                "That PIN was wrong.",
+                "The PIN is blocked. The PUK unblocks it: 10 digits, in the letter that came with the card.",
+                "That PUK was wrong.",
+                "The PIN is unblocked and has 3 tries again.",
+                "The PIN has been changed.",
+            ]
+        )
+        #expect(await peer.commands().count { $0.hasPrefix("SET_") } == 9)
+        for secret in secrets { #expect(!program.everything.contains(secret)) }
+    }
+
+    @Test("what cannot be right is asked again, and is not sent")
+    func malformed() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.ask("PIN")
+            peer.ask("NEW_PIN")
+            peer.send(Say.changed)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "change-pin", hasTerminal: true)
+        for wrong in ["", "1234", "1234567", "12345x", String(repeating: "1", count: 1000)] {
+            await answer(program, "PIN: ", wrong)
+            #expect(await program.says("The PIN has 5 or 6 digits."))
+        }
+        await answer(program, "PIN: ", "12345")
+        await answer(program, "New PIN: ", "12345")
+        #expect(await program.says("The new PIN has 6 digits."))
+        await answer(program, "New PIN: ", "111111")
+        await answer(program, "The same again: ", "111112")
+        #expect(await program.says("The two are not the same."))
+        await answer(program, "New PIN: ", "222222")
+        await answer(program, "The same again: ", "222222")
+        #expect(await program.exitCode == 0)
+        #expect(values(await peer.received()) == ["SET_PIN 12345", "SET_NEW_PIN 222222"])
+    }
+
+    @Test(
+        "a signal cancels, waits for the end, gives the echo back, and tells its number",
+        arguments: [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
+    )
+    func signal(number: Int32) async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.send(Say.enter("PIN", Say.reader()))
+            peer.endCancelled()
+        }
+        let program = try badgectl(peer, "change-pin", hasTerminal: true)
+        #expect(await program.says("PIN: "))
+        if number == SIGINT { program.type("1234\u{3}") } else { program.signal(number) }
+        #expect(await program.exitCode == 128 + number)
+        #expect(program.echoes)
+        #expect(program.text(.output) == "Cancelling.\n")
+        #expect(program.text(.error) == "badgectl: error: interrupted: the PIN was not changed\n")
+        #expect(await peer.commands() == ["GET_READER_LIST", "RUN_CHANGE_PIN", "CANCEL"])
+        #expect(!program.everything.contains("1234"))
+    }
+
+    @Test("while the card works a signal cancels too, and what came of it is told as it is")
+    func signalWhileWorking() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.ask("PIN")
+            peer.ask("NEW_PIN")
+            peer.command("CANCEL")
+            // Too late: the card had it already.
+            peer.send(Say.changed)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "change-pin", hasTerminal: true)
+        await answer(program, "PIN: ", "123456")
+        await answer(program, "New PIN: ", "654321")
+        await answer(program, "The same again: ", "654321")
+        #expect(await program.says("changing the PIN ...\n", on: .output))
+        program.signal(SIGINT)
+        #expect(await program.exitCode == 0)
+        #expect(program.text(.output).hasSuffix("Cancelling.\nThe PIN has been changed.\n"))
+    }
+
+    @Test("when the daemon does not end the dialogue, a second Ctrl-C ends the program")
+    func secondSignal() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.send(Say.enter("PIN", Say.reader()))
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "change-pin", hasTerminal: true)
+        #expect(await program.says("PIN: "))
+        program.type("\u{3}")
+        #expect(await program.says("Cancelling.", on: .output))
+        program.type("\u{3}")
+        #expect(await program.exitCode == 130)
+        #expect(program.echoes)
+    }
+
+    @Test("while it is stopped with Ctrl-Z the terminal echoes, afterwards the question stands again")
+    func stopped() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.ask("PIN")
+            peer.send(Say.failed("Card_Removed"))
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "change-pin", hasTerminal: true)
+        #expect(await program.says("PIN: "))
+        program.type("\u{1A}")
+        await program.stops()
+        #expect(program.echoes)
+        program.signal(SIGCONT)
+        await answer(program, "PIN: ", "123456")
+        #expect(await program.exitCode == 1)
+        #expect(program.echoes)
+        #expect(values(await peer.received()) == ["SET_PIN 123456"])
+    }
+
+    @Test("Ctrl-D at a question cancels and ends with 1")
+    func endOfInput() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.send(Say.enter("CAN", Say.reader(left: 1)))
+            peer.endCancelled()
+        }
+        let program = try badgectl(peer, "change-pin", hasTerminal: true)
+        await answer(program, "CAN: ", "\u{4}")
+        #expect(await program.exitCode == 1)
+        #expect(program.echoes)
+        #expect(program.text(.error).hasPrefix("badgectl: error: no more input: the PIN was not changed\nhint: "))
+        #expect(values(await peer.received()) == [])
+    }
+
+    @Test("when the daemon goes during a question, the echo comes back and it ends with 3")
+    func daemonGone() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.send(Say.enter("PIN", Say.reader()))
+        }
+        let program = try badgectl(peer, "change-pin", hasTerminal: true)
+        #expect(await program.exitCode == 3)
+        #expect(program.echoes)
+        #expect(program.text(.error).hasPrefix("badgectl: error: badged has closed the connection\nhint: "))
+    }
+
+    @Test("a question that badged takes back is closed; what is typed for it is not sent")
+    func withdrawn() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.send(Say.enter("PIN", Say.reader()) + "\n" + Say.event(Say.reader(left: nil)) + "\n" + Say.insertCard)
+            peer.endCancelled()
+        }
+        let program = try badgectl(peer, "change-pin", hasTerminal: true)
+        #expect(await program.says("Put the ID card on the reader.", on: .output))
+        program.type("123456\n")
+        program.type("\u{3}")
+        #expect(await program.exitCode == 130)
+        #expect(program.echoes)
+        #expect(values(await peer.received()) == [])
+    }
+
+    @Test("a card that is needed but cannot be used is told with badged's words")
+    func obstacle() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.start(Say.list(Say.reader("A", left: nil), Say.reader("B", left: nil)))
+            peer.send(Say.insertCard)
+            peer.send(#"{"error":"The online function of this card is switched off","msg":"INSERT_CARD","reader":"A"}"#)
+            peer.ask("PIN", Say.reader("B"))
+            peer.send(Say.failed("Change_Pin_Unexpected_Transmit_Status"))
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "change-pin", hasTerminal: true)
+        await answer(program, "PIN: ", "123456")
+        #expect(await program.exitCode == 1)
+        #expect(
+            program.text(.output) == """
+                Put the ID card on the reader.
+                A: The online function of this card is switched off.
+                Leave the card on the reader: checking the PIN ...
+
+                """
+        )
+        #expect(program.text(.error).hasPrefix("badgectl: error: the card did not take the new PIN\nhint: "))
+    }
+
+    @Test("after PAUSE Return goes on")
+    func pause() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.ask("PIN")
+            peer.send(#"{"cause":"BadCardPosition","msg":"PAUSE"}"#)
+            peer.command("CONTINUE")
+            peer.send(Say.changed)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "change-pin", hasTerminal: true)
+        await answer(program, "PIN: ", "123456")
+        await answer(program, "Press Return to go on: ", "")
+        #expect(await program.exitCode == 0)
+        #expect(
+            program.text(.output).contains("The card does not lie well: put it flat on the middle of the reader.\n")
+        )
+    }
+
+    @Test("on a reader with keypad everything is typed there, and nothing is sent or asked here")
+    func keypad() async throws {
+        let reader = Say.reader("K", keypad: true)
+        let peer = try ScriptedPeer { peer in
+            peer.start(Say.list(reader))
+            peer.ask("PIN", reader)
+            peer.ask("PIN", Say.reader("K", left: 2, keypad: true))
+            peer.ask("NEW_PIN", reader)
+            peer.send(Say.changed)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "change-pin")
+        #expect(await program.exitCode == 0)
+        #expect(values(await peer.received()) == ["SET_PIN -", "SET_PIN -", "SET_NEW_PIN -"])
+        #expect(
+            program.text(.output) == """
+                Enter the PIN on the keypad of the reader K.
+                That PIN was wrong.
+                2 tries are left.
+                Enter the PIN on the keypad of the reader K.
+                Enter the new PIN on the keypad of the reader K.
+                The PIN has been changed.
+
+                """
+        )
+    }
+
+    @Test("an error that badged finds in a value is told, and the value is asked for again")
+    func refusedValue() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.ask("PIN")
+            peer.send("{\"error\":\"No card inserted\",\"msg\":\"ENTER_PIN\",\"reader\":{\(Say.reader())}}")
+            peer.command("SET_PIN")
+            peer.send(Say.changed)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "change-pin", hasTerminal: true)
+        await answer(program, "PIN: ", "123456")
+        await answer(program, "PIN: ", "123456")
+        #expect(await program.exitCode == 0)
+        #expect(program.text(.output).contains("Not given to the card: No card inserted.\n"))
+    }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import TestSupport
+import Testing
+
+private let info =
+    #"{"VersionInfo":{"Implementation-Version":"7.1","Name":"badged"},"badged":{"drivers":["pcsc","virtual"],"#
+    + #""protocol":1,"scanners":[]},"msg":"INFO"}"#
+private let health =
+    #"{"checks":[{"name":"pcscd","ok":true},{"advice":"plug a reader in","name":"reader","ok":false}],"msg":"HEALTH"}"#
+private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
+
+@Suite("badgectl: status, health, readers", .timeLimit(.minutes(1))) struct QueryTests {
+    @Test("status shows who serves, readers and health")
+    func status() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("GET_INFO", info)
+            peer.answer(
+                "GET_READER_LIST",
+                Say.list(Say.reader("A", left: 2), Say.reader("B", left: nil, insertable: true))
+            )
+            peer.answer("GET_HEALTH", health)
+        }
+        let program = try badgectl(peer, "status")
+        #expect(await program.exitCode == 0)
+        #expect(
+            program.text(.output) == """
+                badged 7.1 (protocol 1)
+                  drivers  pcsc, virtual
+                  reader   A: eID card, 2 PIN tries left
+                  reader   B: card on the shelf
+                  health   1 check failed, see badgectl health
+
+                """
+        )
+        #expect(program.text(.error) == "")
+    }
+
+    @Test("with --json the messages come as they are, wherever the option stands", arguments: [true, false])
+    func json(isFirst: Bool) async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("GET_INFO", info)
+            peer.answer("GET_READER_LIST", Say.list())
+            peer.answer("GET_HEALTH", health)
+        }
+        let program = try isFirst ? badgectl(peer, "--json", "status") : badgectl(peer, "status", "--json")
+        #expect(await program.exitCode == 0)
+        let lines = program.text(.output).split(separator: "\n")
+        #expect(lines.count == 3)
+        for (line, message) in zip(lines, [info, Say.list(), health]) {
+            #expect(line.hasPrefix(message.dropLast() + ",\"request\":"))
+        }
+    }
+
+    @Test("health ends with 0 when all is good, else with 1 and the advice")
+    func healthChecks() async throws {
+        let good = try ScriptedPeer { $0.answer("GET_HEALTH", allGood) }
+        let content = try badgectl(good, "health")
+        #expect(await content.exitCode == 0)
+        #expect(content.text(.output) == "good pcscd\n")
+        let bad = try ScriptedPeer { $0.answer("GET_HEALTH", health) }
+        let sorry = try badgectl(bad, "health")
+        #expect(await sorry.exitCode == 1)
+        #expect(sorry.text(.output) == "good pcscd\nBAD  reader: plug a reader in\n")
+        #expect(sorry.text(.error).hasPrefix("badgectl: error: 1 of 2 checks failed\nhint: "))
+    }
+
+    @Test(
+        "a reader is told in words",
+        arguments: [
+            (Say.reader(), "R  eID card\n"), (Say.reader(left: 2), "R  eID card, 2 PIN tries left\n"),
+            (Say.reader(left: 1), "R  eID card, 1 PIN try left, wants the CAN first\n"),
+            (Say.reader(left: 0), "R  eID card, PIN blocked, wants the PUK\n"),
+            (Say.reader(left: nil), "R  no card\n"),
+            (Say.reader(left: nil, insertable: true), "R  card on the shelf\n"),
+            (Say.reader(keypad: true), "R  eID card, keypad\n"),
+            (#""attached":true,"card":{},"insertable":false,"keypad":false,"name":"R""#, "R  not an eID card\n"),
+            (
+                #""attached":true,"busy":true,"card":null,"insertable":false,"keypad":false,"name":"R""#,
+                "R  no card, in use by another program\n"
+            ),
+            (
+                #""attached":true,"card":{"deactivated":true,"inoperative":false,"retryCounter":0},"name":"R""#,
+                "R  eID card, online function switched off\n"
+            ),
+            (
+                #""attached":true,"card":{"deactivated":false,"inoperative":true,"retryCounter":0},"name":"R""#,
+                "R  eID card, PUK used up\n"
+            ),
+        ]
+    )
+    func readers(reader: String, words: String) async throws {
+        let peer = try ScriptedPeer { $0.answer("GET_READER_LIST", Say.list(reader)) }
+        let program = try badgectl(peer, "readers")
+        #expect(await program.exitCode == 0)
+        #expect(program.text(.output) == words)
+    }
+
+    @Test("watching shows the readers, then each change once, until Ctrl-C ends it with 130")
+    func watch() async throws {
+        let peer = try ScriptedPeer { peer in
+            // Before the answer: it is in the list already.
+            peer.send(Say.event(Say.reader("A", left: nil)))
+            peer.answer("GET_READER_LIST", Say.list(Say.reader("A", left: nil)))
+            peer.send(Say.event(Say.reader("A", left: nil)))
+            peer.send(Say.event(Say.reader("A", left: 3)))
+            peer.send(#"{"attached":false,"msg":"READER","name":"A"}"#)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "readers", "--watch")
+        #expect(await program.says("gone\n", on: .output))
+        program.signal(SIGINT)
+        #expect(await program.exitCode == 130)
+        #expect(program.text(.output) == "A: no card\nA: eID card\nA: gone\n")
+        #expect(program.text(.error) == "")
+    }
+
+    @Test("watching ends with 3 when the daemon goes")
+    func watchEnds() async throws {
+        let peer = try ScriptedPeer { $0.answer("GET_READER_LIST", Say.list()) }
+        let program = try badgectl(peer, "readers", "--watch")
+        #expect(await program.exitCode == 3)
+        #expect(program.text(.output) == "no reader\n")
+        #expect(program.text(.error).hasPrefix("badgectl: error: badged has closed the connection\nhint: "))
+    }
+
+    @Test("who may not ends with 4", arguments: [["readers"], ["readers", "--watch"], ["readers", "--json"]])
+    func denied(arguments: [String]) async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("GET_READER_LIST", #"{"error":"GET_READER_LIST","msg":"ACCESS_DENIED"}"#)
+            peer.untilClosed()
+        }
+        let program = try RunningProgram("badgectl", arguments + ["--socket", peer.path])
+        #expect(await program.exitCode == 4)
+        #expect(program.text(.error).hasPrefix("badgectl: error: badged does not allow GET_READER_LIST to this user\n"))
+    }
+
+    @Test("what does not speak the protocol is told as that", arguments: ["SSH-2.0-x\r\n", "[]\n"])
+    func malformed(text: String) async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.send(raw: text)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "status")
+        #expect(await program.exitCode == 3)
+        #expect(program.text(.error).contains("does not speak badged's protocol"))
+    }
+}

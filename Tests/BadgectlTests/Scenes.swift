@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import TestSupport
+import Wire
+
+/// Messages of a played badged.
+enum Say {
+    /// The members of READER, without braces; `left` nil: no card.
+    static func reader(
+        _ name: String = "R",
+        left: Int? = 3,
+        insertable: Bool = false,
+        keypad: Bool = false
+    ) -> String {
+        let card = left.map { #"{"deactivated":false,"inoperative":false,"retryCounter":\#($0)}"# } ?? "null"
+        return #""attached":true,"card":\#(card),"insertable":\#(insertable),"keypad":\#(keypad),"name":"\#(name)""#
+    }
+
+    static func event(_ reader: String) -> String { "{\"msg\":\"READER\",\(reader)}" }
+    static func list(_ readers: String...) -> String {
+        "{\"msg\":\"READER_LIST\",\"readers\":[\(readers.map { "{\($0)}" }.joined(separator: ","))]}"
+    }
+    static func enter(_ kind: String, _ reader: String) -> String {
+        "{\"msg\":\"ENTER_\(kind)\",\"reader\":{\(reader)}}"
+    }
+    static let started = #"{"msg":"CHANGE_PIN"}"#
+    static let changed = #"{"msg":"CHANGE_PIN","success":true}"#
+    static func failed(_ reason: String) -> String {
+        #"{"msg":"CHANGE_PIN","reason":"\#(reason)","success":false}"#
+    }
+    static let cancelled = failed("User_Cancelled")
+    static let insertCard = #"{"msg":"INSERT_CARD"}"#
+}
+
+extension ScriptedPeer.Connection {
+    /// The beginning of every PIN change.
+    func start(_ list: String = Say.list(Say.reader())) {
+        answer("GET_READER_LIST", list)
+        command("RUN_CHANGE_PIN")
+        send(Say.started)
+    }
+
+    /// Asks for a value and waits for it.
+    func ask(_ kind: String, _ reader: String = Say.reader()) {
+        send(Say.enter(kind, reader))
+        command("SET_\(kind)")
+    }
+
+    /// Ends as badged does when it is told to.
+    func endCancelled() {
+        command("CANCEL")
+        send(Say.cancelled)
+        untilClosed()
+    }
+}
+
+/// badgectl against a peer; the terminal, if any, is the test's.
+func badgectl(
+    _ peer: ScriptedPeer,
+    _ arguments: String...,
+    input: String? = "",
+    hasTerminal: Bool = false
+) throws -> RunningProgram {
+    try RunningProgram(
+        "badgectl",
+        ["--socket", peer.path] + arguments,
+        input: input,
+        hasTerminal: hasTerminal
+    )
+}
+
+/// The values of SET commands among received lines, in order.
+func values(_ lines: [String]) -> [String] {
+    lines.compactMap { line in
+        guard let json = try? JSON(line.utf8), let name = json["cmd"]?.string, name.hasPrefix("SET_") else {
+            return nil
+        }
+        return "\(name) \(json["value"]?.string ?? "-")"
+    }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+
+/// Measures the daemon from outside, as a client of it; run.sh gives it pcscd, a folder and the programs.
+@main struct Program {
+    private static let usage = """
+        usage: badged-bench --badged PATH --folder PATH [--virtual-card PATH] [--baseline FILE] [--write-baseline]
+                            [--given ROW=NUMBER]... [--only ROW]... [--divisor N]
+
+        """
+
+    static func main() {
+        do throws(BenchError) {
+            let settings = try read(CommandLine.arguments.dropFirst())
+            exit(try run(settings))
+        } catch {
+            complain("badged-bench: error: \(error)")
+            exit(2)
+        }
+    }
+
+    private static func read(_ arguments: ArraySlice<String>) throws(BenchError) -> Settings {
+        var settings = Settings()
+        var rest = arguments
+        func value() throws(BenchError) -> String {
+            guard let value = rest.popFirst() else { throw BenchError("a value is missing\n\(usage)") }
+            return value
+        }
+        while let argument = rest.popFirst() {
+            switch argument {
+            case "--badged": settings.badged = try value()
+            case "--virtual-card": settings.virtualCard = try value()
+            case "--folder": settings.folder = try value()
+            case "--baseline": settings.baseline = try value()
+            case "--write-baseline": settings.writesBaseline = true
+            case "--divisor": settings.divisor = Int(try value()) ?? 1
+            case "--only":
+                let name = try value()
+                guard Row(rawValue: name) != nil else {
+                    throw BenchError("no row \(name); there are \(Row.allCases.map(\.rawValue).joined(separator: ", "))")
+                }
+                settings.only.insert(name)
+            case "--given":
+                let parts = try value().split(separator: "=")
+                guard parts.count == 2, let row = Row(rawValue: String(parts[0])), let number = Double(parts[1]) else {
+                    throw BenchError("--given takes ROW=NUMBER")
+                }
+                settings.given[row] = number
+            default: throw BenchError("unknown option \(argument)\n\(usage)")
+            }
+        }
+        guard !settings.badged.isEmpty, !settings.folder.isEmpty, settings.divisor > 0 else {
+            throw BenchError("--badged and --folder are needed\n\(usage)")
+        }
+        return settings
+    }
+
+    /// - Returns: the exit code.
+    private static func run(_ settings: Settings) throws(BenchError) -> Int32 {
+        signal(SIGPIPE, SIG_IGN)
+        var report = Report(only: settings.only)
+        for (row, number) in settings.given { report.add(row, number, "") }
+        say("start and end")
+        if report.wants(.start, .stop) { try StartBench.run(settings, &report) }
+        say("round trips")
+        if report.wants(.roundTrip, .roundTripTail, .floor, .pipelined) { try RoundTripBench.run(settings, &report) }
+        say("load")
+        if report.wants(.afterLoad) { try LoadBench.run(settings, &report) }
+        if report.wants(.manyReaders, .manyReadersMemory) { try ManyReadersBench.run(settings, &report) }
+        say("cards")
+        if report.wants(.cardIn, .cardOut, .change, .changeTotal, .transfer, .waitingWakeUps) {
+            try CardBench.run(settings, &report)
+        }
+        say("idle")
+        if report.wants(.resident, .proportional, .privateDirty, .wakeUps, .idleCPU) {
+            try IdleBench.run(settings, &report)
+        }
+        print("\(Baseline.thisMachine())\n")
+        let baseline = try Baseline(path: settings.baseline)
+        let failures = report.print(against: baseline)
+        if settings.writesBaseline {
+            var values = baseline?.values ?? [:]
+            for figure in report.figures { values[figure.row] = figure.value }
+            try Baseline(machine: Baseline.thisMachine(), values: values).write(to: settings.baseline)
+            print("baseline written: \(settings.baseline)")
+        }
+        for failure in failures { print("FAILED: \(failure)") }
+        return failures.isEmpty ? 0 : 1
+    }
+
+    private static func say(_ step: String) { complain("bench: \(step)") }
+
+    /// A line on standard error.
+    private static func complain(_ text: String) {
+        let line = text + "\n"
+        _ = write(2, line, line.utf8.count)
+    }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CPCSCLite
+import Glibc
+
+/// Watches one reader beside the daemon and notes when pcscd itself says that a card came or went.
+final class ReaderWatch {
+    private struct Event {
+        var time: UInt64
+        var isPresent: Bool
+    }
+
+    /// A context is used from the watching thread, and by SCardCancel from another as its manual allows.
+    private let context: SCARDCONTEXT
+    private let events: Int32
+    private let worker: Worker
+
+    /// - Throws: `BenchError` when pcscd does not answer or has no such reader.
+    init(_ reader: String) throws(BenchError) {
+        var context: SCARDCONTEXT = 0
+        let code = SCardEstablishContext(DWORD(SCARD_SCOPE_SYSTEM), nil, nil, &context)
+        guard code == 0 else { throw BenchError("SCardEstablishContext: \(String(code, radix: 16))") }
+        var pipes: [Int32] = [-1, -1]
+        guard pipe(&pipes) == 0 else { throw BenchError(call: "pipe") }
+        self.context = context
+        events = pipes[0]
+        let sink = pipes[1]
+        worker = Worker { [context] in
+            reader.withCString { Self.watch(context, $0, sink) }
+            close(sink)
+        }
+    }
+
+    /// Ends the thread.
+    func stop() {
+        SCardCancel(context)
+        worker.join()
+        SCardReleaseContext(context)
+        close(events)
+    }
+
+    private static func watch(_ context: SCARDCONTEXT, _ reader: UnsafePointer<CChar>, _ sink: Int32) {
+        var state = SCARD_READERSTATE()
+        state.szReader = reader
+        // Differs from any state, so that the first call tells the present one.
+        state.dwCurrentState = DWORD(SCARD_STATE_UNAWARE)
+        var wasPresent: Bool?
+        while SCardGetStatusChange(context, DWORD(INFINITE), &state, 1) == 0 {
+            let time = monotonicNow()
+            let isPresent = state.dwEventState & DWORD(SCARD_STATE_PRESENT) != 0
+            state.dwCurrentState = state.dwEventState & ~DWORD(SCARD_STATE_CHANGED)
+            if isPresent == wasPresent { continue }
+            wasPresent = isPresent
+            var event = Event(time: time, isPresent: isPresent)
+            guard write(sink, &event, MemoryLayout<Event>.size) > 0 else { return }
+        }
+    }
+
+    /// Waits until pcscd has said this.
+    /// - Returns: when it did, as `monotonicNow`.
+    func wait(present: Bool) throws(BenchError) -> UInt64 {
+        while true {
+            var event = Event(time: 0, isPresent: false)
+            guard read(events, &event, MemoryLayout<Event>.size) == MemoryLayout<Event>.size else {
+                throw BenchError("pcscd ended or has no such reader")
+            }
+            if event.isPresent == present { return event.time }
+        }
+    }
+}
+
+/// Commands straight through pcscd, to know what pcscd and the reader cost by themselves.
+enum PlainTransfer {
+    /// SELECT of the master file, `count` times over one connection.
+    /// - Returns: microseconds of each, the card's time included.
+    static func run(_ reader: String, count: Int) throws(BenchError) -> Samples {
+        var context: SCARDCONTEXT = 0
+        var card: SCARDHANDLE = 0
+        var protocolInUse: DWORD = 0
+        guard SCardEstablishContext(DWORD(SCARD_SCOPE_SYSTEM), nil, nil, &context) == 0 else {
+            throw BenchError("SCardEstablishContext failed")
+        }
+        defer { SCardReleaseContext(context) }
+        let code = SCardConnect(context, reader, DWORD(SCARD_SHARE_SHARED), DWORD(SCARD_PROTOCOL_T1), &card, &protocolInUse)
+        guard code == 0 else { throw BenchError("SCardConnect: \(String(code, radix: 16))") }
+        defer { SCardDisconnect(card, DWORD(SCARD_LEAVE_CARD)) }
+        let select: [UInt8] = [0x00, 0xA4, 0x00, 0x0C, 0x02, 0x3F, 0x00]
+        var samples = Samples()
+        var header = SCARD_IO_REQUEST(
+            dwProtocol: protocolInUse,
+            cbPciLength: UInt(MemoryLayout<SCARD_IO_REQUEST>.size)
+        )
+        for _ in 0..<count {
+            var answer = [UInt8](repeating: 0, count: 258)
+            var size = DWORD(answer.count)
+            let start = monotonicNow()
+            guard SCardTransmit(card, &header, select, DWORD(select.count), nil, &answer, &size) == 0, size == 2 else {
+                throw BenchError("SCardTransmit failed")
+            }
+            samples.add(microseconds(since: start))
+        }
+        return samples
+    }
+}

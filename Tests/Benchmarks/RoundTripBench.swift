@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+
+/// One question at a time, and as many as fit.
+enum RoundTripBench {
+    private static let question = #"{"cmd":"GET_INFO"}"#
+
+    static func run(_ settings: Settings, _ report: inout Report) throws(BenchError) {
+        let daemon = try Daemon(settings)
+        let client = try daemon.client()
+        try client.send(question)
+        let size = try client.wait(for: "INFO").bytes.count + 1
+        try roundTrips(client, count: 1000, into: nil)
+
+        // Rounds of our own echo between those of the daemon: both see the same weather.
+        let echo = try Echo(answerSize: size)
+        var medians = Samples(), tails = Samples(), floors = Samples(), rates = Samples()
+        for _ in 0..<5 {
+            floors.add(try echo.roundTrips(count: settings.count(3000)).median)
+            var times = Samples()
+            try roundTrips(client, count: settings.count(6000)) { times.add($0) }
+            medians.add(times.median)
+            tails.add(times.percentile(99))
+            let count = settings.count(200_000)
+            let start = monotonicNow()
+            try pipeline(daemon, count: count)
+            rates.add(Double(count) / (microseconds(since: start) / 1e6))
+        }
+        let span = { (samples: Samples, digits: Int) in "\(text(samples.minimum, digits))-\(text(samples.maximum, digits))" }
+        report.add(.roundTrip, medians.median, "medians of 5 rounds \(span(medians, 1)); echo thread \(text(floors.median, 1))")
+        report.add(.roundTripTail, tails.median, "5 rounds \(span(tails, 0))")
+        report.add(.pipelined, rates.median, "5 rounds \(span(rates, 0)); \(size) bytes each")
+        report.add(.floor, floors.median, "a thread of the bench answers the same sizes")
+        try daemon.child.terminate()
+    }
+
+    private static func roundTrips(_ client: Client, count: Int, into sink: ((Double) -> Void)?) throws(BenchError) {
+        for _ in 0..<count {
+            let start = monotonicNow()
+            try client.send(question)
+            let line = try client.receive()
+            sink?(microseconds(since: start))
+            // READER may come between; it is no answer.
+            if !line.isMessage("INFO") { try client.wait(for: "INFO") }
+        }
+    }
+
+    /// Asks `count` questions without waiting for answers, and waits for the last answer.
+    static func pipeline(_ daemon: Daemon, count: Int) throws(BenchError) {
+        let client = try daemon.client()
+        // What is pushed on connect is through before the first answer.
+        try client.send(question)
+        try client.wait(for: "INFO")
+        let socket = client.socket
+        let writer = Worker {
+            let perChunk = 1000
+            let chunk = Array(String(repeating: question + "\n", count: perChunk).utf8)
+            let line = chunk.count / perChunk
+            var missing = count
+            while missing > 0 {
+                let size = min(missing, perChunk) * line
+                var sent = 0
+                while sent < size {
+                    let written = chunk.withUnsafeBytes { raw in
+                        Glibc.send(socket, raw.baseAddress.map { $0 + sent }, size - sent, Int32(MSG_NOSIGNAL))
+                    }
+                    guard written > 0 else { return }
+                    sent += written
+                }
+                missing -= perChunk
+            }
+        }
+        defer { writer.join() }
+        do throws(BenchError) {
+            try client.count(lines: count)
+        } catch {
+            shutdown(socket, Int32(SHUT_RDWR))
+            throw error
+        }
+    }
+}
+
+/// A thread that answers each line with so many bytes: what the sockets and the scheduler cost without any server.
+final class Echo {
+    private let socket: Int32
+    private let worker: Worker
+    private let answerSize: Int
+
+    init(answerSize: Int) throws(BenchError) {
+        var pair: [Int32] = [-1, -1]
+        guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0 else { throw BenchError(call: "socketpair") }
+        (socket, self.answerSize) = (pair[0], answerSize)
+        let other = pair[1]
+        worker = Worker {
+            var question = [UInt8](repeating: 0, count: 256)
+            let answer = [UInt8](repeating: 0x20, count: answerSize)
+            while read(other, &question, question.count) > 0, write(other, answer, answer.count) == answer.count {}
+            close(other)
+        }
+    }
+
+    deinit {
+        shutdown(socket, Int32(SHUT_RDWR))
+        worker.join()
+        close(socket)
+    }
+
+    func roundTrips(count: Int) throws(BenchError) -> Samples {
+        var samples = Samples()
+        let question = [UInt8](repeating: 0x20, count: 19)
+        var answer = [UInt8](repeating: 0, count: answerSize)
+        for _ in 0..<count {
+            let start = monotonicNow()
+            guard write(socket, question, question.count) == question.count else { throw BenchError(call: "write") }
+            var missing = answerSize
+            while missing > 0 {
+                let got = read(socket, &answer, missing)
+                guard got > 0 else { throw BenchError(call: "read") }
+                missing -= got
+            }
+            samples.add(microseconds(since: start))
+        }
+        return samples
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+/// What is measured; the raw value is its name in baseline.json and for `--only`.
+enum Row: String, CaseIterable {
+    case start, stop
+    case resident, proportional, privateDirty
+    case roundTrip, roundTripTail, floor, pipelined
+    case wakeUps, waitingWakeUps, idleCPU
+    case change, changeTotal, transfer
+    case cardIn, cardOut
+    case packages, packageSize
+    case manyReaders, manyReadersMemory, afterLoad
+    case daemonSize, clientSize, cardSize
+
+    var title: String {
+        switch self {
+        case .start: "exec to first GET_INFO answer, median"
+        case .stop: "SIGTERM to end, median"
+        case .resident: "resident memory, idle, PC/SC on"
+        case .proportional: "proportional share of it (PSS)"
+        case .privateDirty: "private dirty memory"
+        case .roundTrip: "GET_INFO round trip, median"
+        case .roundTripTail: "GET_INFO round trip, p99"
+        case .floor: "a bare echo of the same size (machine's floor)"
+        case .pipelined: "pipelined GET_INFO answers"
+        case .wakeUps: "wake-ups, idle, two readers, quiet client"
+        case .waitingWakeUps: "wake-ups while it waits in ENTER_PIN"
+        case .idleCPU: "CPU while two readers are watched"
+        case .change: "RUN_CHANGE_PIN beyond the card, median"
+        case .changeTotal: "RUN_CHANGE_PIN, the card included, median"
+        case .transfer: "one APDU through pcscd and vpcd (floor)"
+        case .cardIn: "card in to READER, after pcscd and card, median"
+        case .cardOut: "card out to READER, after pcscd, median"
+        case .packages: "Debian packages beside pcscd"
+        case .packageSize: "their installed size"
+        case .manyReaders: "50 PIN changes on 50 virtual readers at once"
+        case .manyReadersMemory: "resident memory after these"
+        case .afterLoad: "resident memory after 500 clients and pipelining"
+        case .daemonSize: "badged, stripped"
+        case .clientSize: "badgectl, stripped"
+        case .cardSize: "badged-virtual-card, stripped"
+        }
+    }
+
+    var unit: String {
+        switch self {
+        case .start, .stop, .change, .changeTotal, .cardIn, .cardOut, .manyReaders: "ms"
+        case .resident, .proportional, .privateDirty, .packageSize, .manyReadersMemory, .afterLoad, .daemonSize,
+            .clientSize, .cardSize:
+            "MB"
+        case .roundTrip, .roundTripTail, .floor, .transfer: "µs"
+        case .pipelined, .wakeUps, .waitingWakeUps: "/s"
+        case .idleCPU: "%"
+        case .packages: ""
+        }
+    }
+
+    /// Digits after the point.
+    var digits: Int {
+        switch self {
+        case .pipelined, .packages, .manyReaders: 0
+        case .idleCPU: 3
+        case .wakeUps, .waitingWakeUps: 2
+        case .cardIn, .cardOut, .change, .changeTotal: 2
+        default: 1
+        }
+    }
+
+    /// AusweisApp2 1.26.2 headless, as measured on a machine of this kind.
+    var peer: String {
+        switch self {
+        case .start: "53"
+        case .stop: "16.5"
+        case .resident: "39"
+        case .proportional: "38"
+        case .privateDirty: "4.3"
+        case .roundTrip: "105-204"
+        case .roundTripTail: "303"
+        case .pipelined: "7400-25000"
+        case .wakeUps, .waitingWakeUps: "6.1-6.6"
+        case .idleCPU: "0.43"
+        case .change: "11.7"
+        case .changeTotal: "18.8"
+        case .cardIn, .cardOut: "400"
+        case .packages: "112"
+        case .packageSize: "249"
+        case .floor, .transfer, .manyReaders, .manyReadersMemory, .afterLoad, .daemonSize, .clientSize, .cardSize: ""
+        }
+    }
+
+    /// Worst value that is allowed; for `pipelined` the smallest. "0" is kept to what the last digit shown can say:
+    /// a process that really sleeps shows 0, a timer of a minute would not.
+    var limit: Double? {
+        switch self {
+        case .start: 12
+        case .resident: 16
+        case .roundTrip: 35
+        case .pipelined: 100_000
+        case .wakeUps, .waitingWakeUps: 0
+        case .idleCPU: 0
+        case .change: 6
+        case .cardIn, .cardOut: 5
+        case .packages: 15
+        case .packageSize: 40
+        default: nil
+        }
+    }
+
+    var isBetterWhenLarge: Bool { self == .pipelined }
+
+    /// So many times worse than the baseline is still noise.
+    var noise: Double {
+        switch self {
+        // Counted, not timed: only a change of ours or of Debian's moves them.
+        case .packages, .packageSize, .daemonSize, .clientSize, .cardSize: 1.05
+        // Pages: a little differs by how the kernel reads ahead.
+        case .resident, .proportional, .privateDirty: 1.15
+        // How much malloc gives back depends on how the threads met.
+        case .afterLoad, .manyReadersMemory: 1.4
+        // Medians of milliseconds on a machine that others use too.
+        case .start, .stop, .change, .changeTotal, .manyReaders: 1.6
+        // One sleeping core more or less awake doubles a round trip.
+        case .roundTrip, .floor, .transfer, .pipelined: 2
+        case .roundTripTail: 4
+        // Two threads race for two cores, and the difference of their times is small.
+        case .cardIn, .cardOut: 3
+        case .wakeUps, .waitingWakeUps, .idleCPU: 1
+        }
+    }
+
+    /// Below this a value is as good as none, and no ratio is taken.
+    var negligible: Double {
+        switch self {
+        case .cardIn, .cardOut: 0.5
+        case .stop: 2
+        default: 0
+        }
+    }
+}

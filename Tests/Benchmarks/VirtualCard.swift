@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import Wire
+
+/// `badged-virtual-card` in a reader of vpcd; badged-virtual-card(1).
+final class VirtualCard {
+    /// The state line that SIGUSR2 asks for.
+    struct State {
+        /// Command APDUs since the insertion.
+        var apdus = 0
+        /// Time spent in the card for all commands so far.
+        var microseconds = 0.0
+        var retryCounter = 0
+    }
+
+    private let child: Child
+    private var partial: [UInt8] = []
+
+    /// Starts the program; the card is in the reader when it has connected.
+    init(_ program: String, port: Int, log: String) throws(BenchError) {
+        child = try Child(program, ["--vpcd", "127.0.0.1:\(port)"], log: log, hasOutput: true)
+    }
+
+    /// SIGUSR1 takes the card out of the reader, or puts it back.
+    func toggle() { child.signal(SIGUSR1) }
+
+    func state() throws(BenchError) -> State {
+        child.signal(SIGUSR2)
+        while true {
+            let line = try readLine()
+            guard let json = try? JSON(line), let apdus = json["apdus"]?.int else { continue }
+            return State(
+                apdus: apdus,
+                microseconds: Double(json["busyMicroseconds"]?.int ?? 0),
+                retryCounter: json["retryCounter"]?.int ?? -1
+            )
+        }
+    }
+
+    func end() throws(BenchError) { try child.terminate() }
+
+    private func readLine() throws(BenchError) -> [UInt8] {
+        while true {
+            if let end = partial.firstIndex(of: 0x0A) {
+                defer { partial.removeFirst(end + 1) }
+                return Array(partial[..<end])
+            }
+            var chunk = [UInt8](repeating: 0, count: 4096)
+            let count = read(child.output ?? -1, &chunk, chunk.count)
+            guard count > 0 else { throw BenchError("badged-virtual-card has ended") }
+            partial += chunk[..<count]
+        }
+    }
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import EID
+import ISO7816
+import Secrets
+import TestSupport
+import Testing
+
+/// What a card, a reader or a forger does instead of answering as it should, at each command of each dialogue.
+@Suite("Faults in dialogues with an eID card")
+struct EIDCardFaultTests {
+    /// One fault: in the place of the card's answer, or to it.
+    enum Fault: CaseIterable {
+        case removed, mute, removedAfter
+        case generalError, securityNotSatisfied, smObjectsIncorrect
+        case truncated, garbage, empty, unprotectedSuccess, replayed
+
+        /// What is thrown, or answered instead; nil when the card's own answer is to be changed.
+        func before() throws(CardError) -> ResponseAPDU? {
+            switch self {
+            case .removed: throw .removed
+            case .mute: throw .mute
+            case .generalError: ResponseAPDU(StatusWord(0x6F00))
+            case .securityNotSatisfied: ResponseAPDU(StatusWord(0x6982))
+            case .smObjectsIncorrect: ResponseAPDU(StatusWord(0x6988))
+            case .removedAfter, .truncated, .garbage, .empty, .unprotectedSuccess, .replayed: nil
+            }
+        }
+
+        /// What becomes of the card's answer.
+        func after(_ answer: ResponseAPDU, previous: ResponseAPDU?) throws(CardError) -> ResponseAPDU {
+            switch self {
+            case .removed, .mute, .generalError, .securityNotSatisfied, .smObjectsIncorrect: answer
+            case .removedAfter: throw .removed
+            case .truncated: ResponseAPDU(data: answer.data.dropLast((answer.data.count + 1) / 2), answer.status)
+            case .garbage: ResponseAPDU(data: answer.data.map { $0 ^ 0xA5 }, StatusWord(answer.status.value ^ 0xA5A5))
+            case .empty, .unprotectedSuccess: ResponseAPDU(.ok)
+            case .replayed: previous ?? ResponseAPDU(.ok)
+            }
+        }
+    }
+
+    /// A dialogue that succeeds with the undisturbed card.
+    enum Dialogue: CaseIterable {
+        case change, changeAfterCAN, unblock
+
+        var tries: Int {
+            switch self {
+            case .change: 3
+            case .changeAfterCAN: 1
+            case .unblock: 0
+            }
+        }
+
+        /// Number of commands.
+        var length: Int {
+            switch self {
+            case .change, .unblock: 6
+            case .changeAfterCAN: 11
+            }
+        }
+
+        /// Runs it; true when every step says that it succeeded.
+        func run(_ eid: EIDCard) async throws(EIDError) -> Bool {
+            switch self {
+            case .change:
+                guard case .established = try await eid.establishPACE(.pin, password: secret("123456")) else {
+                    return false
+                }
+                return try await eid.changePIN(to: secret("654321")) == .ok
+            case .changeAfterCAN:
+                guard case .established = try await eid.establishPACE(.can, password: secret("500540")) else {
+                    return false
+                }
+                guard case .established = try await eid.establishPACE(.pin, password: secret("123456")) else {
+                    return false
+                }
+                return try await eid.changePIN(to: secret("654321")) == .ok
+            case .unblock:
+                guard case .established = try await eid.establishPACE(.puk, password: secret("9876543210")) else {
+                    return false
+                }
+                return try await eid.unblockPIN() == .ok
+            }
+        }
+    }
+
+    @Test("the dialogues succeed when nothing is disturbed", arguments: Dialogue.allCases)
+    func undisturbed(dialogue: Dialogue) async throws {
+        let card = TestCard(tries: dialogue.tries)
+        let eid = EIDCard(channel: card, profile: try exampleProfile())
+        #expect(try await dialogue.run(eid))
+        #expect(card.commands.count == dialogue.length)
+    }
+
+    @Test(
+        "a disturbed dialogue ends at once as an error, claims no success, and sends nothing twice",
+        arguments: Dialogue.allCases,
+        Fault.allCases
+    )
+    func disturbed(dialogue: Dialogue, fault: Fault) async throws {
+        for index in 0..<dialogue.length {
+            let previous = PreviousAnswer()
+            let card = TestCard(
+                tries: dialogue.tries,
+                interfere: { at, _ throws(CardError) in at == index ? try fault.before() : nil },
+                forge: { at, answer throws(CardError) in
+                    defer { previous.set(answer) }
+                    return at == index ? try fault.after(answer, previous: previous.value) : answer
+                }
+            )
+            let eid = EIDCard(channel: card, profile: try exampleProfile())
+            // MSE:Set AT, unprotected, has no data in its answer: there is nothing to cut, replay or leave out.
+            let isUnspoilt = index == 0 && [.truncated, .empty, .unprotectedSuccess, .replayed].contains(fault)
+            do throws(EIDError) {
+                let isDone = try await dialogue.run(eid)
+                #expect(isDone == isUnspoilt, "command \(index)")
+            } catch {
+                #expect(!isUnspoilt, "command \(index): \(error)")
+                switch fault {
+                case .removed, .removedAfter: #expect(error == .card(.removed))
+                case .mute: #expect(error == .card(.mute))
+                case .generalError: #expect(error == .status(StatusWord(0x6F00)))
+                case .securityNotSatisfied: #expect(error == .status(StatusWord(0x6982)))
+                case .smObjectsIncorrect: #expect(error == .status(StatusWord(0x6988)))
+                case .truncated, .garbage, .empty, .unprotectedSuccess, .replayed: break
+                }
+                #expect(card.commands.count == index + 1, "command \(index)")
+            }
+            #expect(Set(card.commands).count == card.commands.count, "a command was sent twice")
+            if index < dialogue.length - 1, !isUnspoilt { #expect(card.pin == "123456") }
+            if index == dialogue.length - 1 { #expect(await !eid.hasChannel) }
+
+            // The reader is usable at once: channel dropped, the counter can be read.
+            let before = card.commands.count
+            await eid.destroyChannel()
+            #expect(try await eid.readPINStatus().retryCounter == card.tries)
+            #expect(card.commands.count == before + 2)
+        }
+    }
+
+    @Test("in a closed channel nothing is sent any more until it is destroyed")
+    func closedChannel() async throws {
+        let card = TestCard(forge: { at, answer in at == 5 ? ResponseAPDU(.ok) : answer })
+        let eid = EIDCard(channel: card, profile: try exampleProfile())
+        _ = try await eid.establishPACE(.pin, password: secret("123456"))
+        await #expect(throws: EIDError.protocolViolation("secure messaging: an object is missing")) {
+            try await eid.transmit(.readBinary(offset: 0))
+        }
+        #expect(await !eid.hasChannel)
+        let count = card.commands.count
+        let closed = EIDError.protocolViolation("secure messaging: the channel is closed")
+        await #expect(throws: closed) { try await eid.changePIN(to: secret("654321")) }
+        await #expect(throws: closed) { try await eid.readPINStatus() }
+        await #expect(throws: closed) { try await eid.establishPACE(.pin, password: secret("123456")) }
+        #expect(card.commands.count == count)
+        await eid.destroyChannel()
+        #expect(try await eid.readPINStatus() == PINStatus(retryCounter: 3))
+    }
+
+    @Test("a refused token counts as a wrong password inside a channel even without protection")
+    func unprotectedRefusal() async throws {
+        let card = TestCard(
+            tries: 1,
+            interfere: { index, _ in index == 9 ? ResponseAPDU(StatusWord(0x63C0)) : nil }
+        )
+        let eid = EIDCard(channel: card, profile: try exampleProfile())
+        _ = try await eid.establishPACE(.can, password: secret("500540"))
+        let outcome = try await eid.establishPACE(.pin, password: secret("123456"))
+        #expect(outcome == .wrongPassword(statusBefore: StatusWord(0x63C1), status: StatusWord(0x63C0)))
+        #expect(await !eid.hasChannel)
+    }
+
+    @Test(
+        "MSE:Set AT decides whether a run begins",
+        arguments: [
+            (.pin, 0x9000, 5), (.pin, 0x63C2, 5), (.pin, 0x63C1, 5), (.pin, 0x63C0, 1), (.pin, 0x6283, 1),
+            (.pin, 0x6A80, 1),
+            (.can, 0x63C0, 1), (.puk, 0x63C9, 5), (.puk, 0x6300, 1), (.puk, 0x6983, 1),
+        ] as [(PasswordID, UInt16, Int)]
+    )
+    func beginning(id: PasswordID, word: UInt16, commands: Int) async throws {
+        let card = TestCard(forge: { at, answer in at == 0 ? ResponseAPDU(StatusWord(word)) : answer })
+        let eid = EIDCard(channel: card, profile: try exampleProfile())
+        let password =
+            switch id {
+            case .mrz, .pin: "123456"
+            case .can: "500540"
+            case .puk: "9876543210"
+            }
+        do throws(EIDError) {
+            let outcome = try await eid.establishPACE(id, password: secret(password))
+            guard case .established(let result) = outcome else {
+                Issue.record("\(outcome)")
+                return
+            }
+            #expect(result.statusBefore == StatusWord(word))
+        } catch {
+            #expect(error == .status(StatusWord(word)))
+        }
+        #expect(card.commands.count == commands)
+    }
+
+    @Test("an error never tells what was typed")
+    func silentErrors() async throws {
+        for index in 0..<6 {
+            let card = TestCard(forge: { at, answer in at == index ? ResponseAPDU(data: [1, 2, 3], .ok) : answer })
+            let eid = EIDCard(channel: card, profile: try exampleProfile())
+            do throws(EIDError) {
+                _ = try await Dialogue.change.run(eid)
+            } catch {
+                #expect(!"\(error)".contains("123456"))
+                #expect(!"\(error)".contains("654321"))
+            }
+        }
+    }
+}

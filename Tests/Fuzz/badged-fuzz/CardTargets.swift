@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+import Dispatch
+import EID
+import ISO7816
+import Secrets
+
+@Sendable func berTLV(_ input: UnsafeRawBufferPointer) {
+    guard let object = try? BERTLV(input) else { return }
+    // A length may be written in more bytes than needed, so compare after one more round.
+    guard let again = try? BERTLV(object.encoded) else { return require(false, "what was written cannot be read") }
+    require(again == object, "an object changes when it is written and read")
+    _ = try? object.children.flatMap { try $0.children }
+}
+
+@Sendable func securityInfos(_ input: UnsafeRawBufferPointer) {
+    _ = try? SecurityInfos(input)
+    if let access = try? CardAccess(Array(input)) {
+        require((8...18).contains(access.pace.parameterID), "a curve that is no standardized one")
+    }
+}
+
+@Sendable func applicationDirectory(_ input: UnsafeRawBufferPointer) {
+    guard let directory = try? ApplicationDirectory(Array(input)) else { return }
+    require(directory.applicationIDs.allSatisfy { $0.count <= input.count }, "an identifier longer than its file")
+}
+
+/// Both sides take what the other could never have sent; a second try after an error never works.
+@Sendable func secureMessaging(_ input: UnsafeRawBufferPointer) {
+    let key = [UInt8](repeating: 0x5A, count: 16)
+    func endpoint() -> SecureMessaging {
+        SecureMessaging(SessionKeys(encryption: Secret(key), authentication: Secret(key)))
+    }
+    if let answer = ResponseAPDU(bytes: input) {
+        var terminal = endpoint()
+        if (try? terminal.wrap(CommandAPDU(0, 0xB0, 0, 0, le: 256))) != nil {
+            let first = try? terminal.unwrap(answer)
+            if first == nil { require(terminal.isDead, "a channel survives a wrong answer") }
+        }
+    }
+    if let command = CommandAPDU(bytes: input) {
+        var chip = endpoint()
+        if (try? chip.unwrap(command)) == nil { require(chip.isDead, "a channel survives a wrong command") }
+    }
+}
+
+/// A whole dialogue with a card whose answers are the input: two bytes of length before each.
+@Sendable func cardDialogue(_ input: UnsafeRawBufferPointer) {
+    let channel = InputChannel(Array(input))
+    let done = DispatchSemaphore(value: 0)
+    Task {
+        await dialogue(with: channel)
+        done.signal()
+    }
+    done.wait()
+}
+
+private func dialogue(with channel: InputChannel) async {
+    guard case .eid(let profile)? = try? await EIDCard.identify(on: channel) else { return }
+    let card = EIDCard(channel: channel, profile: profile)
+    _ = try? await card.select()
+    _ = try? await card.readPINStatus()
+    _ = try? await card.establishPACE(.can, password: Secret("500540".utf8))
+    _ = try? await card.establishPACE(.pin, password: Secret("123456".utf8))
+    _ = try? await card.changePIN(to: Secret("654321".utf8))
+    _ = try? await card.unblockPIN()
+    await card.destroyChannel()
+    let sent = await channel.sent
+    require(!sent.contains { $0.contains("654321") }, "a new PIN in clear")
+    require(sent.count < 3000, "a card that never ends keeps us busy")
+}
+
+private actor InputChannel: CardChannel {
+    private var input: ArraySlice<UInt8>
+    private(set) var sent: [String] = []
+
+    init(_ input: [UInt8]) { self.input = input[...] }
+
+    func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+        sent.append(String(decoding: command.data, as: UTF8.self))
+        guard input.count >= 2 else { throw .removed }
+        let count = Int(input[input.startIndex]) << 8 | Int(input[input.startIndex + 1])
+        let answer = input.dropFirst(2).prefix(count)
+        input = input.dropFirst(2 + count)
+        guard let response = ResponseAPDU(bytes: answer) else { throw .mute }
+        return response
+    }
+}

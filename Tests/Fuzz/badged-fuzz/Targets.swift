@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CardFile
+import ISO7816
+import Secrets
+import Wire
+
+/// Every parser of bytes from outside. A new one is one line here and a seed folder of the same name.
+///
+/// The bodies hold the properties that a test cannot list: what was accepted can be written and read again, and nothing
+/// is given out that was not put in.
+let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
+    "json-line": jsonLine,
+    "line-buffer": lineBuffer,
+    "card-file": cardFile,
+    "apdu": apdu,
+    "ber-tlv": berTLV,
+    "security-infos": securityInfos,
+    "ef-dir": applicationDirectory,
+    "secure-messaging": secureMessaging,
+    "card-dialogue": cardDialogue,
+    "cv-certificate": cvCertificate,
+    "card-security": cardSecurity,
+    "virtual-card": virtualCard,
+]
+
+/// A condition of which the failure is a finding.
+func require(_ condition: Bool, _ text: StaticString) {
+    if !condition { fatalError("\(text)") }
+}
+
+@Sendable private func jsonLine(_ input: UnsafeRawBufferPointer) {
+    guard let command = try? Command(scanning: input) else {
+        require((try? JSON(Array(input))) == nil, "the tree accepts what the scanner refuses")
+        return
+    }
+    _ = command.name
+    _ = command.request
+    _ = command.int("level")
+    _ = command.bool("status")
+    _ = command.object("simulator")
+    switch command.secret("value") {
+    case .missing: break
+    case .invalid: break
+    case .value(let secret): require(secret.count <= input.count, "a secret longer than its line")
+    }
+    guard let tree = try? JSON(Array(input)) else { return require(false, "the tree refuses what the scanner accepts") }
+    guard let again = try? JSON(tree.bytes) else { return require(false, "what was written cannot be read") }
+    require(again == tree, "a tree changes when it is written and read")
+}
+
+@Sendable private func lineBuffer(_ input: UnsafeRawBufferPointer) {
+    // The first byte gives the size of the reads, the rest is the stream; small limit so that it is reached.
+    guard let first = input.first else { return }
+    let limit = 64
+    let buffer = LineBuffer(limit: limit)
+    var rest = input.dropFirst()
+    var given = 0
+    while !rest.isEmpty {
+        let chunk = rest.prefix(Int(first) + 1)
+        let count = buffer.fill { space in
+            let part = chunk.prefix(space.count)
+            space.copyBytes(from: part)
+            return part.count
+        }
+        rest = rest.dropFirst(count)
+        while let line = buffer.next() {
+            switch line {
+            case .text(let text):
+                require(text.count <= limit, "a line over the limit")
+                require(!text.contains(0x0A), "a line with a line end inside")
+                given += text.count
+            case .tooLong: break
+            }
+        }
+        require(buffer.capacity <= 65_536 * 2, "the buffer grows without bound")
+    }
+    require(given <= input.count, "more given out than put in")
+}
+
+@Sendable private func cardFile(_ input: UnsafeRawBufferPointer) {
+    guard let tree = try? JSON(Array(input)) else { return }
+    _ = try? CardFile.description(from: tree)
+}
+
+@Sendable private func apdu(_ input: UnsafeRawBufferPointer) {
+    if let response = ResponseAPDU(bytes: input) {
+        require(response.bytes.elementsEqual(input), "a response changes when it is written again")
+    }
+    guard let command = CommandAPDU(bytes: input) else { return }
+    // The same command may have had a longer encoding, so compare after one more round.
+    require(CommandAPDU(bytes: command.bytes) == command, "a command changes when it is written and read")
+}

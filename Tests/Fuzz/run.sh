@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Runs the fuzz targets under libFuzzer with the address sanitizer.
+#   Tests/Fuzz/run.sh [SECONDS per target] [TARGET...]
+# Seeds are in Tests/Fuzz/corpus/TARGET; what is new and interesting is collected in .build-fuzz/corpus, findings in
+# .build-fuzz/found. Ends with "N passed, N failed".
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+seconds=${1:-60}
+shift || true
+export SWIFT_BACKTRACE=enable=no BADGED_FUZZ=1
+echo "building the fuzz targets"
+swift build -c release --scratch-path .build-fuzz --product badged-fuzz -Xswiftc -sanitize=fuzzer,address \
+    -Xswiftc -use-ld=lld
+fuzz=.build-fuzz/release/badged-fuzz
+targets=("$@")
+[ ${#targets[@]} -gt 0 ] || mapfile -t targets < <("$fuzz" 2>/dev/null || true)
+[ ${#targets[@]} -gt 0 ] || { echo "no fuzz targets found" >&2; exit 1; }
+passed=0 failed=0
+for target in "${targets[@]}"; do
+    mkdir -p ".build-fuzz/corpus/$target" ".build-fuzz/found/$target"
+    log=.build-fuzz/found/$target.log
+    if "$fuzz" "$target" -max_total_time="$seconds" -max_len=4096 -rss_limit_mb=1024 -timeout=10 -print_final_stats=1 \
+        -artifact_prefix=".build-fuzz/found/$target/" ".build-fuzz/corpus/$target" "Tests/Fuzz/corpus/$target" \
+        >"$log" 2>&1; then
+        passed=$((passed + 1))
+        echo "$target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") runs, nothing found"
+    else
+        failed=$((failed + 1))
+        echo "$target: FOUND, see $log"
+        tail -n 30 "$log"
+    fi
+done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+import EID
+import ISO7816
+import Secrets
+import TestSupport
+import Testing
+
+private func bytes(_ secret: borrowing Secret) -> [UInt8] { secret.withBytes { Array($0) } }
+
+private func value(_ tag: UInt32, _ data: [UInt8]) throws -> [UInt8] {
+    try #require(try BERTLV(data).children.first { $0.tag == tag }).value
+}
+
+private func wrap(_ tag: UInt32, _ value: [UInt8]) -> [UInt8] { BERTLV(0x7C, [BERTLV(tag, value)]).encoded }
+
+/// An independent library judges our PACE and our secure messaging, each of our sides against its other side.
+///
+/// Serialized: libeac works on its own global table of object identifiers.
+@Suite("libeac as the judge", .serialized)
+struct OpenPACETests {
+    @Test("our terminal and libeac's chip end with the same channel", arguments: Curve.allCases, AES.allCases)
+    func terminal(curve: Curve, cipher: AES) throws {
+        let parameters = PACEParameters(curve: curve, cipher: cipher)
+        let chip = try OpenPACE(parameters, password: "123456", id: .pin)
+        var terminal = try makeTerminal(parameters, "123456", .pin)
+
+        let mapping = try terminal.receiveNonce(wrap(0x80, try chip.makeEncryptedNonce()))
+        let chipMapping = try chip.makeMappingKey()
+        try chip.map(try value(0x81, mapping))
+        let ephemeral = try terminal.receiveMapping(wrap(0x82, chipMapping))
+        let chipEphemeral = try chip.makeEphemeralKey()
+        let chipToken = try chip.agree(try value(0x83, ephemeral))
+        let token = try terminal.receiveEphemeral(wrap(0x84, chipEphemeral))
+        #expect(try chip.accepts(token: try value(0x85, token)))
+        let outcome = try terminal.receiveToken(wrap(0x86, chipToken))
+
+        let keys = try chip.keys
+        #expect(bytes(outcome.keys.encryption) == keys.encryption)
+        #expect(bytes(outcome.keys.authentication) == keys.authentication)
+        #expect(outcome.idPICC == Array(chipEphemeral.dropFirst().prefix(curve.fieldLength)))
+    }
+
+    @Test("libeac's terminal and our chip end with the same channel", arguments: Curve.allCases, AES.allCases)
+    func chip(curve: Curve, cipher: AES) throws {
+        let parameters = PACEParameters(curve: curve, cipher: cipher)
+        let terminal = try OpenPACE(parameters, password: "500540", id: .can)
+        var chip = try makeChip(parameters, "500540", .can)
+
+        try terminal.decryptNonce(try value(0x80, try chip.answer(PACE.Terminal.request)))
+        let mapping = try terminal.makeMappingKey()
+        try terminal.map(try value(0x82, try chip.answer(wrap(0x81, mapping))))
+        let ephemeral = try terminal.makeEphemeralKey()
+        let token = try terminal.agree(try value(0x84, try chip.answer(wrap(0x83, ephemeral))))
+        let answer = try chip.answer(wrap(0x85, token))
+        #expect(try terminal.accepts(token: try value(0x86, answer)))
+
+        let keys = try terminal.keys
+        let taken = chip.takeOutcome()
+        guard let outcome = consume taken else {
+            Issue.record("our chip has no channel")
+            return
+        }
+        #expect(bytes(outcome.keys.encryption) == keys.encryption)
+        #expect(bytes(outcome.keys.authentication) == keys.authentication)
+    }
+
+    /// The machine readable zone of an invented card, whole as libeac wants it, and what of it makes the password: the
+    /// document number, the date of birth and the date of expiry, each with its check digit.
+    static let zone =
+        "I<UTOT220001293<<<<<<<<<<<<<<<" + "6408125F1010318UTO<<<<<<<<<<<0" + "MUSTER<<MAX<<<<<<<<<<<<<<<<<<<"
+
+    @Test(
+        "passwords of every kind are understood alike",
+        arguments: [
+            (.mrz, zone, "T22000129364081251010318"), (.can, "500540", "500540"), (.pin, "12345", "12345"),
+            (.puk, "9876543210", "9876543210"),
+        ] as [(PasswordID, String, String)]
+    )
+    func passwords(id: PasswordID, theirs: String, ours: String) throws {
+        let parameters = PACEParameters(curve: .brainpoolP256r1, cipher: .aes256)
+        let terminal = try OpenPACE(parameters, password: theirs, id: id)
+        var chip = try makeChip(parameters, ours, id)
+        try terminal.decryptNonce(try value(0x80, try chip.answer(PACE.Terminal.request)))
+        let mapping = try terminal.makeMappingKey()
+        try terminal.map(try value(0x82, try chip.answer(wrap(0x81, mapping))))
+        let ephemeral = try terminal.makeEphemeralKey()
+        let token = try terminal.agree(try value(0x84, try chip.answer(wrap(0x83, ephemeral))))
+        #expect(try terminal.accepts(token: try value(0x86, try chip.answer(wrap(0x85, token)))))
+    }
+
+    @Test("neither takes the other's token when the passwords differ")
+    func wrongPassword() throws {
+        let parameters = PACEParameters(curve: .brainpoolP256r1, cipher: .aes128)
+        let terminal = try OpenPACE(parameters, password: "123456", id: .pin)
+        var chip = try makeChip(parameters, "123457", .pin)
+        try terminal.decryptNonce(try value(0x80, try chip.answer(PACE.Terminal.request)))
+        let mapping = try terminal.makeMappingKey()
+        try terminal.map(try value(0x82, try chip.answer(wrap(0x81, mapping))))
+        let ephemeral = try terminal.makeEphemeralKey()
+        let token = try terminal.agree(try value(0x84, try chip.answer(wrap(0x83, ephemeral))))
+        #expect(throws: PACEError.wrongToken) { try chip.answer(wrap(0x85, token)) }
+    }
+
+    @Test("libeac's Comp() is ours, but for the leading zero bytes that it drops")
+    func compression() throws {
+        let parameters = PACEParameters(curve: .brainpoolP256r1, cipher: .aes128)
+        let judge = try OpenPACE(parameters, password: "1", id: .can)
+        _ = try judge.makeEncryptedNonce()
+        let peer = try ECPrivateKey(on: try parameters.curve.group).publicKey
+        _ = try judge.makeMappingKey()
+        try judge.map(peer.uncompressed)
+        _ = try judge.makeEphemeralKey()
+        var withLeadingZero = 0
+        for _ in 0..<20_000 where withLeadingZero < 2 {
+            let key = try ECPrivateKey(on: try parameters.curve.group).publicKey
+            guard key.compressed[0] == 0 || withLeadingZero == 0 else { continue }
+            #expect(try judge.compress(key.uncompressed).drop { $0 == 0 } == key.compressed.drop { $0 == 0 })
+            #expect(key.compressed.count == 32)
+            if key.compressed[0] == 0 { withLeadingZero += 1 }
+        }
+        #expect(withLeadingZero > 0)
+    }
+
+    @Test("libeac reads our secured commands, and we its secured answers", arguments: AES.allCases)
+    func secureMessaging(cipher: AES) throws {
+        let parameters = PACEParameters(curve: .brainpoolP256r1, cipher: cipher)
+        let chip = try OpenPACE(parameters, password: "123456", id: .pin)
+        var terminal = try makeTerminal(parameters, "123456", .pin)
+        let mapping = try terminal.receiveNonce(wrap(0x80, try chip.makeEncryptedNonce()))
+        let chipMapping = try chip.makeMappingKey()
+        try chip.map(try value(0x81, mapping))
+        let ephemeral = try terminal.receiveMapping(wrap(0x82, chipMapping))
+        let chipEphemeral = try chip.makeEphemeralKey()
+        let chipToken = try chip.agree(try value(0x83, ephemeral))
+        _ = try terminal.receiveEphemeral(wrap(0x84, chipEphemeral))
+        let outcome = try terminal.receiveToken(wrap(0x86, chipToken))
+        var messaging = outcome.secureMessaging()
+        try chip.startSecureMessaging()
+
+        for (round, count) in [6, 0, 16, 200].enumerated() {
+            let plain = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
+            let command = CommandAPDU(0x00, 0x2C, 0x02, 0x03, data: plain, le: 256)
+            let wrapped = try messaging.wrap(command)
+            try chip.setCounter(UInt(2 * round + 1))
+            let objects = try BERTLV.sequence(wrapped.data)
+            if count > 0 {
+                let encrypted = try #require(objects.first { $0.tag == 0x87 }).value
+                #expect(try chip.decrypt(Array(encrypted.dropFirst())) == (try chip.pad(plain)))
+            }
+            let header = try chip.pad([wrapped.cla, wrapped.ins, wrapped.p1, wrapped.p2])
+            let body = try chip.pad(objects.dropLast().flatMap(\.encoded))
+            #expect(try chip.authenticate(header + body) == objects.last?.value)
+
+            try chip.setCounter(UInt(2 * round + 2))
+            var answer = [BERTLV(0x99, [0x90, 0x00])]
+            if count > 0 {
+                answer.insert(BERTLV(0x87, [0x01] + (try chip.encrypt(try chip.pad(plain.reversed())))), at: 0)
+            }
+            let mac = try chip.authenticate(try chip.pad(answer.flatMap(\.encoded)))
+            let data = (answer + [BERTLV(0x8E, mac)]).flatMap(\.encoded)
+            #expect(try messaging.unwrap(ResponseAPDU(data: data, .ok)).data == plain.reversed())
+        }
+    }
+
+    private func makeTerminal(_ parameters: PACEParameters, _ password: String, _ id: PasswordID) throws
+        -> PACE.Terminal
+    {
+        let key = try PACE.passwordKey(Secret(Array(password.utf8)), id: id, cipher: parameters.cipher)
+        return PACE.Terminal(parameters, passwordKey: key)
+    }
+
+    private func makeChip(_ parameters: PACEParameters, _ password: String, _ id: PasswordID) throws -> PACE.Chip {
+        let key = try PACE.passwordKey(Secret(Array(password.utf8)), id: id, cipher: parameters.cipher)
+        return PACE.Chip(parameters, passwordKey: key)
+    }
+}

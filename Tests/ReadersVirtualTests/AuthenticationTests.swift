@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+import EID
+import ISO7816
+import Readers
+import ReadersVirtual
+import Secrets
+import TestSupport
+import Testing
+
+@Suite("online authentication with a virtual card")
+struct AuthenticationTests {
+    private static func file(_ name: String) throws -> CVCertificate {
+        try CVCertificate(try TestPKI.file("\(name).cvcert"))
+    }
+
+    @Test("reads what the rights allow, over the whole protocol")
+    func complete() async throws {
+        let terminal = try await OnlineTerminal.through(try VirtualCard())
+        #expect(terminal.pace?.certificationAuthorities.current == Array("DETESTeIDBG00001".utf8))
+        #expect(terminal.pace?.certificationAuthorities.previous == nil)
+        let name = BERTLV(0x65, [BERTLV(0x0C, Array("WEIẞENBÖCK".utf8))])
+        #expect(try await terminal.read(0x05).data == name.encoded)
+        #expect(try await terminal.read(0x06).data == [0x66, 0x02, 0x0C, 0x00])
+        let image = try await terminal.read(0x0E)
+        #expect(image.status == .ok)
+        #expect(image.data.count == 30_008)
+        for group: UInt8 in [1, 2, 3, 4, 7, 8, 9, 10, 11, 12, 13, 15, 17, 18, 19, 20, 21, 22] {
+            #expect(try await terminal.read(group).data.first == 0x60 | group & 0x0F + (group > 15 ? 0x10 : 0))
+        }
+        #expect(try await terminal.read(0x10).status == StatusWord(0x6A82))
+        // The chain allows no writing.
+        #expect(try await terminal.status("00D6910003 710100") == "6982")
+    }
+
+    @Test("every right of the CHAT, the document verifier and the terminal counts; the least of them decides")
+    func effectiveRights() async throws {
+        let names = AccessRights([.readGivenNames, .readFamilyName])
+        let given = AccessRights([.readGivenNames, .readDateOfBirth])
+        let verifier = CertificateRecipe.documentVerifier.changed { $0.chat = CHAT(.documentVerifierOfficial, names) }
+        let recipe = CertificateRecipe().changed { $0.chat = CHAT(.terminal, given) }
+        let terminal = try await OnlineTerminal.through(
+            try VirtualCard(),
+            certificates: [try verifier.certificate(), try recipe.certificate()]
+        )
+        #expect(try await terminal.read(0x04).status == .ok)
+        #expect(try await terminal.read(0x05).status == StatusWord(0x6982))
+        #expect(try await terminal.read(0x08).status == StatusWord(0x6982))
+        let modest = try await OnlineTerminal.through(try VirtualCard(), chat: CHAT(.terminal, []))
+        #expect(try await modest.read(0x04).status == StatusWord(0x6982))
+    }
+
+    @Test("each step waits for the one before")
+    func order() async throws {
+        let chain = try [Self.file("dv"), Self.file("terminal")]
+        let terminal = try await OnlineTerminal(try VirtualCard())
+        try await terminal.open()
+        #expect(try await terminal.readCardSecurity() == "6982")
+        #expect(try await terminal.read(0x04).status == StatusWord(0x6982))
+        #expect(try await terminal.authenticateChip() == "MSE 6982")
+        #expect(try await terminal.authenticate() == "MSE 6A88")
+        #expect(try await terminal.status("002A00BE027F4E") == "6985")
+        // The terminal's certificate needs its issuer's.
+        #expect(try await terminal.present([chain[1]]) == "DST 6A88")
+        #expect(try await terminal.present([chain[0]]) == "9000")
+        // A document verifier is no terminal.
+        #expect(try await terminal.authenticate(as: "DEDVBADGED00001", key: "dv") == "MSE 6A88")
+        #expect(try await terminal.present([chain[1]]) == "9000")
+        #expect(try await terminal.authenticate() == "9000")
+        #expect(try await terminal.read(0x04).status == StatusWord(0x6982))
+        #expect(try await terminal.identify(keyID: 1, sector: "sector-1").status == "MSE 6982")
+        #expect(try await terminal.readCardSecurity() == "9000")
+        // One terminal per channel.
+        #expect(try await terminal.present([chain[0]]) == "DST 6985")
+        #expect(try await terminal.authenticateChip() == "9000")
+        #expect(try await terminal.read(0x04).status == .ok)
+        #expect(try await terminal.authenticateChip() == "MSE 6985")
+    }
+
+    @Test("a channel without a CHAT authenticates nobody")
+    func withoutCHAT() async throws {
+        let terminal = try await OnlineTerminal(try VirtualCard())
+        try await terminal.open(chat: nil)
+        #expect(terminal.pace?.certificationAuthorities == .init())
+        #expect(try await terminal.present([Self.file("dv")]) == "DST 6982")
+    }
+
+    @Test(
+        "a link certificate makes the next root the trust point, for good",
+        arguments: [["link", "dv-next", "terminal"], ["dv", "terminal"]]
+    )
+    func link(secondChain: [String]) async throws {
+        let card = try VirtualCard()
+        _ = try await OnlineTerminal.through(card, chain: ["link", "dv-next", "terminal"])
+        await card.reset()
+        // The old root serves on as the previous one.
+        let again = try await OnlineTerminal.through(card, chain: secondChain)
+        #expect(again.pace?.certificationAuthorities.current == Array("DETESTeIDBG00002".utf8))
+        #expect(again.pace?.certificationAuthorities.previous == Array("DETESTeIDBG00001".utf8))
+        #expect(try await again.read(0x04).status == .ok)
+    }
+
+    static let refused: [(String, [CertificateRecipe], String)] = [
+        ("a forged signature", [.documentVerifier.changed { $0.signer = "dv" }], "6300"),
+        ("a signature with another hash", [.documentVerifier.changed { $0.signatureDigest = .sha1 }], "6300"),
+        ("an unknown root", [.documentVerifier.changed { $0.authority = "DETESTeIDXX00001" }], "DST 6A88"),
+        (
+            "a root that is not linked yet",
+            [
+                .documentVerifier.changed {
+                    $0.authority = "DETESTeIDBG00002"
+                    $0.signer = "cvca-next"
+                }
+            ], "DST 6A88"
+        ),
+        ("a terminal from the root itself", [.documentVerifier.changed { $0.chat = OnlineTerminal.allRights }], "6300"),
+        (
+            "a document verifier from a document verifier",
+            [
+                .documentVerifier,
+                .init().changed { $0.chat = CHAT(.documentVerifierOfficial, AccessRights(rawValue: 1)) },
+            ], "6300"
+        ),
+        (
+            "a root from a document verifier",
+            [
+                .documentVerifier,
+                .init().changed {
+                    $0.chat = CHAT(.cvca, AccessRights(rawValue: 1))
+                    $0.writesParameters = true
+                },
+            ], "6300"
+        ),
+        ("an expired document verifier", [.documentVerifier.changed { $0.expiration = [2, 4, 0, 1, 0, 1] }], "6300"),
+        ("an expired terminal", [.documentVerifier, .init().changed { $0.expiration = [2, 4, 0, 1, 0, 1] }], "6300"),
+        (
+            "a certificate that ends before it begins",
+            [.documentVerifier.changed { $0.effective = [4, 9, 0, 1, 0, 1] }], "6300"
+        ),
+        (
+            "another kind of terminal",
+            [
+                .documentVerifier.changed {
+                    $0.chat = CHAT(.inspectionSystem, .documentVerifierOfficial, authorization: 3)
+                }
+            ],
+            "6300"
+        ),
+        ("a root without domain parameters", [.documentVerifier.changed { $0.chat = CHAT(.cvca, []) }], "6300"),
+    ]
+
+    @Test("refuses", arguments: refused)
+    func chain(what: String, recipes: [CertificateRecipe], status: String) async throws {
+        let date = try #require(CVDate(year: 2024, month: 1, day: 2))
+        let terminal = try await OnlineTerminal(try VirtualCard(in: .init(currentDate: date)))
+        try await terminal.open()
+        #expect(try await terminal.present(try recipes.map { try $0.certificate() }) == status, "\(what)")
+        #expect(try await terminal.authenticate() == "MSE 6A88")
+    }
+
+    @Test("believes the day that official certificates tell, and no other")
+    func date() async throws {
+        let later: [UInt8] = [2, 5, 0, 6, 0, 1]
+        let expiring = CertificateRecipe.documentVerifier.changed { $0.expiration = [2, 5, 0, 5, 3, 1] }
+        for (verifier, status) in [
+            (CertificateRecipe.documentVerifier, "6300"),
+            (
+                .documentVerifier.changed { $0.chat = CHAT(.documentVerifierNonOfficial, AccessRights(rawValue: 1)) },
+                "9000"
+            ),
+        ] {
+            let card = try VirtualCard()
+            let terminal = try await OnlineTerminal(card)
+            try await terminal.open()
+            #expect(try await terminal.present([expiring.certificate()]) == "9000")
+            #expect(try await terminal.present([verifier.changed { $0.effective = later }.certificate()]) == "9000")
+            #expect(try await terminal.present([expiring.certificate()]) == status)
+        }
+    }
+
+    @Test("accepts a link certificate however old it is, and gives up a root whose time is over")
+    func oldLink() async throws {
+        let link = CertificateRecipe.documentVerifier.changed {
+            $0.holder = "DETESTeIDBG00002"
+            $0.subject = "cvca-next"
+            $0.writesParameters = true
+            $0.chat = CHAT(.cvca, AccessRights(rawValue: .max))
+            $0.expiration = [2, 4, 0, 2, 0, 1]
+        }
+        let date = try #require(CVDate(year: 2041, month: 1, day: 1))
+        let terminal = try await OnlineTerminal(try VirtualCard(in: .init(currentDate: date)))
+        try await terminal.open()
+        #expect(try await terminal.present([link.certificate()]) == "9000")
+        try await terminal.open()
+        #expect(terminal.pace?.certificationAuthorities == .init(current: Array("DETESTeIDBG00002".utf8)))
+    }
+
+    @Test(
+        "refuses a terminal that does not prove its key",
+        arguments: [("dv", 0, "6300"), ("terminal", 1, "6300"), ("terminal", 2, "6300")]
+    )
+    func proof(key: String, forgery: Int, status: String) async throws {
+        let terminal = try await OnlineTerminal(try VirtualCard())
+        try await terminal.open()
+        #expect(try await terminal.present([Self.file("dv"), Self.file("terminal")]) == "9000")
+        let answer = try await terminal.authenticate(key: key) { signature in
+            if forgery == 1 { signature[signature.count - 1] ^= 1 }
+            if forgery == 2 { signature.removeLast() }
+        }
+        #expect(answer == status)
+        // The challenge is used up, and nothing is open.
+        #expect(try await terminal.status("008200000102") == "6985")
+        #expect(try await terminal.readCardSecurity() == "6982")
+    }
+
+    @Test("refuses a signature with another hash than the certificate's")
+    func wrongDigest() async throws {
+        let terminal = try await OnlineTerminal(try VirtualCard())
+        try await terminal.open()
+        #expect(try await terminal.present([Self.file("dv"), Self.file("terminal")]) == "9000")
+        #expect(try await terminal.authenticate(digest: .sha512) == "MSE 6985")
+    }
+
+    @Test("takes terminals that sign with any hash of the standard", arguments: DigestAlgorithm.allCases)
+    func digests(digest: DigestAlgorithm) async throws {
+        let terminal = try await OnlineTerminal(try VirtualCard())
+        try await terminal.open()
+        let chain = [CertificateRecipe.documentVerifier, CertificateRecipe().changed { $0.digest = digest }]
+        #expect(try await terminal.present(try chain.map { try $0.certificate() }) == "9000")
+        #expect(try await terminal.authenticate(digest: digest) == "9000")
+    }
+
+    @Test(
+        "only the PIN, or the CAN with the right to it, lets a terminal in",
+        arguments: [
+            (PasswordID.can, "500540", false, "6982"), (.can, "500540", true, "9000"),
+            (.puk, "9876543210", true, "6982"), (.pin, "123456", false, "9000"),
+        ]
+    )
+    func passwords(id: PasswordID, digits: String, canAllowed: Bool, status: String) async throws {
+        let terminal = try await OnlineTerminal(try VirtualCard())
+        try await terminal.open(id, digits)
+        let rights = AccessRights(canAllowed ? [.readGivenNames, .canAllowed] : [.readGivenNames])
+        let chain = [
+            CertificateRecipe.documentVerifier, CertificateRecipe().changed { $0.chat = CHAT(.terminal, rights) },
+        ]
+        #expect(try await terminal.present(try chain.map { try $0.certificate() }) == "9000")
+        #expect(try await terminal.authenticate() == status)
+    }
+
+    @Test("the five-digit PIN lets no terminal in")
+    func transportPIN() async throws {
+        var description = VirtualCardDescription()
+        description.transportPIN = SecretBox(Secret("12345".utf8))
+        let terminal = try await OnlineTerminal(try VirtualCard(description))
+        try await terminal.open(.pin, "12345")
+        #expect(try await terminal.present([Self.file("dv"), Self.file("terminal")]) == "9000")
+        #expect(try await terminal.authenticate() == "6982")
+    }
+
+    @Test("chip authentication takes only the key to which the terminal committed itself")
+    func commitment() async throws {
+        let terminal = try await OnlineTerminal(try VirtualCard())
+        try await terminal.open()
+        #expect(try await terminal.present([Self.file("dv"), Self.file("terminal")]) == "9000")
+        #expect(try await terminal.authenticate() == "9000")
+        #expect(try await terminal.readCardSecurity() == "9000")
+        let other = try ECPrivateKey(on: try Curve.brainpoolP256r1.group)
+        #expect(try await terminal.authenticateChip(point: other.publicKey.uncompressed) == "6300")
+        #expect(try await terminal.authenticateChip(point: [4, 1]) == "6A80")
+        #expect(try await terminal.authenticateChip(keyID: 1) == "MSE 6A88")
+        // Key 45 is for privileged terminals.
+        #expect(try await terminal.authenticateChip(keyID: 45) == "MSE 6982")
+        #expect(try await terminal.authenticateChip() == "9000")
+    }
+
+    @Test("a privileged terminal gets the other chip authentication key")
+    func privileged() async throws {
+        let chain = [CertificateRecipe.documentVerifier, CertificateRecipe()]
+        let terminal = try await OnlineTerminal(try VirtualCard())
+        try await terminal.open()
+        #expect(try await terminal.present(try chain.map { try $0.certificate() }) == "9000")
+        #expect(try await terminal.authenticate() == "9000")
+        #expect(try await terminal.readCardSecurity() == "9000")
+        #expect(try await terminal.authenticateChip(keyID: 45) == "9000")
+        #expect(try await terminal.read(0x04).status == .ok)
+    }
+
+    @Test("restricted identification gives the same pseudonym per sector, another per sector and key")
+    func restrictedIdentification() async throws {
+        let card = try VirtualCard()
+        let terminal = try await OnlineTerminal.through(card)
+        let first = try await terminal.identify(keyID: 1, sector: "sector-1")
+        let pseudonym = try await terminal.identify(keyID: 2, sector: "sector-1", writesParameters: false)
+        let second = try await terminal.identify(keyID: 2, sector: "sector-2", tag: 0xA2)
+        #expect([first.status, pseudonym.status, second.status] == ["9000", "9000", "9000"])
+        #expect(Set([first.identifier, pseudonym.identifier, second.identifier]).count == 3)
+        #expect(first.identifier.count == 32)
+        // The certificate names the sectors, each for its object.
+        #expect(try await terminal.identify(keyID: 2, sector: "sector-2").status == "6300")
+        #expect(try await terminal.identify(keyID: 2, sector: "dv").status == "6300")
+        #expect(try await terminal.identify(keyID: 41, sector: "sector-1").status == "MSE 6A88")
+        #expect(try await terminal.identify(keyID: 9, sector: "sector-1").status == "MSE 6A88")
+        let again = try await OnlineTerminal.through(card)
+        #expect(try await again.identify(keyID: 2, sector: "sector-1").identifier == pseudonym.identifier)
+    }
+
+    @Test("the pseudonym needs its right, the first sector's identifier does not")
+    func pseudonymRight() async throws {
+        let terminal = try await OnlineTerminal.through(try VirtualCard(), chat: CHAT(.terminal, []))
+        #expect(try await terminal.identify(keyID: 2, sector: "sector-1").status == "MSE 6982")
+        #expect(try await terminal.identify(keyID: 1, sector: "sector-1").status == "9000")
+    }
+
+    static let questions: [(AuxiliaryData.Kind, String, String)] = [
+        (.dateOfBirth, "19870923", "9000"), (.dateOfBirth, "19870922", "6300"), (.dateOfBirth, "20070923", "9000"),
+        (.dateOfBirth, "2007092", "6300"), (.dateOfExpiry, "20390531", "9000"), (.dateOfExpiry, "20390601", "6300"),
+        (.communityID, "\u{2}v\u{1}", "9000"), (.communityID, "\u{2}v\u{5}", "6300"),
+    ]
+
+    @Test("compares auxiliary data with the card", arguments: questions)
+    func auxiliaryData(kind: AuxiliaryData.Kind, value: String, status: String) async throws {
+        let data = AuxiliaryData([kind: Array(value.utf8)])
+        let terminal = try await OnlineTerminal.through(try VirtualCard(), auxiliaryData: data)
+        func ask(_ kind: AuxiliaryData.Kind) async throws -> String {
+            let object = BERTLV(0x06, kind.identifier).encoded
+            return try await terminal.send(CommandAPDU(0x80, 0x20, 0x80, 0x00, data: object)).status.description
+        }
+        #expect(try await ask(kind) == status)
+        #expect(try await ask(kind == .dateOfExpiry ? .dateOfBirth : .dateOfExpiry) == "6A88")
+    }
+
+    @Test("the question for the age needs its right")
+    func ageRight() async throws {
+        let data = AuxiliaryData([.dateOfBirth: Array("20000101".utf8), .dateOfExpiry: Array("20300101".utf8)])
+        let chat = CHAT(.terminal, AccessRights([.readGivenNames]))
+        let terminal = try await OnlineTerminal.through(try VirtualCard(), chat: chat, auxiliaryData: data)
+        #expect(try await terminal.status("802080000B060904007F000703010401") == "6982")
+        #expect(try await terminal.status("802080000B060904007F000703010402") == "9000")
+    }
+
+    @Test("a terminal with the right writes the address and manages the PIN, and both last")
+    func writing() async throws {
+        let card = try VirtualCard()
+        let chain = try [CertificateRecipe.documentVerifier.certificate(), CertificateRecipe().certificate()]
+        let terminal = try await OnlineTerminal.through(card, certificates: chain)
+        #expect(try await terminal.status("00D69100 04 71020500") == "9000")
+        #expect(try await terminal.status("00D69101 04 71020500") == "6B00")
+        #expect(try await terminal.status("00D68400 04 64020C00") == "6982")
+        #expect(try await terminal.status("002C020306363636363636") == "9000")
+        #expect(try await terminal.status("00041003") == "9000")
+        #expect(await card.state.isDeactivated)
+        #expect(try await terminal.status("00441003") == "9000")
+        #expect(try await terminal.status("002C0303") == "9000")
+        #expect(await card.state.pukCounter == 10)
+        await card.reset()
+        let again = try await OnlineTerminal(card)
+        try await again.open(.pin, "666666")
+        #expect(try await again.present(chain) == "9000")
+        #expect(try await again.authenticate() == "9000")
+        #expect(try await again.readCardSecurity() == "9000")
+        #expect(try await again.authenticateChip() == "9000")
+        #expect(try await again.read(0x11).data == [0x71, 0x02, 0x05, 0x00])
+    }
+}

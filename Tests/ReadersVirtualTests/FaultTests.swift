@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ISO7816
+import Readers
+import ReadersVirtual
+import TestSupport
+import Testing
+
+@Suite("faults of a virtual card")
+struct FaultTests {
+    private static let command = "00B09E0000"
+    private static let whole = 90 + 2
+
+    @Test("hit the command that is due, once, and no other", arguments: [0, 1, 5, 17])
+    func once(index: Int) async throws {
+        var description = VirtualCardDescription()
+        description.faults = [.init(afterAPDU: index, action: .status(StatusWord(0x6F00)))]
+        let card = try VirtualCard(description)
+        var answers: [String] = []
+        for _ in 0...(index + 3) { answers.append(try await card.send(Self.command)) }
+        #expect(answers.indices.filter { answers[$0] == "6F00" } == [index])
+        #expect(answers.count { $0.count == Self.whole * 2 } == answers.count - 1)
+    }
+
+    @Test("count commands since the insertion, whatever the reader does in between")
+    func overResets() async throws {
+        var description = VirtualCardDescription()
+        description.faults = [.init(afterAPDU: 2, action: .mute)]
+        let card = try VirtualCard(description)
+        _ = try await card.send(Self.command)
+        await card.reset()
+        _ = try await card.send(Self.command)
+        await card.reset()
+        #expect(await card.exchange(hex(Self.command)) == .mute)
+        #expect(await card.state.apdus == 3)
+    }
+
+    @Test("start to count again with the next insertion")
+    func nextInsertion() async throws {
+        var description = VirtualCardDescription()
+        description.faults = [
+            .init(afterAPDU: 1, action: .mute), .init(afterAPDU: 1, action: .status(StatusWord(0x6982))),
+        ]
+        let card = try VirtualCard(description)
+        var replies: [VirtualCard.Reply] = []
+        for stay in [1, 1, 1, 2, 2, 2] as [UInt64] { replies.append(await card.exchange(hex("00C0"), stay: stay)) }
+        let usual = VirtualCard.Reply.answer([0x67, 0x00])
+        #expect(replies == [usual, .mute, usual, usual, .answer([0x69, 0x82]), usual])
+        // An insertion that is over hears nothing any more.
+        #expect(await card.exchange(hex(Self.command), stay: 1) == .removed)
+    }
+
+    @Test("do what they say")
+    func actions() async throws {
+        func card(_ action: VirtualCardDescription.Fault.Action) throws -> VirtualCard {
+            var description = VirtualCardDescription()
+            description.faults = [.init(afterAPDU: 0, action: action)]
+            return try VirtualCard(description)
+        }
+        #expect(try await card(.remove).exchange(hex(Self.command)) == .removed)
+        #expect(try await card(.removeAfter).exchange(hex(Self.command)) == .removed)
+        #expect(try await card(.mute).exchange(hex(Self.command)) == .mute)
+        #expect(try await card(.status(StatusWord(0x6988))).send(Self.command) == "6988")
+        let usual = try await VirtualCard().send(Self.command)
+        #expect(try await card(.truncate).send(Self.command) == String(usual.prefix(Self.whole)))
+        #expect(try await card(.truncate).send("00C00000") == "6D")
+        let garbage = try await card(.garbage).send(Self.command)
+        #expect(garbage.count == usual.count)
+        #expect(garbage != usual)
+    }
+
+    @Test(
+        "run the command or not, as their kind says",
+        arguments: [
+            (VirtualCardDescription.Fault.Action.remove, false), (.mute, false), (.status(.ok), false),
+            (.removeAfter, true), (.truncate, true), (.garbage, true),
+        ]
+    )
+    func execution(action: VirtualCardDescription.Fault.Action, isExecuted: Bool) async throws {
+        var description = VirtualCardDescription()
+        description.faults = [.init(afterAPDU: 0, action: action)]
+        let card = try VirtualCard(description)
+        // Afterwards the file is current, or it is not.
+        _ = await card.exchange(hex("00A4020C02011C"))
+        #expect(try await card.status("00B0000000") == (isExecuted ? "9000" : "6A82"))
+    }
+
+    @Test("every answer takes the time that the description wants")
+    func latency() async throws {
+        var description = VirtualCardDescription()
+        description.latency = 60
+        let card = try VirtualCard(description)
+        let clock = ContinuousClock()
+        #expect(try await clock.measure { _ = try await card.send(Self.command) } >= .milliseconds(60))
+    }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import EID
+import ISO7816
+import Readers
+import ReadersVirtual
+import Secrets
+import TestSupport
+import Testing
+
+@Suite("a virtual card under hostile input")
+struct HostileInputTests {
+    /// What a run of commands ended in.
+    private struct Tally {
+        var answers = 0
+        var statuses: Set<UInt16> = []
+
+        mutating func add(_ reply: VirtualCard.Reply) throws {
+            guard case .answer(let bytes) = reply, let answer = ResponseAPDU(bytes: bytes) else {
+                throw Unexpected("no answer")
+            }
+            answers += 1
+            statuses.insert(answer.status.value)
+        }
+    }
+
+    private static let instructions: [UInt8] = [
+        0x04, 0x20, 0x22, 0x2A, 0x2C, 0x44, 0x82, 0x84, 0x86, 0xA4, 0xB0, 0xB1, 0xD6,
+    ]
+
+    @Test("answers any bytes with a status word, and keeps its tries")
+    func randomBytes() async throws {
+        let card = try VirtualCard()
+        var generator = SystemRandomNumberGenerator()
+        var tally = Tally()
+        for _ in 0..<100_000 {
+            let count = Int(generator.next(upperBound: UInt8(40)))
+            var command = (0..<count).map { _ in UInt8(truncatingIfNeeded: generator.next()) }
+            // Half of them look like commands that the card knows.
+            if count > 5, Bool.random(using: &generator) {
+                command[0] = [0x00, 0x10, 0x80, 0x0C, 0x1C].randomElement(using: &generator) ?? 0
+                command[1] = Self.instructions.randomElement(using: &generator) ?? 0
+                if count < 40 { command[4] = UInt8(count - 5) }
+            }
+            try tally.add(await card.exchange(command))
+        }
+        #expect(tally.answers == 100_000)
+        #expect(tally.statuses.count > 5)
+        #expect(await card.state.retryCounter == 3)
+        let terminal = try await card.terminal()
+        #expect(try await terminal.prove(.pin, "123456") == 0x9000)
+    }
+
+    @Test("answers damaged commands of a real dialogue, in whatever state they find it")
+    func damagedDialogue() async throws {
+        let commands = [
+            "0022C1A412800A04007F0007020204020283010384010D",
+            "0022C1A427800A04007F0007020204020283010384010D7F4C12060904007F000703010202530500000000FF",
+            "10860000027C0000", "00A4040C09E80704007F00070302", "00B09C0000", "00B1001E0354010000",
+            "802080000B060904007F000703010401", "002C020306313233343536", "0084000008",
+            "1086000045 7C438141" + "0454" + String(repeating: "A5", count: 63) + "00",
+            "00860000 0C 7C0A8508 0102030405060708 00",
+        ].map { hex($0) }
+        let certificate = try TestPKI.file("terminal.cvcert")
+        let card = try VirtualCard()
+        var generator = SystemRandomNumberGenerator()
+        var tally = Tally()
+        for round in 0..<20_000 {
+            var command = commands[round % commands.count]
+            if round % 7 == 0 {
+                command = [0x00, 0x2A, 0x00, 0xBE, 0, 0x01, 0x6C] + certificate.dropFirst(4)
+            }
+            for _ in 0..<Int.random(in: 0...2, using: &generator) where !command.isEmpty {
+                let index = Int.random(in: command.indices, using: &generator)
+                switch UInt8.random(in: 0...3, using: &generator) {
+                case 0: command[index] = UInt8.random(in: 0...255, using: &generator)
+                case 1: command.remove(at: index)
+                case 2: command.insert(UInt8.random(in: 0...255, using: &generator), at: index)
+                default: command[index] ^= 0x80
+                }
+            }
+            try tally.add(await card.exchange(command))
+        }
+        #expect(tally.answers == 20_000)
+        #expect(tally.statuses.contains(0x9000))
+    }
+
+    @Test("answers damaged commands inside a channel, and ends it at the first")
+    func damagedChannel() async throws {
+        for round in 0..<200 {
+            let card = try VirtualCard(in: .init(random: .seeded([UInt8(round)])))
+            let terminal = try await card.terminal()
+            #expect(try await terminal.prove(.can, "500540") == 0x9000)
+            var command: [UInt8] = hex("0CB09C000D9701008E08000000000000000000")
+            command[5 + round % 13] ^= UInt8(1 + round % 255)
+            let answer = try await card.send(hex(command))
+            #expect(["6987", "6988"].contains(answer))
+            #expect(try await card.send("0CB09C000D9701008E08000000000000000000") == "6882")
+        }
+    }
+}

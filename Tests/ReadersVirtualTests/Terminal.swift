@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+import EID
+import ISO7816
+import ReadersVirtual
+import Secrets
+import TestSupport
+
+/// A virtual card without a reader.
+struct Direct: CardChannel {
+    let card: VirtualCard
+
+    init(_ card: VirtualCard) { self.card = card }
+
+    func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+        switch await card.exchange(command.bytes) {
+        case .answer(let bytes):
+            guard let answer = ResponseAPDU(bytes: bytes) else { throw .mute }
+            return answer
+        case .mute: throw .mute
+        case .removed: throw .removed
+        }
+    }
+}
+
+/// What a test needs that never happens when the card works.
+struct Unexpected: Error {
+    let what: String
+
+    init(_ what: String) { self.what = what }
+}
+
+extension VirtualCard {
+    /// Sends hexadecimal digits, gives hexadecimal digits.
+    func send(_ digits: String) async throws -> String {
+        guard case .answer(let answer) = await exchange(hex(digits)) else { throw Unexpected("no answer to \(digits)") }
+        return hex(answer)
+    }
+
+    /// The status word alone.
+    func status(_ digits: String) async throws -> String { String(try await send(digits).suffix(4)) }
+
+    /// A terminal's view of this card, found out by looking.
+    func terminal() async throws -> EIDCard {
+        let channel = Direct(self)
+        guard case .eid(let profile) = try await EIDCard.identify(on: channel) else { throw Unexpected("no eID card") }
+        return EIDCard(channel: channel, profile: profile)
+    }
+}
+
+extension EIDCard {
+    /// Proves a password; gives the status word with which PACE ended.
+    func prove(_ id: PasswordID, _ digits: String, chat: [UInt8]? = nil) async throws -> UInt16 {
+        do {
+            switch try await establishPACE(id, password: Secret(digits.utf8), chat: chat) {
+            case .established: return 0x9000
+            case .wrongPassword(_, let status), .usedUp(let status): return status.value
+            }
+        } catch EIDError.status(let status) {
+            return status.value
+        }
+    }
+
+    /// Sends hexadecimal digits through the channel; gives the status word.
+    func status(_ digits: String) async throws -> String {
+        guard let command = CommandAPDU(bytes: hex(digits)) else { throw Unexpected("\(digits) is no command") }
+        do {
+            return try await transmit(command).status.description
+        } catch EIDError.status(let status) {
+            return status.description
+        }
+    }
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import TestSupport
+
+/// The program badged-virtual-card as a process, its stdout, and the side of vpcd. Waits are bounded: 10 s.
+final class VPCDProgram {
+    private let listener: Int32
+    private var connection: Int32 = -1
+    private let output: Int32
+    private var unread: [UInt8] = []
+    private let process: pid_t
+
+    init(_ arguments: String...) throws {
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        self.listener = listener
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout.size(ofValue: address))
+        let port = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address -> UInt16 in
+                guard bind(listener, address, length) == 0, listen(listener, 1) == 0,
+                    getsockname(listener, address, &length) == 0
+                else { return 0 }
+                return UInt16(bigEndian: pointer.pointee.sin_port)
+            }
+        }
+        guard port != 0 else { throw Unexpected("no port") }
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else { throw Unexpected("no pipe") }
+        output = ends[0]
+        process = try Self.spawn(["--vpcd", "127.0.0.1:\(port)"] + arguments, output: ends[1])
+        close(ends[1])
+    }
+
+    /// Runs the program, or another; gives its process id.
+    static func spawn(_ arguments: [String], output: Int32, program: String? = nil) throws -> pid_t {
+        let program = try program ?? path()
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_adddup2(&actions, output, 1)
+        posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
+        var copies: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) } + [nil]
+        defer { copies.forEach { free($0) } }
+        var process: pid_t = 0
+        guard posix_spawn(&process, program, &actions, nil, &copies, environ) == 0 else {
+            throw Unexpected("cannot run \(program)")
+        }
+        return process
+    }
+
+    /// Beside the bundle with the tests.
+    private static func path() throws -> String {
+        guard let bundle = CommandLine.arguments.first(where: { $0.contains(".xctest") }),
+            let slash = bundle.lastIndex(of: "/")
+        else { throw Unexpected("where are the programs? \(CommandLine.arguments)") }
+        return bundle[...slash] + "badged-virtual-card"
+    }
+
+    deinit {
+        kill(process, SIGKILL)
+        var status: Int32 = 0
+        waitpid(process, &status, 0)
+        for descriptor in [listener, connection, output] where descriptor >= 0 { close(descriptor) }
+    }
+
+    private static func wait(_ descriptor: Int32) throws {
+        var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        guard poll(&request, 1, 10_000) == 1 else { throw Unexpected("nothing came") }
+    }
+
+    /// The reader comes: takes the card's connection.
+    func accept() throws {
+        try Self.wait(listener)
+        connection = Glibc.accept(listener, nil, nil)
+    }
+
+    /// The reader goes.
+    func drop() {
+        close(connection)
+        connection = -1
+    }
+
+    /// The next line of stdout; nil at its end.
+    func line() throws -> String? {
+        while true {
+            if let end = unread.firstIndex(of: 0x0A) {
+                defer { unread.removeFirst(end + 1) }
+                return String(decoding: unread[..<end], as: UTF8.self)
+            }
+            try Self.wait(output)
+            var part = [UInt8](repeating: 0, count: 4096)
+            let count = read(output, &part, part.count)
+            guard count > 0 else { return nil }
+            unread += part.prefix(count)
+        }
+    }
+
+    func tell(_ digits: String) {
+        let payload = hex(digits)
+        let message = [UInt8(payload.count >> 8), UInt8(payload.count & 0xFF)] + payload
+        _ = send(connection, message, message.count, Int32(MSG_NOSIGNAL))
+    }
+
+    func ask(_ digits: String) throws -> String {
+        tell(digits)
+        guard let length = try receive(2), let answer = try receive(Int(length[0]) << 8 | Int(length[1])) else {
+            throw Unexpected("the card has gone")
+        }
+        return hex(answer)
+    }
+
+    /// Has the card closed the connection?
+    func hasLeft() throws -> Bool { try receive(1) == nil }
+
+    /// Is there nothing to hear, and the card still there?
+    func isSilent() -> Bool {
+        var byte: UInt8 = 0
+        return recv(connection, &byte, 1, Int32(MSG_DONTWAIT)) < 0 && errno == EAGAIN
+    }
+
+    private func receive(_ count: Int) throws -> [UInt8]? {
+        var bytes: [UInt8] = []
+        while bytes.count < count {
+            try Self.wait(connection)
+            var part = [UInt8](repeating: 0, count: count - bytes.count)
+            let received = recv(connection, &part, part.count, 0)
+            guard received > 0 else { return nil }
+            bytes += part.prefix(received)
+        }
+        return bytes
+    }
+
+    func signal(_ number: Int32) { kill(process, number) }
+
+    /// Waits for the end; gives the exit status, or minus the signal.
+    static func status(of process: pid_t) -> Int32 {
+        var status: Int32 = 0
+        waitpid(process, &status, 0)
+        return status & 0x7F == 0 ? status >> 8 & 0xFF : -(status & 0x7F)
+    }
+
+    func exitStatus() -> Int32 { Self.status(of: process) }
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import TestSupport
+import Testing
+
+@Suite("badged-virtual-card")
+struct VPCDProgramTests {
+    private static let card = "3B8A80018031F873F741E082900075"
+    private static let access = "00B09C0000"
+
+    /// A file that is gone after the test.
+    private struct CardFile: ~Copyable {
+        let path: String
+
+        init(_ text: String) throws {
+            var template = Array("/tmp/badged-card.XXXXXX".utf8CString)
+            let descriptor = mkstemp(&template)
+            guard descriptor >= 0 else { throw Unexpected("no file") }
+            path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            _ = write(descriptor, text, text.utf8.count)
+            close(descriptor)
+        }
+
+        deinit { unlink(path) }
+    }
+
+    @Test("is the card of vpcd: answer to reset, commands, resets, counters, a clean end")
+    func dialogue() throws {
+        let program = try VPCDProgram()
+        try program.accept()
+        #expect(try program.line() == "inserted")
+        program.tell("01")
+        #expect(try program.ask("04") == Self.card)
+        #expect(try program.ask("00A4020C02011C") == "9000")
+        #expect(try program.ask("00B0000001") == "319000")
+        // A reset forgets the current file, and asks for no answer.
+        program.tell("02")
+        #expect(try program.ask("00B0000001") == "6A82")
+        program.tell("00")
+        program.signal(SIGUSR2)
+        let counters = #"{"apdus":3,"retryCounter":3,"pukCounter":10,"transport":false,"busyMicroseconds":"#
+        #expect(try program.line()?.hasPrefix(counters) == true)
+        program.signal(SIGTERM)
+        #expect(try program.line()?.hasPrefix(counters) == true)
+        #expect(try program.line() == nil)
+        #expect(program.exitStatus() == 0)
+    }
+
+    @Test("answers two commands in one write, and a command in pieces")
+    func framing() throws {
+        let program = try VPCDProgram()
+        try program.accept()
+        program.tell("0084000008")
+        let first = try program.ask("00C00000")
+        #expect(first.hasSuffix("9000"))
+        #expect(first.count == 20)
+        #expect(try program.ask("04") == "6D00")
+    }
+
+    @Test("takes the card out and puts it back in at SIGUSR1")
+    func toggle() throws {
+        let program = try VPCDProgram()
+        try program.accept()
+        #expect(try program.line() == "inserted")
+        #expect(try program.ask(Self.access).hasSuffix("9000"))
+        program.signal(SIGUSR1)
+        #expect(try program.line() == "withdrawn")
+        #expect(try program.hasLeft())
+        program.signal(SIGUSR1)
+        #expect(try program.line() == "inserted")
+        try program.accept()
+        #expect(try program.ask(Self.access).hasSuffix("9000"))
+    }
+
+    @Test("waits for a reader that goes away, and comes back with it")
+    func reconnect() throws {
+        let program = try VPCDProgram()
+        try program.accept()
+        #expect(try program.line() == "inserted")
+        program.drop()
+        #expect(try program.line() == "withdrawn")
+        #expect(try program.line() == "inserted")
+        try program.accept()
+        #expect(try program.ask("04") == Self.card)
+    }
+
+    @Test("leaves by a fault and stays outside until SIGUSR1; a mute card stays inside")
+    func faults() throws {
+        let file = try CardFile(
+            #"{"card": {"retryCounter": 2, "faults": [{"afterApdu": 0, "do": "mute"}, {"afterApdu": 1, "do": "remove"}]}}"#
+        )
+        let program = try VPCDProgram("--card", file.path)
+        try program.accept()
+        #expect(try program.line() == "inserted")
+        program.tell(Self.access)
+        program.signal(SIGUSR2)
+        #expect(try program.line()?.contains(#","retryCounter":2,"pukCounter":10,"#) == true)
+        program.tell(Self.access)
+        #expect(try program.line() == "withdrawn")
+        #expect(try program.hasLeft())
+        program.signal(SIGUSR1)
+        #expect(try program.line() == "inserted")
+        try program.accept()
+        #expect(try program.ask("0022C1A412800A04007F0007020204020283010384010D") == "63C2")
+    }
+
+    @Test("ends at SIGTERM while the card takes its time")
+    func slowCard() throws {
+        let file = try CardFile(#"{"card": {"latencyMs": 60000}}"#)
+        let program = try VPCDProgram("--card", file.path)
+        try program.accept()
+        #expect(try program.line() == "inserted")
+        program.tell(Self.access)
+        program.signal(SIGTERM)
+        #expect(try program.line()?.hasPrefix(#"{"apdus":"#) == true)
+        #expect(program.exitStatus() == 0)
+    }
+
+    private static let lines: [(String, Int32)] = [
+        ("", 2), ("--vpcd nowhere", 2), ("--vpcd host:0", 2), ("--vpcd :1", 2), ("--vpcd localhost:1 --card", 2),
+        ("--magic", 2), ("--vpcd localhost:1 --card /nonexistent", 1), ("--vpcd localhost:1 --card /dev/null", 1),
+        ("--help", 0), ("--version", 0),
+    ]
+
+    @Test("refuses what it does not understand", arguments: lines)
+    func commandLine(line: String, status: Int32) throws {
+        let sink = open("/dev/null", O_WRONLY)
+        defer { close(sink) }
+        let process = try VPCDProgram.spawn(line.split(separator: " ").map(String.init), output: sink)
+        #expect(VPCDProgram.status(of: process) == status)
+    }
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import EID
+import ISO7816
+import Readers
+import ReadersVirtual
+import Secrets
+import TestSupport
+import Testing
+
+@Suite("virtual readers")
+struct VirtualReadersTests {
+    /// Reads events one after the other.
+    private struct Events {
+        var iterator: AsyncStream<ReaderEvent>.AsyncIterator
+
+        init(_ readers: VirtualReaders) { iterator = readers.events.makeAsyncIterator() }
+
+        mutating func next() async throws -> String {
+            switch await iterator.next(isolation: #isolation) {
+            case .added(let reader): "added \(reader.name)\(reader.hasKeypad ? " keypad" : "")"
+            case .changed(let reader): "changed \(reader.name)\(reader.hasKeypad ? " keypad" : "")"
+            case .removed(let reader): "removed \(reader)"
+            case .inserted(let insertion, let answer): "inserted \(insertion.reader) \(answer.count)"
+            case .withdrawn(let insertion): "withdrawn \(insertion.reader)"
+            case .health: "health"
+            case nil: throw Unexpected("no more events")
+            }
+        }
+
+        mutating func insertion() async throws -> Insertion {
+            while let event = await iterator.next(isolation: #isolation) {
+                if case .inserted(let insertion, _) = event { return insertion }
+            }
+            throw Unexpected("no more events")
+        }
+    }
+
+    private static func insert(
+        _ description: VirtualCardDescription? = nil,
+        into readers: VirtualReaders
+    ) async throws -> Insertion {
+        try await readers.insert(description, into: "Simulator")
+        var events = Events(readers)
+        return try await events.insertion()
+    }
+
+    private static let read = CommandAPDU(0x00, 0xB0, 0x9E, 0x00, le: 256)
+    private static let status = CommandAPDU(
+        0x00,
+        0x22,
+        0xC1,
+        0xA4,
+        data: hex("800A04007F0007020204020283010384010D")
+    )
+
+    @Test("are there at once, under their names, each with its card on the shelf")
+    func names() async throws {
+        let readers = try VirtualReaders(count: 3)
+        var events = Events(readers)
+        var seen: [String] = []
+        for _ in 0..<3 { seen.append(try await events.next()) }
+        #expect(seen == ["added Simulator", "added Simulator 2", "added Simulator 3"])
+        try await readers.insert(nil, into: "Simulator 2")
+        #expect(try await events.next() == "inserted Simulator 2 15")
+        await readers.shelve(reader: "Simulator 2")
+        #expect(try await events.next() == "withdrawn Simulator 2")
+        await readers.shelve(reader: "Simulator 2")
+        await readers.shelve(reader: "Simulator 9")
+        try await readers.insert(nil, into: "Simulator 3")
+        #expect(try await events.next() == "inserted Simulator 3 15")
+    }
+
+    @Test("refuse what they have not, what is in already, and a trust point that is none")
+    func refusals() async throws {
+        #expect(throws: CardShelfError.self) { try VirtualReaders(surroundings: .init(trustPoint: [0x7F, 0x21])) }
+        let readers = try VirtualReaders()
+        await #expect(throws: CardShelfError.unknownReader) { try await readers.insert(nil, into: "Simulator 2") }
+        try await readers.insert(nil, into: "Simulator")
+        await #expect(throws: CardShelfError.occupied) { try await readers.insert(nil, into: "Simulator") }
+    }
+
+    @Test("keep a card as it was, on the shelf and back, and start afresh only with a description")
+    func shelf() async throws {
+        let readers = try VirtualReaders()
+        var description = VirtualCardDescription()
+        description.retryCounter = 2
+        let first = try await Self.insert(description, into: readers)
+        let connection = try await readers.connect(first)
+        #expect(try await connection.transmit(Self.status).status == StatusWord(0x63C2))
+        await readers.shelve(reader: "Simulator")
+        let second = try await Self.insert(into: readers)
+        #expect(second.number > first.number)
+        let again = try await readers.connect(second)
+        #expect(try await again.transmit(Self.status).status == StatusWord(0x63C2))
+        await readers.shelve(reader: "Simulator")
+        let fresh = try await readers.connect(try await Self.insert(.init(), into: readers))
+        #expect(try await fresh.transmit(Self.status).status == .ok)
+    }
+
+    @Test("leave the card that is there when a description is wrong, and name the entry")
+    func invalid() async throws {
+        let readers = try VirtualReaders()
+        var description = VirtualCardDescription()
+        description.files = [.init(fileID: 0x0101, shortFileID: 0x01, content: [1])]
+        description.retryCounter = 2
+        let insertion = try await Self.insert(description, into: readers)
+        await readers.shelve(reader: "Simulator")
+        var wrong = VirtualCardDescription()
+        wrong.files = [.init(fileID: 0x0101, shortFileID: 0x1F, content: [])]
+        await #expect(throws: CardShelfError.invalid("files[0].shortFileId is not from 01 to 1E")) {
+            try await readers.insert(wrong, into: "Simulator")
+        }
+        let next = try await Self.insert(into: readers)
+        #expect(next.number == insertion.number + 1)
+        #expect(await readers.cardState(in: "Simulator")?.retryCounter == 2)
+    }
+
+    @Test("bind a connection to one insertion")
+    func binding() async throws {
+        let readers = try VirtualReaders()
+        let first = try await Self.insert(into: readers)
+        let connection = try await readers.connect(first)
+        #expect(try await connection.transmit(Self.read).status == .ok)
+        await readers.shelve(reader: "Simulator")
+        await #expect(throws: CardError.removed) { try await connection.transmit(Self.read) }
+        let second = try await Self.insert(into: readers)
+        await #expect(throws: CardError.removed) { try await connection.transmit(Self.read) }
+        await #expect(throws: CardError.removed) { _ = try await readers.connect(first) }
+        #expect(try await readers.connect(second).transmit(Self.read).status == .ok)
+        #expect(await readers.cardState(in: "Simulator")?.apdus == 1)
+    }
+
+    @Test("give a card to one holder; dropping the connection lets go as disconnecting does")
+    func holding() async throws {
+        let readers = try VirtualReaders()
+        let insertion = try await Self.insert(into: readers)
+        var connection: (any CardConnection)? = try await readers.connect(insertion)
+        await #expect(throws: CardError.exclusive) { _ = try await readers.connect(insertion) }
+        await connection?.disconnect(reset: false)
+        await #expect(throws: CardError.other("the connection has ended")) {
+            _ = try await connection?.transmit(Self.read)
+        }
+        connection = try await readers.connect(insertion)
+        #expect(try await connection?.transmit(Self.read).status == .ok)
+        connection = nil
+        #expect(try await readers.connect(insertion).transmit(Self.read).status == .ok)
+    }
+
+    @Test("forget a secure channel with the reset, and keep it without", arguments: [false, true])
+    func reset(reset: Bool) async throws {
+        let readers = try VirtualReaders()
+        let insertion = try await Self.insert(into: readers)
+        let connection = try await readers.connect(insertion)
+        _ = try await connection.transmit(CommandAPDU(0x00, 0xA4, 0x02, 0x0C, data: [0x01, 0x1C]))
+        await connection.disconnect(reset: reset)
+        let next = try await readers.connect(insertion)
+        let answer = try await next.transmit(CommandAPDU(0x00, 0xB0, 0x00, 0x00, le: 256))
+        #expect(answer.status == (reset ? StatusWord(0x6A82) : .ok))
+    }
+
+    @Test("tell a card that leaves by a fault, and shelve it")
+    func fault() async throws {
+        let readers = try VirtualReaders()
+        var description = VirtualCardDescription()
+        description.faults = [.init(afterAPDU: 1, action: .remove)]
+        var events = Events(readers)
+        _ = try await events.next()
+        try await readers.insert(description, into: "Simulator")
+        let connection = try await readers.connect(try await events.insertion())
+        #expect(try await connection.transmit(Self.read).status == .ok)
+        await #expect(throws: CardError.removed) { try await connection.transmit(Self.read) }
+        #expect(try await events.next() == "withdrawn Simulator")
+        try await readers.insert(nil, into: "Simulator")
+        #expect(try await events.next() == "inserted Simulator 15")
+    }
+
+    @Test("turn mute and cut answers into a mute card")
+    func mute() async throws {
+        let readers = try VirtualReaders()
+        var description = VirtualCardDescription()
+        description.faults = [.init(afterAPDU: 0, action: .mute), .init(afterAPDU: 1, action: .truncate)]
+        let connection = try await readers.connect(try await Self.insert(description, into: readers))
+        await #expect(throws: CardError.mute) { try await connection.transmit(Self.read) }
+        await #expect(throws: CardError.mute) { try await connection.transmit(CommandAPDU(0x00, 0xC0, 0, 0)) }
+        #expect(try await connection.transmit(Self.read).status == .ok)
+    }
+
+    @Test("end a wait for a slow card when it is taken out")
+    func removalWhileWaiting() async throws {
+        let readers = try VirtualReaders()
+        var description = VirtualCardDescription()
+        description.latency = 60_000
+        let connection = try await readers.connect(try await Self.insert(description, into: readers))
+        let answer = Task { try await connection.transmit(Self.read) }
+        while await readers.cardState(in: "Simulator")?.apdus == 0 { await Task.yield() }
+        await readers.shelve(reader: "Simulator")
+        await #expect(throws: CardError.removed) { try await answer.value }
+    }
+
+    @Test("have a keypad when the card's description says so, and tell that it changed")
+    func keypadChanges() async throws {
+        let readers = try VirtualReaders()
+        var events = Events(readers)
+        _ = try await events.next()
+        var description = VirtualCardDescription()
+        description.hasKeypad = true
+        try await readers.insert(description, into: "Simulator")
+        #expect(try await events.next() == "changed Simulator keypad")
+        let insertion = try await events.insertion()
+        #expect(try await readers.connect(insertion) is any KeypadConnection)
+        await readers.shelve(reader: "Simulator")
+        #expect(try await events.next() == "withdrawn Simulator")
+        try await readers.insert(.init(), into: "Simulator")
+        #expect(try await events.next() == "changed Simulator")
+        let connection = try await readers.connect(try await events.insertion())
+        #expect(!(connection is any KeypadConnection))
+    }
+
+    @Test("with a keypad, run PACE by themselves, change the PIN and keep their channel")
+    func keypad() async throws {
+        let readers = try VirtualReaders()
+        var description = VirtualCardDescription()
+        (description.hasKeypad, description.retryCounter) = (true, 1)
+        let insertion = try await Self.insert(description, into: readers)
+        let connection = try #require(try await readers.connect(insertion) as? any KeypadConnection)
+        #expect(try await connection.modifyPIN() == StatusWord(0x6982))
+        let suspended = try await connection.establishPACE(.init(passwordID: 3))
+        #expect(suspended.outcome == .failed(0xF002_6985))
+        let can = try await connection.establishPACE(.init(passwordID: 2))
+        #expect(can.outcome == .established)
+        #expect(can.mseStatus == .ok)
+        #expect(can.cardAccess.first == 0x31)
+        let pin = try await connection.establishPACE(.init(passwordID: 3))
+        #expect(pin.outcome == .established)
+        #expect(pin.mseStatus == StatusWord(0x63C1))
+        #expect(pin.idPICC.count == 32)
+        #expect(pin.idPICC != can.idPICC)
+        #expect(try await connection.modifyPIN() == .ok)
+        #expect(try await connection.transmit(CommandAPDU(0x00, 0x2C, 0x03, 0x03)).status == StatusWord(0x6982))
+        try await connection.destroyPACE()
+        #expect(try await connection.transmit(Self.status).status == .ok)
+        let unknown = try await connection.establishPACE(.init(passwordID: 7))
+        #expect(unknown.outcome == .failed(0xE000_0003))
+    }
+
+    @Test("with a keypad, hand a CHAT on and give the names of the trust points back")
+    func keypadCHAT() async throws {
+        let readers = try VirtualReaders()
+        var description = VirtualCardDescription()
+        description.hasKeypad = true
+        description.transportPIN = SecretBox(Secret("54321".utf8))
+        let insertion = try await Self.insert(description, into: readers)
+        let connection = try #require(try await readers.connect(insertion) as? any KeypadConnection)
+        let chat = OnlineTerminal.allRights.object.encoded
+        let result = try await connection.establishPACE(.init(passwordID: 3, chat: chat))
+        #expect(result.outcome == .established)
+        #expect(result.carCurrent == Array("DETESTeIDBG00001".utf8))
+        #expect(try await connection.modifyPIN() == .ok)
+        #expect(await readers.cardState(in: "Simulator")?.isTransport == false)
+    }
+}

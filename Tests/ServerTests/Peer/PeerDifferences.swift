@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import TestSupport
+import Wire
+
+extension PeerDifference {
+    /// All of them, in the order in which they are applied.
+    static let all: [PeerDifference] =
+        envelope + authentication + simulatorFiles + foreignCards + workflow + simulator + pcsc
+
+    static let pcscNames: Set<String> = [
+        "pcsc-bad-values", "pcsc-deactivated", "pcsc-happy", "pcsc-puk-used-up", "pcsc-transport-pin",
+        "pcsc-wrong-pin-to-can", "pcsc-wrong-pin-to-puk",
+    ]
+
+    // MARK: Envelope
+
+    private static let envelope: [PeerDifference] = [
+        PeerDifference(
+            "INFO names badged",
+            because: "badged is another program; specification 1.4 and AusweisApp as in 2.5.3",
+            in: ["01-basic", "pcsc-bad-values"],
+            eachMessage: { message, _, place in
+                message.isMessage("INFO") ? [info(drivers: place.hasReaders ? ["virtual"] : [])] : nil
+            }
+        ),
+        PeerDifference(
+            "three API levels",
+            because: "level 3 came with 2.2.0",
+            in: ["01-basic", "sim-request-field"],
+            eachMessage: { message, _, _ in
+                message["available"].map { _ in
+                    [message.with("available", .array([.number("1"), .number("2"), .number("3")]))]
+                }
+            }
+        ),
+        PeerDifference(
+            "level 3 can be set",
+            because: "level 3 came with 2.2.0; the replay goes back to 2 after it",
+            in: ["01-basic"],
+            apply: { exchange, _ in
+                guard exchange.sent == [#"{"cmd":"SET_API_LEVEL","level":3}"#] else { return nil }
+                return exchange.replaced(by: #"{"current":3,"msg":"API_LEVEL"}"#) + [
+                    exchange.then(#"{"cmd":"SET_API_LEVEL","level":2}"#, #"{"current":2,"msg":"API_LEVEL"}"#)
+                ]
+            }
+        ),
+        PeerDifference(
+            "a line is a message",
+            because: "lines take the place of WebSocket frames, so a line feed ends a message",
+            in: ["01-basic"],
+            apply: { exchange, _ in
+                guard exchange.sent.contains(where: { $0.contains(#"}\n{"#) }) else { return nil }
+                return exchange.replaced(by: info(drivers: []), #"{"available":[1,2,3],"current":2,"msg":"API_LEVEL"}"#)
+            }
+        ),
+        PeerDifference(
+            "a line has 1 MiB at most",
+            because: "the memory that a client can take is bounded",
+            in: ["01-basic"],
+            apply: { exchange, _ in
+                guard exchange.sent.contains(where: { $0.utf8.count > 1 << 20 }) else { return nil }
+                var copy = exchange
+                copy.received[copy.received.count - 1] =
+                    #"{"error":"line too long (more than 1048576 bytes)","msg":"INVALID"}"#
+                return [copy]
+            }
+        ),
+        PeerDifference(
+            "request numbers come back as they were written",
+            because: "the peer sends them through a double, which rounds",
+            in: ["sim-request-field"],
+            eachMessage: { message, exchange, _ in
+                for number in ["12345678901234567890", "-0.0"]
+                where exchange.sent.contains(where: { $0.contains(#""request":\#(number)}"#) }) {
+                    return [message.with("request", .number(number))]
+                }
+                return nil
+            }
+        ),
+        PeerDifference(
+            "CONTINUE is known",
+            because: "it came with 2.2.0 and belongs to every level",
+            in: ["01-basic", "pcsc-bad-values", "sim-set-card-errors"],
+            eachMessage: { message, _, _ in
+                message == #"{"error":"CONTINUE","msg":"UNKNOWN_COMMAND"}"#
+                    ? [#"{"error":"CONTINUE","msg":"BAD_STATE"}"#] : nil
+            }
+        ),
+    ]
+
+    private static func info(drivers: [String]) -> JSON {
+        let versions = [
+            ("Implementation-Title", "badged"), ("Implementation-Vendor", "badged developers"),
+            ("Implementation-Version", "0.0.0"), ("Name", "badged"), ("Specification-Title", "TR-03124-1"),
+            ("Specification-Vendor", "Federal Office for Information Security"), ("Specification-Version", "1.4"),
+        ]
+        return .object([
+            .init("AusweisApp", .string("UNKNOWN")),
+            .init("VersionInfo", .object(versions.map { .init($0, .string($1)) })),
+            .init(
+                "badged",
+                .object([
+                    .init("drivers", .array(drivers.map(JSON.string))), .init("protocol", .number("1")),
+                    .init("scanners", .array([])),
+                ])
+            ),
+            .init("msg", .string("INFO")),
+        ])
+    }
+
+    // MARK: Authentication
+
+    private static let authentication: [PeerDifference] = [
+        PeerDifference(
+            "no online authentication yet",
+            because: "RUN_AUTH and its commands come later; until then they are unknown",
+            in: ["01-basic", "pcsc-bad-values", "sim-request-field", "sim-run-auth", "sim-set-card-errors"],
+            apply: { exchange, _ in
+                let unknown = ["RUN_AUTH", "ACCEPT", "GET_CERTIFICATE", "GET_ACCESS_RIGHTS", "SET_ACCESS_RIGHTS"]
+                guard let name = unknown.first(where: { exchange.sends($0) }) else { return nil }
+                let request = exchange.received.first?["request"] ?? (exchange.sent.first?.requestOfRunAuth)
+                let answer: JSON = .object([.init("error", .string(name)), .init("msg", .string("UNKNOWN_COMMAND"))])
+                // What the recorded authentication said later never comes; answers to other commands stay.
+                let others = exchange.received.filter { $0.isMessage("BAD_STATE") && $0["error"] != .string(name) }
+                var copy = exchange
+                copy.received = [answer.with("request", request)] + others
+                if exchange.sent.count > 1 {
+                    copy.received.append(#"{"msg":"STATUS","progress":null,"state":null,"workflow":null}"#)
+                }
+                return [copy]
+            }
+        )
+    ]
+
+    // MARK: Workflow
+
+    private static let workflow: [PeerDifference] = [
+        PeerDifference(
+            "success means that the PIN was changed",
+            because: "the peer now and then reports success without having asked for anything",
+            in: ["sim-files", "sim-no-simulator-arg"],
+            apply: { exchange, _ in
+                guard exchange.putsCardIn, exchange.received.contains(where: { $0["success"] == .bool(true) }) else {
+                    return nil
+                }
+                let reader = JSON.simulator(card: .card(tries: 3), keypad: true)
+                return exchange.replaced(by: reader, .enter("ENTER_PIN", reader)) + [
+                    exchange.then(#"{"cmd":"SET_PIN"}"#, .enter("ENTER_NEW_PIN", reader)),
+                    exchange.then(
+                        #"{"cmd":"SET_NEW_PIN"}"#,
+                        .simulator(card: .null, keypad: true),
+                        #"{"msg":"CHANGE_PIN","success":true}"#
+                    ),
+                ]
+            }
+        ),
+        PeerDifference(
+            "CHANGE_PIN has a reason",
+            because: "since 1.26.4 a failed workflow says why",
+            in: [
+                "pcsc-deactivated", "pcsc-puk-used-up", "sim-files", "sim-options", "sim-request-field",
+                "sim-set-card-errors",
+            ],
+            eachMessage: { message, _, place in
+                guard message["success"] == .bool(false) else { return nil }
+                let isPUKUsedUp = place.transcript.name == "pcsc-puk-used-up"
+                let reason = isPUKUsedUp ? "Establish_Pace_Channel_Puk_Inoperative" : "User_Cancelled"
+                return [message.with("reason", .string(reason))]
+            }
+        ),
+        PeerDifference(
+            "STATUS when PACE begins",
+            because: "as in 2.5.3, unless the client has said status:false",
+            in: pcscNames.subtracting(["pcsc-deactivated"]).union([
+                "sim-files", "sim-full", "sim-no-simulator-arg", "sim-options",
+            ]),
+            apply: { exchange, place in
+                guard ["SET_PIN", "SET_CAN", "SET_PUK"].contains(where: { exchange.sends($0) }),
+                    exchange.received.first?["error"] == nil, place.wantsStatus
+                else { return nil }
+                var copy = exchange
+                copy.received.insert(.statusAtPACE, at: 0)
+                return [copy]
+            }
+        ),
+        PeerDifference(
+            "commands in one write take effect in order",
+            because: "the peer starts a workflow after it has judged the commands behind RUN_CHANGE_PIN",
+            in: ["sim-options"],
+            apply: { exchange, _ in
+                guard exchange.sent.count == 3 else { return nil }
+                let reader = JSON.simulator(card: .card(tries: 3), keypad: true)
+                return exchange.replaced(
+                    by: #"{"msg":"CHANGE_PIN"}"#,
+                    #"{"msg":"INSERT_CARD"}"#,
+                    #"{"msg":"STATUS","progress":0,"state":"INSERT_CARD","workflow":"CHANGE_PIN"}"#,
+                    reader,
+                    .enter("ENTER_PIN", reader)
+                )
+            }
+        ),
+        PeerDifference(
+            "the card of the one write is given back",
+            because: "SET_CARD in one write with RUN_CHANGE_PIN has put it in",
+            in: ["sim-options"],
+            apply: { exchange, place in
+                guard exchange.sends("CANCEL"), place.index > 2,
+                    place.transcript.exchanges[place.index - 2].sent.count == 3
+                else { return nil }
+                var copy = exchange
+                copy.received.insert(.simulator(card: .null, keypad: true), at: 0)
+                return [copy]
+            }
+        ),
+    ]
+
+}
+
+extension String {
+    /// The id of a RUN_AUTH line; the peer loses it when the workflow starts.
+    fileprivate var requestOfRunAuth: JSON? { contains(#""request":"u""#) ? .string("u") : nil }
+}
+
+extension PeerDifference.Place {
+    fileprivate var hasReaders: Bool { transcript.name != "01-basic" }
+
+    /// The last boolean `status` of RUN_CHANGE_PIN.
+    fileprivate var wantsStatus: Bool {
+        for line in earlier where line.hasPrefix(#"{"cmd":"RUN_CHANGE_PIN""#) {
+            if line.contains(#""status":false"#) { return false }
+            if line.contains(#""status":true"#) { return true }
+        }
+        return true
+    }
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ISO7816
+import Loop
+import Readers
+import TestSupport
+import Testing
+import Wire
+
+/// Speaks the client's part of a recording to badged, at API level 2, and compares what both have answered.
+@Loop struct PeerReplay {
+    /// Readers of the recording's pcscd.
+    nonisolated static let reader = "Virtual PCD 00 00"
+    nonisolated static let emptyReader = "Virtual PCD 00 01"
+
+    /// Writes that a recording only tells of.
+    struct Unlisted {
+        let transcript: String
+        let remark: String
+        /// So many messages belong to the exchange before.
+        var after = 0
+        let lines: [String]
+    }
+
+    let transcript: Transcript
+    let differences: [PeerDifference]
+    private let readers: StagedReaders?
+    private let server: TestServer
+    private let client: TestClient
+    /// The card that is put in when the workflow waits for one.
+    private let card: VirtualCardDescription?
+
+    private(set) var compared = 0
+    /// How often each difference was seen.
+    private(set) var uses: [String: Int] = [:]
+
+    init(
+        _ name: String,
+        _ differences: [PeerDifference],
+        _ unlisted: [Unlisted],
+        readers names: [String],
+        card: VirtualCardDescription?
+    ) async throws {
+        var transcript = try Transcript(name)
+        transcript.write(unlisted.filter { $0.transcript == name })
+        transcript.normalise()
+        self.transcript = transcript
+        self.differences = differences.filter { $0.transcripts.contains(name) }
+        self.card = card
+        readers = names.isEmpty ? nil : try StagedReaders(names, plugged: [Self.reader])
+        server = try TestServer(readers: 0, backends: readers.map { [$0] } ?? [])
+        if !names.isEmpty { try await server.ready(names) }
+        client = try server.connect()
+    }
+
+    /// Command APDUs that went to the card of the recording's reader.
+    var commands: [CommandAPDU] {
+        (readers?.recorded ?? []).filter { $0.reader == Self.reader }.map(\.command)
+    }
+
+    mutating func run() async {
+        await connect()
+        for index in transcript.exchanges.indices where !transcript.exchanges[index].isConnection {
+            for exchange in expected(at: index) {
+                guard await play(exchange) else { return }
+                compared += 1
+            }
+        }
+        #expect(await client.exchange() == [], "at the end of \(transcript.name)")
+        for difference in differences where uses[difference.name] == nil {
+            Issue.record("the difference '\(difference.name)' does not show in \(transcript.name)")
+        }
+    }
+
+    private mutating func connect() async {
+        let pushed = await client.exchange(#"{"cmd":"SET_API_LEVEL","level":2}"#).dropLast()
+        // Some recordings begin later.
+        guard let first = transcript.exchanges.first, first.isConnection else { return }
+        let expectation = expected(at: 0).flatMap(\.received)
+        #expect(Array(pushed) == expectation, "at the connection of \(transcript.name)")
+        compared += 1
+    }
+
+    /// What badged should hear and say instead of an exchange of the recording.
+    private mutating func expected(at index: Int) -> [Transcript.Exchange] {
+        let place = PeerDifference.Place(transcript: transcript, index: index)
+        var exchanges = [transcript.exchanges[index]]
+        for difference in differences {
+            exchanges = exchanges.flatMap { exchange in
+                guard let changed = difference.apply(exchange, place) else { return [exchange] }
+                // A difference that changes nothing does not count: what is left over must not hide here.
+                let isSame = changed.count == 1 && changed[0].received == exchange.received
+                if isSame, changed[0].sent == exchange.sent { return [exchange] }
+                uses[difference.name, default: 0] += 1
+                return changed
+            }
+        }
+        return exchanges
+    }
+
+    /// False when the replay cannot go on.
+    private func play(_ exchange: Transcript.Exchange) async -> Bool {
+        // The cards wait until all direct answers are there, so that these come first, always.
+        let gate = readers?.gate()
+        var received = await client.exchange(exchange.sent.flatMap(Self.lines))
+        gate?.open()
+        if let card, exchange.sends("RUN_CHANGE_PIN"), received.contains(where: { $0.isMessage("INSERT_CARD") }) {
+            do {
+                try await server.insert(card, into: Self.reader)
+            } catch {
+                Issue.record("no card: \(error)")
+            }
+        }
+        // What has gone wrong already is not waited for.
+        while received.count < exchange.received.count, exchange.received.starts(with: received),
+            let message = await client.next()
+        { received.append(message) }
+        #expect(received == exchange.received, "line \(exchange.line) of \(transcript.name)")
+        return received == exchange.received
+    }
+
+    /// A frame of the recording as lines. The one at the end of a frame is the end of our line.
+    private static func lines(_ frame: String) -> [String] {
+        var lines = frame.split(separator: #"}\n"#, omittingEmptySubsequences: false).map(String.init)
+        for index in lines.indices.dropLast() { lines[index] += "}" }
+        if lines.count > 1, lines.last == "" { lines.removeLast() }
+        return lines.map(withKeypad)
+    }
+
+    /// The peer's virtual reader has a keypad; ours gets one with its card.
+    private static func withKeypad(_ line: String) -> String {
+        guard line.hasPrefix(#"{"cmd":"SET_CARD","name":"Simulator""#) else { return line }
+        return line.dropLast() + #","card":{"keypad":true}}"#
+    }
+}
+
+extension Transcript {
+    /// Puts in the writes that the recording only tells of.
+    fileprivate mutating func write(_ unlisted: [PeerReplay.Unlisted]) {
+        for write in unlisted {
+            guard let index = exchanges.firstIndex(where: { $0.remark.hasPrefix(write.remark) }) else {
+                Issue.record("no remark '\(write.remark)' in \(name)")
+                continue
+            }
+            if write.after == 0 {
+                exchanges[index].sent = write.lines
+            } else {
+                let received = Array(exchanges[index].received.dropFirst(write.after))
+                exchanges[index].received = Array(exchanges[index].received.prefix(write.after))
+                let line = exchanges[index].line + write.after + 1
+                exchanges.insert(Exchange(sent: write.lines, received: received, line: line), at: index + 1)
+            }
+        }
+    }
+
+    /// Takes out what depends on the recording's circumstances.
+    fileprivate mutating func normalise() {
+        for index in exchanges.indices {
+            exchanges[index].received = Self.withoutEmptyReader(exchanges[index].received)
+            exchanges[index].received = Self.withFinalMessageLast(exchanges[index].received)
+        }
+    }
+
+    /// Named normalisation "one PC/SC reader": pcscd had a second one without a card.
+    private static func withoutEmptyReader(_ messages: [JSON]) -> [JSON] {
+        messages.filter { $0["name"] != .string(PeerReplay.emptyReader) }.map { message in
+            guard let readers = message["readers"]?.array else { return message }
+            return message.with("readers", .array(readers.filter { $0["name"] != .string(PeerReplay.emptyReader) }))
+        }
+    }
+
+    /// Named normalisation "final message last": the peer's READER of the card that a workflow gives back races with
+    /// the workflow's final message; both orders are recorded.
+    private static func withFinalMessageLast(_ messages: [JSON]) -> [JSON] {
+        guard let final = messages.lastIndex(where: { $0["success"] != nil }) else { return messages }
+        let (before, after) = (messages[..<final], messages[(final + 1)...])
+        guard after.allSatisfy({ $0.isMessage("READER") }) else { return messages }
+        return before + after + [messages[final]]
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ISO7816
+import Loop
+import Readers
+import Secrets
+import TestSupport
+import Testing
+import Wire
+
+/// Where a dialogue can stand when a command or a misfortune comes.
+enum Moment: CaseIterable, Sendable {
+    case idle
+    case insertCard
+    case enterPIN
+    case enterCAN
+    case enterPUK
+    case enterNewPIN
+    /// PACE runs and the card has not answered yet.
+    case cardWorks
+    case pause
+
+    /// What GET_STATUS says.
+    var state: String? {
+        switch self {
+        case .idle, .cardWorks: nil
+        case .insertCard: "INSERT_CARD"
+        case .enterPIN: "ENTER_PIN"
+        case .enterCAN: "ENTER_CAN"
+        case .enterPUK: "ENTER_PUK"
+        case .enterNewPIN: "ENTER_NEW_PIN"
+        case .pause: "PAUSE"
+        }
+    }
+
+    var status: JSON {
+        JSON.object([
+            .init("msg", .string("STATUS")),
+            .init("progress", self == .idle ? .null : .number("0")),
+            .init("state", state.map(JSON.string) ?? .null),
+            .init("workflow", self == .idle ? .null : .string("CHANGE_PIN")),
+        ])
+    }
+}
+
+/// A server with one virtual reader and one client whose workflow stands at a moment.
+@Loop struct Stage {
+    let readers: StagedReaders
+    let server: TestServer
+    let client: TestClient
+    /// Keeps the card from answering at `cardWorks`.
+    private(set) var gate: StagedReaders.Gate?
+
+    static let pin = "123456"
+
+    init() async throws {
+        readers = try StagedReaders()
+        server = try TestServer(readers: 0, backends: [readers])
+        try await server.ready()
+        client = try server.connect()
+    }
+
+    /// Takes the client there; what it was told on the way is read.
+    init(at moment: Moment) async throws {
+        try await self.init()
+        switch moment {
+        case .idle:
+            _ = await client.exchange()
+        case .insertCard:
+            _ = await client.exchange(#"{"cmd":"RUN_CHANGE_PIN"}"#)
+        case .enterPIN:
+            try await ask("ENTER_PIN", .card())
+        case .enterCAN:
+            try await ask("ENTER_CAN", .card { $0.retryCounter = 1 })
+        case .enterPUK:
+            try await ask("ENTER_PUK", .card { $0.retryCounter = 0 })
+        case .enterNewPIN:
+            try await ask("ENTER_PIN", .card())
+            _ = try #require(await client.ask(Self.setPIN, "ENTER_NEW_PIN"))
+        case .cardWorks:
+            try await ask("ENTER_PIN", .card())
+            let gate = readers.gate { _, command in command.ins == 0x86 }
+            await client.send(Self.setPIN)
+            await gate.arrival()
+            self.gate = gate
+            _ = await client.exchange()
+        case .pause:
+            try await loseCardUntilPause()
+        }
+    }
+
+    static let setPIN = #"{"cmd":"SET_PIN","value":"123456"}"#
+
+    /// Starts a workflow with a card in the reader.
+    private func ask(_ question: String, _ card: VirtualCardDescription) async throws {
+        try await server.insert(card)
+        _ = try #require(await client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, question))
+    }
+
+    /// A card that lies so badly that ten runs of PACE lose it.
+    private func loseCardUntilPause() async throws {
+        // Seven commands identify it, three open it, MSE:Set AT begins PACE.
+        let card = VirtualCardDescription.card {
+            $0.faults = Array(repeating: .init(afterAPDU: 11, action: .remove), count: 10)
+        }
+        try await ask("ENTER_PIN", card)
+        for loss in 1...10 {
+            await client.send(Self.setPIN)
+            guard loss < 10 else { break }
+            _ = try #require(await client.next("INSERT_CARD"))
+            try await server.insert()
+            _ = try #require(await client.next("ENTER_PIN"))
+        }
+        _ = try #require(await client.next("PAUSE"))
+    }
+}
+
+extension VirtualCardDescription {
+    static func card(_ configure: (inout VirtualCardDescription) -> Void = { _ in }) -> VirtualCardDescription {
+        var description = VirtualCardDescription()
+        configure(&description)
+        return description
+    }
+}
+
+extension SecretBox {
+    convenience init(digits: String) { self.init(Secret(digits.utf8)) }
+}

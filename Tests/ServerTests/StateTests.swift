@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Loop
+import ReadersVirtual
+import TestSupport
+import Testing
+import Wire
+
+@Suite("Commands and the moments of a dialogue", .timeLimit(.minutes(1)))
+struct StateTests {
+    /// Commands that may come at any time.
+    private static let always: Set<CommandName> = [
+        .getInfo, .getAPILevel, .setAPILevel, .getStatus, .getReader, .getReaderList, .getHealth,
+    ]
+
+    private static func allowed(at moment: Moment) -> Set<CommandName> {
+        let own: Set<CommandName> =
+            switch moment {
+            case .idle: [.runChangePIN]
+            case .insertCard: [.cancel, .setCard]
+            case .enterPIN: [.cancel, .setPIN]
+            case .enterCAN: [.cancel, .setCAN]
+            case .enterPUK: [.cancel, .setPUK]
+            case .enterNewPIN: [.cancel, .setNewPIN]
+            case .cardWorks: [.cancel]
+            case .pause: [.cancel, .continueWorkflow]
+            }
+        return always.union(own)
+    }
+
+    @Test("a command at the wrong moment is BAD_STATE and changes nothing", arguments: Moment.allCases)
+    @Loop func badState(at moment: Moment) async throws {
+        let stage = try await Stage(at: moment)
+        let forbidden = Set(CommandName.allCases).subtracting(Self.allowed(at: moment))
+        #expect(!forbidden.isEmpty)
+        for name in forbidden.sorted(by: { $0.rawValue < $1.rawValue }) {
+            // With members that would do something at the right moment.
+            let line = #"{"cmd":"\#(name.rawValue)","name":"Simulator","request":"r","value":"123456"}"#
+            let answer: JSON = .object([
+                .init("error", .string(name.rawValue)), .init("msg", .string("BAD_STATE")),
+                .init("request", .string("r")),
+            ])
+            #expect(await stage.client.exchange(line, #"{"cmd":"GET_STATUS"}"#) == [answer, moment.status])
+        }
+        stage.gate?.open()
+    }
+
+    @Test("a command at the right moment is not BAD_STATE", arguments: Moment.allCases, CommandName.allCases)
+    @Loop func goodState(at moment: Moment, name: CommandName) async throws {
+        guard Self.allowed(at: moment).contains(name) else { return }
+        let stage = try await Stage(at: moment)
+        let answers = await stage.client.exchange(#"{"cmd":"\#(name.rawValue)","request":"r"}"#)
+        #expect(!answers.contains { $0["msg"] == .string("BAD_STATE") }, "\(answers)")
+        stage.gate?.open()
+    }
+
+    @Test("GET_STATUS tells what the workflow waits for", arguments: Moment.allCases)
+    @Loop func status(at moment: Moment) async throws {
+        let stage = try await Stage(at: moment)
+        #expect(await stage.client.exchange(#"{"cmd":"GET_STATUS"}"#) == [moment.status])
+        stage.gate?.open()
+    }
+
+    @Test("CANCEL ends the workflow with one final message and frees the reader", arguments: Moment.allCases)
+    @Loop func cancel(at moment: Moment) async throws {
+        guard moment != .idle else { return }
+        let stage = try await Stage(at: moment)
+        await stage.client.send(#"{"cmd":"CANCEL","request":"gone"}"#)
+        stage.gate?.open()
+        let final = await stage.client.next("CHANGE_PIN", "BAD_STATE", "ENTER_PIN", "ENTER_NEW_PIN")
+        #expect(final == #"{"msg":"CHANGE_PIN","reason":"User_Cancelled","success":false}"#)
+        #expect(!stage.server.isLent())
+        #expect(await stage.client.exchange(#"{"cmd":"GET_STATUS"}"#) == [Moment.idle.status])
+
+        // The next workflow starts from the beginning, with the card where the shelf has it.
+        #expect(await stage.client.exchange(#"{"cmd":"RUN_CHANGE_PIN"}"#).contains(#"{"msg":"CHANGE_PIN"}"#))
+    }
+
+    @Test("a cancelled workflow leaves the card's tries as they were", arguments: [Moment.enterPIN, .enterNewPIN])
+    @Loop func triesAfterCancel(at moment: Moment) async throws {
+        let stage = try await Stage(at: moment)
+        _ = await stage.client.ask(#"{"cmd":"CANCEL"}"#, "CHANGE_PIN")
+        #expect(await stage.readers.cardState(in: "Simulator")?.retryCounter == 3)
+    }
+
+    @Test("commands in one write take effect in order")
+    @Loop func oneWrite() async throws {
+        let stage = try await Stage(at: .idle)
+        let gate = stage.readers.gate()
+        let answers = await stage.client.exchange(
+            #"{"cmd":"RUN_CHANGE_PIN"}"#,
+            #"{"cmd":"SET_CARD","name":"Simulator"}"#,
+            #"{"cmd":"GET_STATUS","request":1}"#,
+            #"{"cmd":"CANCEL"}"#,
+            #"{"cmd":"CANCEL","request":2}"#,
+            #"{"cmd":"RUN_CHANGE_PIN","request":3}"#
+        )
+        gate.open()
+        #expect(
+            answers.prefix(3) == [
+                #"{"msg":"CHANGE_PIN"}"#,
+                #"{"msg":"INSERT_CARD"}"#,
+                #"{"msg":"STATUS","progress":0,"request":1,"state":"INSERT_CARD","workflow":"CHANGE_PIN"}"#,
+            ]
+        )
+        // The second CANCEL comes while the first is being carried out; both mean the same workflow.
+        let rest = answers.dropFirst(3)
+        #expect(rest.contains(#"{"error":"RUN_CHANGE_PIN","msg":"BAD_STATE","request":3}"#), "\(rest)")
+        let last = rest.contains { $0["success"] == .bool(false) } ? nil : await stage.client.next("CHANGE_PIN")
+        #expect(last == nil || last?["reason"] == .string("User_Cancelled"))
+    }
+
+    @Test("an answered question is closed at once: the second SET_PIN of one write is BAD_STATE")
+    @Loop func twoAnswers() async throws {
+        let stage = try await Stage(at: .enterPIN)
+        let gate = stage.readers.gate()
+        let answers = await stage.client.exchange(Stage.setPIN, Stage.setPIN)
+        #expect(answers.filter { $0["msg"] != .string("STATUS") } == [#"{"error":"SET_PIN","msg":"BAD_STATE"}"#])
+        gate.open()
+        #expect(await stage.client.next("ENTER_NEW_PIN", "ENTER_PIN")?["msg"] == .string("ENTER_NEW_PIN"))
+    }
+}

@@ -1,0 +1,7 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+# The daemon as a process: start and end, notification, signals, its socket, its log, its exit codes.
+. "$(dirname "$0")/lib.sh"
+needs python3
+needs_programs badged
+python3 "$here/daemon.py" "$bin/badged" "$work"

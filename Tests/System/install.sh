@@ -1,0 +1,62 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+# make install and make uninstall, in a folder of our own.
+. "$(dirname "$0")/lib.sh"
+needs_programs badged badgectl badged-virtual-card
+cd "$root"
+
+list() { (cd "$1" && find . -type f | sed 's/^\.//' | sort); }
+for prefix in /usr/local /usr; do
+    to=$work$prefix.d
+    mkdir -p "$to"
+    check "make install PREFIX=$prefix" make -s install DESTDIR="$to" PREFIX=$prefix
+    cat >"$work/expected" <<END
+/etc/badged/badged.conf
+$prefix/bin/badgectl
+$prefix/bin/badged
+$prefix/bin/badged-virtual-card
+$prefix/lib/systemd/system/badged.service
+$prefix/lib/systemd/system/badged.socket
+$prefix/lib/sysusers.d/badged.conf
+$prefix/lib/udev/rules.d/94-badged.rules
+$prefix/share/bash-completion/completions/badgectl
+$prefix/share/fish/vendor_completions.d/badgectl.fish
+$prefix/share/man/man1/badgectl.1
+$prefix/share/man/man1/badged-virtual-card.1
+$prefix/share/man/man5/badged.conf.5
+$prefix/share/man/man8/badged.8
+$prefix/share/zsh/site-functions/_badgectl
+/usr/share/polkit-1/rules.d/50-badged.rules
+END
+    sort -o "$work/expected" "$work/expected"
+    list "$to" | grep -v '/share/doc/badged/' >"$work/found"
+    check "$prefix: exactly the files that belong there" diff "$work/expected" "$work/found"
+    for file in README.md CHANGELOG.md LICENSE Apache-2.0.txt architecture.md protocol.md testing.md; do
+        check "$prefix: $file is among the documents" test -s "$to$prefix/share/doc/badged/$file"
+    done
+    unit=$to$prefix/lib/systemd/system/badged.service
+    check "$prefix: the unit starts the installed program" holds "$unit" "^ExecStart=$prefix/bin/badged\$"
+    # shellcheck disable=SC2046
+    check "$prefix: no placeholder is left" sh -c \
+        "! grep -rnE '@[A-Z]+@' '$to/etc' '$to$prefix/lib' '$to$prefix/share/man'"
+    check "$prefix: everybody may read everything" sh -c "! find '$to' -type f ! -perm -444 | grep ."
+    check "$prefix: only the programs are executable" sh -c \
+        "! find '$to' -type f -perm /111 | grep -v '^$to$prefix/bin/'"
+    version=$("$to$prefix/bin/badged" --version)
+    check "$prefix: the installed program runs ($version)" test -n "$version"
+    check "$prefix: the manual has the same version" holds "$to$prefix/share/man/man8/badged.8" "$version"
+    if command -v bash >/dev/null; then
+        check "$prefix: the completion for bash is valid" bash -n "$to$prefix/share/bash-completion/completions/badgectl"
+    fi
+    echo '# mine' >>"$to/etc/badged/badged.conf"
+    check "$prefix: a second make install works" make -s install DESTDIR="$to" PREFIX=$prefix
+    check "$prefix: and keeps what the administrator wrote" holds "$to/etc/badged/badged.conf" '^# mine$'
+    check "$prefix: make uninstall" make -s uninstall DESTDIR="$to" PREFIX=$prefix
+    list "$to" >"$work/found"
+    check "$prefix: nothing stays but the configuration" test "$(cat "$work/found")" = /etc/badged/badged.conf
+done
+
+check "without programs make install says what to do" sh -c \
+    "! make -s install DESTDIR='$work/none' BIN='$work' 2>'$work/err' && grep -q 'hint: make build' '$work/err'"
+check "and has installed nothing" test ! -e "$work/none"
+finish

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
+import Dispatch
+import Glibc
+
+/// The program badged with virtual readers on a temporary socket; it is killed with the value.
+package final class RunningDaemon: Sendable {
+    /// Where it listens.
+    package let path: String
+    package let program: RunningProgram
+
+    /// Returns when it accepts connections.
+    package init(_ arguments: [String] = []) async throws {
+        path = "/tmp/badged-test-\(getpid())-\(UInt32.random(in: .min ... .max)).sock"
+        let notify = path + ".notify"
+        let socket = try Self.datagrams(at: notify)
+        defer {
+            close(socket)
+            unlink(notify)
+        }
+        program = try RunningProgram(
+            "badged",
+            ["--virtual", "--no-pcsc", "--socket", path] + arguments,
+            environment: ["NOTIFY_SOCKET": notify]
+        )
+        guard await Self.isReady(socket) else {
+            throw RunningProgram.StartError(text: "badged is not ready: \(program.text(.error))")
+        }
+    }
+
+    deinit { unlink(path) }
+
+    private static func datagrams(at path: String) throws -> Int32 {
+        let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
+        clinux_set_cloexec(descriptor)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
+        let result = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard result == 0 else { throw RunningProgram.StartError(text: "no socket for readiness") }
+        return descriptor
+    }
+
+    /// READY=1 of sd_notify(3), within 20 seconds.
+    private static func isReady(_ socket: Int32) async -> Bool {
+        await withCheckedContinuation { continuation in
+            DispatchQueue(label: "readiness").async {
+                var waiting = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
+                var bytes = [UInt8](repeating: 0, count: 4096)
+                while poll(&waiting, 1, 20_000) == 1 {
+                    let count = recv(socket, &bytes, bytes.count, 0)
+                    guard count > 0 else { break }
+                    if String(decoding: bytes[..<count], as: UTF8.self).split(separator: "\n").contains("READY=1") {
+                        continuation.resume(returning: true)
+                        return
+                    }
+                }
+                continuation.resume(returning: false)
+            }
+        }
+    }
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
+import Dispatch
+import Glibc
+import Synchronization
+
+/// A program of this package at work: its outputs are collected, its input and its signals are the test's. It may have a
+/// terminal of its own, which is where it finds /dev/tty.
+package final class RunningProgram: Sendable {
+    package struct StartError: Error { package let text: String }
+
+    /// Where text comes out.
+    package enum Stream: Sendable { case output, error, terminal }
+
+    /// What came out so far, and who waits for more.
+    private final class Collected: Sendable {
+        private struct State {
+            var bytes: [UInt8] = []
+            var isEnded = false
+            var waiters: [(after: Int, text: [UInt8]?, CheckedContinuation<Int?, Never>)] = []
+        }
+        private let state = Mutex(State())
+
+        var text: String { state.withLock { String(decoding: $0.bytes, as: UTF8.self) } }
+
+        /// Takes bytes, or nil for the end.
+        func take(_ bytes: ArraySlice<UInt8>?) {
+            state.withLock { state in
+                if let bytes { state.bytes += bytes } else { state.isEnded = true }
+                let waiters = state.waiters
+                state.waiters = []
+                for waiter in waiters { Self.serve(waiter, &state) }
+            }
+        }
+
+        private static func serve(
+            _ waiter: (after: Int, text: [UInt8]?, CheckedContinuation<Int?, Never>),
+            _ state: inout State
+        ) {
+            if let text = waiter.text {
+                var start = waiter.after
+                while start + text.count <= state.bytes.count {
+                    if state.bytes[start...].starts(with: text) {
+                        waiter.2.resume(returning: start + text.count)
+                        return
+                    }
+                    start += 1
+                }
+            }
+            if state.isEnded { waiter.2.resume(returning: nil) } else { state.waiters.append(waiter) }
+        }
+
+        /// Position behind the first `text` after a position; nil text waits for the end.
+        func wait(for text: String?, after: Int) async -> Int? {
+            await withCheckedContinuation { continuation in
+                state.withLock { Self.serve((after, text.map { Array($0.utf8) }, continuation), &$0) }
+            }
+        }
+    }
+
+    private let id: pid_t
+    private let input: Int32
+    /// The test's side of the terminal; -1 without.
+    private let terminal: Int32
+    private let collected: [Stream: Collected]
+    private let positions = Mutex<[Stream: Int]>([:])
+    private let status: Status
+
+    private final class Status: Sendable {
+        private let state = Mutex<(code: Int32?, waiters: [CheckedContinuation<Int32, Never>])>((nil, []))
+
+        func set(_ code: Int32) {
+            state.withLock { state in
+                state.code = code
+                for waiter in state.waiters { waiter.resume(returning: code) }
+                state.waiters = []
+            }
+        }
+
+        var value: Int32 {
+            get async {
+                await withCheckedContinuation { continuation in
+                    state.withLock { state in
+                        if let code = state.code {
+                            continuation.resume(returning: code)
+                        } else {
+                            state.waiters.append(continuation)
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The folder that holds the programs: that of the running tests.
+    package static var programs: String {
+        var path = [UInt8](repeating: 0, count: 4096)
+        let count = path.withUnsafeMutableBytes { bytes in
+            bytes.withMemoryRebound(to: CChar.self) {
+                guard let base = $0.baseAddress else { return -1 }
+                return readlink("/proc/self/exe", base, $0.count)
+            }
+        }
+        let whole = path.prefix(max(0, count))
+        return String(decoding: whole.prefix(upTo: whole.lastIndex(of: 0x2F) ?? 0), as: UTF8.self)
+    }
+
+    /// Starts a program of this package, or another by its whole path.
+    ///
+    /// - Parameters:
+    ///   - program: its name.
+    ///   - arguments: without the name.
+    ///   - text: all of standard input; nil: it stays open, for `type(_:)` when there is no terminal.
+    ///   - hasTerminal: whether it has a controlling terminal; standard input, output and error are none in any case.
+    ///   - environment: in place of the test's.
+    /// - Throws: when it cannot be started.
+    package init(
+        _ program: String,
+        _ arguments: [String],
+        input text: String? = "",
+        hasTerminal: Bool = false,
+        environment: [String: String] = [:]
+    ) throws {
+        var (standard, output, error): ([Int32], [Int32], [Int32]) = ([-1, -1], [-1, -1], [-1, -1])
+        guard pipe(&standard) == 0, pipe(&output) == 0, pipe(&error) == 0 else { throw StartError(text: "pipe") }
+        for end in standard + output + error { clinux_set_cloexec(end) }
+        var (master, slave): (Int32, Int32) = (-1, -1)
+        var name = ""
+        if hasTerminal {
+            guard openpty(&master, &slave, nil, nil, nil) == 0, let path = ttyname(slave) else {
+                throw StartError(text: "no terminal")
+            }
+            for end in [master, slave] { clinux_set_cloexec(end) }
+            name = String(cString: path)
+        }
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_adddup2(&actions, standard[0], 0)
+        posix_spawn_file_actions_adddup2(&actions, output[1], 1)
+        posix_spawn_file_actions_adddup2(&actions, error[1], 2)
+        // The first terminal that the leader of a session opens is its own.
+        if hasTerminal { posix_spawn_file_actions_addopen(&actions, 9, name, O_RDWR, 0) }
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        // Whatever the test runner ignores or blocks, the program starts as from a shell.
+        var (none, all) = (sigset_t(), sigset_t())
+        sigemptyset(&none)
+        sigfillset(&all)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setsigdefault(&attributes, &all)
+        // POSIX_SPAWN_SETSID, which `import Glibc` does not show.
+        let setsid: Int32 = 0x80
+        posix_spawnattr_setflags(
+            &attributes,
+            Int16(setsid | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF)
+        )
+        let path = program.hasPrefix("/") ? program : Self.programs + "/" + program
+        let settings = ["SWIFT_BACKTRACE=enable=no", "PATH=/usr/bin:/bin"] + environment.map { "\($0)=\($1)" }
+        var words: [UnsafeMutablePointer<CChar>?] = ([path] + arguments).map { strdup($0) } + [nil]
+        var variables: [UnsafeMutablePointer<CChar>?] = settings.map { strdup($0) } + [nil]
+        defer { for word in words + variables { free(word) } }
+        var id = pid_t()
+        let result = posix_spawn(&id, path, &actions, &attributes, &words, &variables)
+        for end in [standard[0], output[1], error[1]] + (slave >= 0 ? [slave] : []) { close(end) }
+        guard result == 0 else { throw StartError(text: "\(path): \(String(cString: strerror(result)))") }
+        (self.id, input, terminal) = (id, standard[1], master)
+        collected = [.output: Collected(), .error: Collected(), .terminal: Collected()]
+        status = Status()
+        collect(.output, output[0])
+        collect(.error, error[0])
+        if hasTerminal { collect(.terminal, master) } else { collected[.terminal]?.take(nil) }
+        DispatchQueue(label: "wait").async { [status, id] in
+            var code: Int32 = 0
+            while waitpid(id, &code, 0) < 0, errno == EINTR {}
+            // As a shell says it.
+            status.set(code & 0x7F == 0 ? code >> 8 & 0xFF : 128 + code & 0x7F)
+        }
+        if let text {
+            Self.write(text, to: input)
+            close(input)
+        }
+    }
+
+    deinit {
+        kill(id, SIGKILL)
+    }
+
+    private func collect(_ stream: Stream, _ descriptor: Int32) {
+        let collected = collected[stream]
+        DispatchQueue(label: "collect").async {
+            var chunk = [UInt8](repeating: 0, count: 65_536)
+            while true {
+                let count = read(descriptor, &chunk, chunk.count)
+                if count < 0, errno == EINTR { continue }
+                guard count > 0 else { break }
+                collected?.take(chunk[..<count])
+            }
+            collected?.take(nil)
+            if stream != .terminal { close(descriptor) }
+        }
+    }
+
+    private static func write(_ text: String, to descriptor: Int32) {
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            guard count > 0 else { return }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    /// Types on the terminal, or writes to standard input when there is none.
+    package func type(_ text: String) { Self.write(text, to: terminal >= 0 ? terminal : input) }
+
+    /// Ends standard input that was left open.
+    package func endInput() { close(input) }
+
+    package func signal(_ number: Int32) { kill(id, number) }
+
+    /// Waits until it has been stopped by a signal, or has ended.
+    package func stops() async {
+        await withCheckedContinuation { continuation in
+            DispatchQueue(label: "stop").async { [id] in
+                var info = siginfo_t()
+                while waitid(P_PID, id_t(id), &info, WSTOPPED | WEXITED | WNOWAIT) != 0, errno == EINTR {}
+                continuation.resume()
+            }
+        }
+    }
+
+    /// Waits until a text has come out, behind the one waited for before; false when the stream ends without.
+    package func says(_ text: String, on stream: Stream = .terminal) async -> Bool {
+        let position = positions.withLock { $0[stream] ?? 0 }
+        guard let end = await collected[stream]?.wait(for: text, after: position) else { return false }
+        positions.withLock { $0[stream] = end }
+        return true
+    }
+
+    /// What came out so far; all of it after `exitCode`, except of the terminal.
+    package func text(_ stream: Stream) -> String { collected[stream]?.text ?? "" }
+
+    /// Everything that ever came out.
+    package var everything: String { text(.output) + text(.error) + text(.terminal) }
+
+    /// Whether its terminal shows what is typed.
+    package var echoes: Bool {
+        var settings = termios()
+        return tcgetattr(terminal, &settings) == 0 && settings.c_lflag & tcflag_t(ECHO) != 0
+    }
+
+    /// Waits for the end of the program and of its output; a signal counts 128 more than its number.
+    package var exitCode: Int32 {
+        get async {
+            _ = await collected[.output]?.wait(for: nil, after: 0)
+            _ = await collected[.error]?.wait(for: nil, after: 0)
+            return await status.value
+        }
+    }
+}

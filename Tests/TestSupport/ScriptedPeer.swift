@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
+import Dispatch
+import Glibc
+import Synchronization
+package import Wire
+
+/// Plays badged for one client after the other on a temporary socket: the script says what is received and sent, in
+/// order, on a thread of its own. It ends with the value.
+package final class ScriptedPeer: Sendable {
+    /// The other end of one connection.
+    package final class Connection {
+        private let socket: Int32
+        private let buffer = LineBuffer()
+        /// Every line that came, as it came.
+        package private(set) var received: [String] = []
+
+        fileprivate init(_ socket: Int32) { self.socket = socket }
+
+        /// The next line; nil when the client has closed, or says nothing for 20 seconds.
+        package func line() -> String? {
+            while true {
+                switch buffer.next() {
+                case .text(let text):
+                    let line = String(decoding: text, as: UTF8.self)
+                    received.append(line)
+                    return line
+                case .tooLong:
+                    received.append("too long")
+                    return "too long"
+                case nil: break
+                }
+                var waiting = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
+                guard poll(&waiting, 1, 20_000) == 1 else { return nil }
+                guard buffer.fill({ recv(socket, $0.baseAddress, $0.count, 0) }) > 0 else { return nil }
+            }
+        }
+
+        /// The next command; nil at the end or when it is no JSON.
+        package func command() -> JSON? { line().flatMap { try? JSON($0.utf8) } }
+
+        /// Takes lines until one is the command of this name.
+        @discardableResult
+        package func command(_ name: String) -> JSON? {
+            while let line = line() {
+                if let command = try? JSON(line.utf8), command["cmd"]?.string == name { return command }
+            }
+            return nil
+        }
+
+        /// Takes the next command and answers it.
+        @discardableResult
+        package func answer(_ name: String, _ message: String) -> JSON? {
+            let command = command(name)
+            if let command { send(message, answering: command) }
+            return command
+        }
+
+        /// Sends one message, with the request of `command`.
+        package func send(_ message: String, answering command: JSON? = nil) {
+            guard let request = command?["request"], message.hasSuffix("}") else { return send(raw: message + "\n") }
+            let text = String(decoding: request.bytes, as: UTF8.self)
+            send(raw: message.dropLast() + ",\"request\":\(text)}\n")
+        }
+
+        package func send(raw text: some StringProtocol) { send(bytes: Array(text.utf8)) }
+
+        package func send(bytes: [UInt8]) {
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let count = rest.withUnsafeBytes { Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+                guard count > 0 else { return }
+                rest = rest.dropFirst(count)
+            }
+        }
+
+        /// Waits until the client has closed, and gives what it still said.
+        @discardableResult
+        package func untilClosed() -> [String] {
+            var lines: [String] = []
+            while let line = line() { lines.append(line) }
+            return lines
+        }
+    }
+
+    package let path: String
+    private let listener: Int32
+    private let lines = Mutex<[String]>([])
+    private let done = DispatchGroup()
+
+    /// `script` plays the first connection, `others` those after it.
+    package init(
+        _ script: @escaping @Sendable (Connection) -> Void,
+        others: (@Sendable (Connection) -> Void)? = nil
+    ) throws {
+        path = "/tmp/badged-test-\(getpid())-\(UInt32.random(in: .min ... .max)).sock"
+        listener = try Self.listen(on: path)
+        let (listener, lines) = (listener, { @Sendable [weak self] in self?.note($0) } as @Sendable ([String]) -> Void)
+        done.enter()
+        let done = done
+        DispatchQueue(label: "scripted peer").async {
+            defer { done.leave() }
+            var play = script
+            while true {
+                let socket = accept(listener, nil, nil)
+                guard socket >= 0 else { return }
+                clinux_set_cloexec(socket)
+                let connection = Connection(socket)
+                play(connection)
+                lines(connection.received)
+                close(socket)
+                guard let others else { return }
+                play = others
+            }
+        }
+    }
+
+    deinit {
+        shutdown(listener, Int32(SHUT_RDWR))
+        close(listener)
+        unlink(path)
+    }
+
+    private func note(_ received: [String]) { lines.withLock { $0 += received } }
+
+    /// All lines of the connections that were played, when the script is at its end.
+    package func received() async -> [String] {
+        await withCheckedContinuation { continuation in
+            done.notify(queue: .global()) { continuation.resume() }
+        }
+        return lines.withLock { $0 }
+    }
+
+    /// The names of the commands in them.
+    package func commands() async -> [String] {
+        await received().map { (try? JSON($0.utf8))?["cmd"]?.string ?? $0 }
+    }
+
+    private static func listen(on path: String) throws -> Int32 {
+        let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        clinux_set_cloexec(listener)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
+        let bound = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(listener, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard bound == 0, Glibc.listen(listener, 16) == 0 else { throw PeerError(number: errno) }
+        return listener
+    }
+
+    package struct PeerError: Error { package let number: Int32 }
+}

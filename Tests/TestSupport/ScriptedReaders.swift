@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import ISO7816
+package import Readers
+package import ReadersVirtual
+import Synchronization
+
+/// A backend that a test plays by hand: events by call, connections by closure. For what a virtual reader cannot do:
+/// be held by another program, refuse access, lose its service.
+package final class ScriptedReaders: ReaderBackend {
+    package typealias Connect = @Sendable (Insertion) async throws(CardError) -> any CardConnection
+
+    package let name: String
+    package let events: AsyncStream<ReaderEvent>
+    private let continuation: AsyncStream<ReaderEvent>.Continuation
+    private let state: Mutex<State>
+
+    private struct State {
+        var connect: Connect
+        var insertions: [String: Insertion] = [:]
+        var count: UInt64 = 0
+    }
+
+    package init(_ name: String = "scripted", connect: @escaping Connect) {
+        self.name = name
+        state = Mutex(State(connect: connect))
+        (events, continuation) = AsyncStream.makeStream()
+    }
+
+    /// From now on connections are made so.
+    package func onConnect(_ connect: @escaping Connect) { state.withLock { $0.connect = connect } }
+
+    package func connect(_ insertion: Insertion) async throws(CardError) -> any CardConnection {
+        let (connect, isThere) = state.withLock { ($0.connect, $0.insertions[insertion.reader] == insertion) }
+        guard isThere else { throw .removed }
+        return try await connect(insertion)
+    }
+
+    // MARK: Events
+
+    package func add(_ reader: ReaderDescription) { continuation.yield(.added(reader)) }
+
+    package func change(_ reader: ReaderDescription) { continuation.yield(.changed(reader)) }
+
+    /// With the card in it.
+    package func remove(_ reader: String) {
+        state.withLock { $0.insertions[reader] = nil }
+        continuation.yield(.removed(reader: reader))
+    }
+
+    package func report(_ checks: [HealthCheck]) { continuation.yield(.health(checks)) }
+
+    package func insert(into reader: String) {
+        let insertion = state.withLock { state in
+            state.count += 1
+            let insertion = Insertion(reader: reader, number: state.count)
+            state.insertions[reader] = insertion
+            return insertion
+        }
+        continuation.yield(.inserted(insertion, answerToReset: VirtualCard.answerToReset))
+    }
+
+    package func withdraw(from reader: String) {
+        if let insertion = state.withLock({ $0.insertions.removeValue(forKey: reader) }) {
+            continuation.yield(.withdrawn(insertion))
+        }
+    }
+}
+
+/// A connection that answers by closure.
+package final class ScriptedConnection: CardConnection {
+    package typealias Transmit = @Sendable (CommandAPDU) async throws(CardError) -> ResponseAPDU
+
+    private let onTransmit: Transmit
+    private let onDisconnect: @Sendable (_ reset: Bool) async -> Void
+
+    package init(
+        transmit: @escaping Transmit,
+        disconnect: @escaping @Sendable (_ reset: Bool) async -> Void = { _ in }
+    ) {
+        (onTransmit, onDisconnect) = (transmit, disconnect)
+    }
+
+    /// To a virtual card. `before` may throw instead of letting the command through.
+    package convenience init(
+        to card: VirtualCard,
+        before: @escaping @Sendable (CommandAPDU) async throws(CardError) -> Void = { _ throws(CardError) in }
+    ) {
+        self.init { command throws(CardError) in
+            try await before(command)
+            return try await card.answer(command)
+        } disconnect: { reset in
+            if reset { await card.reset() }
+        }
+    }
+
+    package func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+        try await onTransmit(command)
+    }
+
+    package func disconnect(reset: Bool) async { await onDisconnect(reset) }
+}
+
+/// A connection through a reader with a keypad, whose user types what the closures say.
+package final class ScriptedKeypad: KeypadConnection {
+    package typealias Establish = @Sendable (KeypadPACERequest) async throws(CardError) -> KeypadPACEResult
+    package typealias Modify = @Sendable () async throws(CardError) -> StatusWord
+
+    private let plain: ScriptedConnection
+    private let onEstablish: Establish
+    private let onModify: Modify
+
+    package init(_ plain: ScriptedConnection, establish: @escaping Establish, modify: @escaping Modify) {
+        (self.plain, onEstablish, onModify) = (plain, establish, modify)
+    }
+
+    package func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+        try await plain.transmit(command)
+    }
+
+    package func disconnect(reset: Bool) async { await plain.disconnect(reset: reset) }
+
+    package func establishPACE(_ request: KeypadPACERequest) async throws(CardError) -> KeypadPACEResult {
+        try await onEstablish(request)
+    }
+
+    package func destroyPACE() async throws(CardError) {}
+
+    package func modifyPIN() async throws(CardError) -> StatusWord { try await onModify() }
+}
+
+extension VirtualCard {
+    /// One command as a reader would carry it.
+    package func answer(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+        switch await exchange(command.bytes) {
+        case .answer(let bytes):
+            guard let response = ResponseAPDU(bytes: bytes) else { throw .mute }
+            return response
+        case .mute: throw .mute
+        case .removed: throw .removed
+        }
+    }
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import ISO7816
+package import Readers
+package import ReadersVirtual
+package import Secrets
+import Synchronization
+
+/// Virtual readers on a stage: what goes to the cards is recorded, can be held up, and the readers can pass for
+/// plugged-in ones that take no cards by command.
+package final class StagedReaders: CardShelf {
+    package let name = "virtual"
+    package let events: AsyncStream<ReaderEvent>
+    private let base: VirtualReaders
+    /// Names of the virtual readers, by the names they play under.
+    private let stageNames: [String: String]
+    private let takesCards: @Sendable (String) -> Bool
+    private let state = Mutex(State())
+
+    private struct State {
+        var recorded: [Exchange] = []
+        var gates: [Gate] = []
+    }
+
+    /// One command that a card was sent, and its answer; nil when none came.
+    package struct Exchange: Sendable {
+        package let reader: String
+        package let command: CommandAPDU
+        package let response: ResponseAPDU?
+    }
+
+    /// - Parameters:
+    ///   - names: what the readers are called, in the order of `Simulator`, `Simulator 2`, ...; as many as there are.
+    ///   - plugged: those of them that are no virtual readers for clients.
+    /// - Throws: `CardShelfError` when there is no default card.
+    package init(_ names: [String] = ["Simulator"], plugged: Set<String> = []) throws {
+        let base = try VirtualReaders(count: names.count)
+        self.base = base
+        var byBase: [String: String] = [:]
+        for (index, name) in names.enumerated() { byBase[index == 0 ? "Simulator" : "Simulator \(index + 1)"] = name }
+        stageNames = Dictionary(uniqueKeysWithValues: byBase.map { ($1, $0) })
+        takesCards = { !plugged.contains($0) }
+        let (takesCards, byBaseName) = (takesCards, byBase)
+        let (stream, continuation) = AsyncStream<ReaderEvent>.makeStream()
+        events = stream
+        let relay = Task {
+            for await event in base.events {
+                continuation.yield(
+                    event.renamed {
+                        byBaseName[$0] ?? $0
+                    } takesCards: {
+                        takesCards($0)
+                    }
+                )
+            }
+            continuation.finish()
+        }
+        continuation.onTermination = { _ in relay.cancel() }
+    }
+
+    package func connect(_ insertion: Insertion) async throws(CardError) -> any CardConnection {
+        let connection = try await base.connect(
+            Insertion(reader: stageNames[insertion.reader] ?? insertion.reader, number: insertion.number)
+        )
+        if let keypad = connection as? any KeypadConnection {
+            return StagedKeypadConnection(self, insertion.reader, keypad)
+        }
+        return StagedConnection(self, insertion.reader, connection)
+    }
+
+    package func insert(_ description: VirtualCardDescription?, into reader: String) async throws(CardShelfError) {
+        try await base.insert(description, into: stageNames[reader] ?? reader)
+    }
+
+    package func cardState(in reader: String) async -> VirtualCard.State? {
+        await base.cardState(in: stageNames[reader] ?? reader)
+    }
+
+    package func shelve(reader: String) async {
+        await base.shelve(reader: stageNames[reader] ?? reader)
+    }
+
+    /// Has the card of the reader, in it or on the shelf, this PIN? Costs no try.
+    package func cardHasPIN(_ pin: consuming Secret, in reader: String) async -> Bool {
+        await base.cardHasPIN(pin, in: stageNames[reader] ?? reader)
+    }
+
+    // MARK: Recording
+
+    /// All that was sent to cards since the start or `forget`.
+    package var recorded: [Exchange] { state.withLock { $0.recorded } }
+
+    package func forget() { state.withLock { $0.recorded = [] } }
+
+    fileprivate func record(_ exchange: Exchange) { state.withLock { $0.recorded.append(exchange) } }
+
+    // MARK: Gates
+
+    /// A place where commands wait for the test.
+    package final class Gate: Sendable {
+        fileprivate let isFor: @Sendable (String, CommandAPDU) -> Bool
+        private let state = Mutex(State())
+
+        private struct State {
+            var isOpen = false
+            var waiting: [CheckedContinuation<Void, Never>] = []
+            var arrivals: [CheckedContinuation<Void, Never>] = []
+        }
+
+        fileprivate init(isFor: @escaping @Sendable (String, CommandAPDU) -> Bool) { self.isFor = isFor }
+
+        /// Lets through what waits and whatever comes.
+        package func open() {
+            let waiting = state.withLock { state in
+                state.isOpen = true
+                defer { state.waiting = [] }
+                return state.waiting
+            }
+            for continuation in waiting { continuation.resume() }
+        }
+
+        /// Returns when a command waits here.
+        package func arrival() async {
+            await withCheckedContinuation { continuation in
+                let isThere = state.withLock { state in
+                    if state.waiting.isEmpty { state.arrivals.append(continuation) }
+                    return !state.waiting.isEmpty
+                }
+                if isThere { continuation.resume() }
+            }
+        }
+
+        fileprivate func pass() async {
+            await withCheckedContinuation { continuation in
+                let (isOpen, arrivals) = state.withLock { state in
+                    defer { state.arrivals = [] }
+                    if !state.isOpen { state.waiting.append(continuation) }
+                    return (state.isOpen, state.arrivals)
+                }
+                if isOpen { continuation.resume() } else { for arrival in arrivals { arrival.resume() } }
+            }
+        }
+    }
+
+    /// Holds up every command from now on that `isFor` takes, until the gate is opened. What a keypad does by itself
+    /// shows as its first command: MSE:Set AT for PACE, RESET RETRY COUNTER for the change of the PIN.
+    package func gate(_ isFor: @escaping @Sendable (_ reader: String, CommandAPDU) -> Bool = { _, _ in true }) -> Gate {
+        let gate = Gate(isFor: isFor)
+        state.withLock { $0.gates.append(gate) }
+        return gate
+    }
+
+    fileprivate func pass(_ reader: String, _ command: CommandAPDU) async {
+        for gate in state.withLock({ $0.gates }) where gate.isFor(reader, command) { await gate.pass() }
+    }
+}
+
+extension ReaderEvent {
+    fileprivate func renamed(_ name: (String) -> String, takesCards: (String) -> Bool) -> ReaderEvent {
+        func renamed(_ description: ReaderDescription) -> ReaderDescription {
+            let name = name(description.name)
+            return ReaderDescription(
+                name: name,
+                hasKeypad: description.hasKeypad,
+                takesCards: description.takesCards && takesCards(name),
+                hasExtendedLength: description.hasExtendedLength
+            )
+        }
+        switch self {
+        case .added(let description): return .added(renamed(description))
+        case .changed(let description): return .changed(renamed(description))
+        case .removed(let reader): return .removed(reader: name(reader))
+        case .inserted(let insertion, let answerToReset):
+            return .inserted(
+                Insertion(reader: name(insertion.reader), number: insertion.number),
+                answerToReset: answerToReset
+            )
+        case .withdrawn(let insertion):
+            return .withdrawn(Insertion(reader: name(insertion.reader), number: insertion.number))
+        case .health: return self
+        }
+    }
+}
+
+private struct StagedConnection: CardConnection {
+    private let readers: StagedReaders
+    private let reader: String
+    private let base: any CardConnection
+
+    init(_ readers: StagedReaders, _ reader: String, _ base: any CardConnection) {
+        (self.readers, self.reader, self.base) = (readers, reader, base)
+    }
+
+    func pass(_ command: CommandAPDU) async { await readers.pass(reader, command) }
+
+    func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+        await pass(command)
+        do throws(CardError) {
+            let response = try await base.transmit(command)
+            readers.record(.init(reader: reader, command: command, response: response))
+            return response
+        } catch {
+            readers.record(.init(reader: reader, command: command, response: nil))
+            throw error
+        }
+    }
+
+    func disconnect(reset: Bool) async { await base.disconnect(reset: reset) }
+}
+
+private struct StagedKeypadConnection: KeypadConnection {
+    private let plain: StagedConnection
+    private let base: any KeypadConnection
+
+    init(_ readers: StagedReaders, _ reader: String, _ base: any KeypadConnection) {
+        plain = StagedConnection(readers, reader, base)
+        self.base = base
+    }
+
+    func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+        try await plain.transmit(command)
+    }
+
+    func disconnect(reset: Bool) async { await base.disconnect(reset: reset) }
+
+    func establishPACE(_ request: KeypadPACERequest) async throws(CardError) -> KeypadPACEResult {
+        await plain.pass(CommandAPDU(0x00, 0x22, 0xC1, 0xA4))
+        return try await base.establishPACE(request)
+    }
+
+    func destroyPACE() async throws(CardError) { try await base.destroyPACE() }
+
+    func modifyPIN() async throws(CardError) -> StatusWord {
+        await plain.pass(CommandAPDU(0x00, 0x2C, 0x02, 0x03))
+        return try await base.modifyPIN()
+    }
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+
+/// The files that Tests/PKI/make-card-data.py wrote.
+package enum TestPKI {
+    package struct Missing: Error {
+        package let path: String
+    }
+
+    /// The content of a file such as `terminal.cvcert`.
+    package static func file(_ name: String) throws -> [UInt8] {
+        let folder = #filePath.split(separator: "/", omittingEmptySubsequences: false).dropLast(2).joined(
+            separator: "/"
+        )
+        let path = "\(folder)/PKI/\(name)"
+        guard let file = fopen(path, "rb") else { throw Missing(path: path) }
+        defer { fclose(file) }
+        var content = [UInt8](repeating: 0, count: 65_536)
+        content.removeLast(content.count - fread(&content, 1, content.count, file))
+        return content
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
+import Glibc
+package import Loop
+package import Readers
+package import ReadersVirtual
+package import Server
+import Wire
+package import Workflows
+
+/// A whole server in the test's process, with virtual readers and clients on socket pairs.
+@Loop package final class TestServer {
+    package let registry = ReaderRegistry()
+    package let readers: VirtualReaders?
+    package let server: SocketServer
+
+    package init(
+        readers count: Int = 1,
+        backends: [any ReaderBackend] = [],
+        maximumClients: Int = 1000,
+        permissions: Permissions = .all
+    ) throws {
+        readers = count > 0 ? try VirtualReaders(count: count) : nil
+        if let readers { registry.add(readers) }
+        for backend in backends { registry.add(backend) }
+        shelves = ((readers.map { [$0] } ?? []) + backends).compactMap { $0 as? any CardShelf }
+        let box = LogBox()
+        server = SocketServer(
+            registry: registry,
+            info: ServerInfo(version: "0.0.0", drivers: registry.drivers),
+            maximumClients: maximumClients,
+            permissions: { _ in permissions },
+            log: { _, text in box.lines.append(text) }
+        )
+        log = box
+    }
+
+    private let shelves: [any CardShelf]
+    private let log: LogBox
+
+    @Loop private final class LogBox {
+        nonisolated init() {}
+        var lines: [String] = []
+    }
+
+    package var logged: [String] { log.lines }
+
+    /// A connected client; the server's side is served already.
+    package func connect() throws -> TestClient {
+        var pair: [Int32] = [-1, -1]
+        guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0 else { throw SystemError("socketpair") }
+        for socket in pair {
+            clinux_set_nonblocking(socket)
+            clinux_set_cloexec(socket)
+        }
+        server.serve(pair[1])
+        return try TestClient(socket: pair[0])
+    }
+
+    /// Waits until the virtual readers are there.
+    package func ready(_ names: [String] = ["Simulator"]) async throws {
+        let client = try connect()
+        var missing = Set(names)
+        while !missing.isEmpty, let reader = await client.next("READER") {
+            if let name = reader["name"]?.string { missing.remove(name) }
+        }
+        client.close()
+    }
+
+    /// Is the reader in the hands of a workflow?
+    package func isLent(_ name: String = "Simulator") -> Bool { registry[name]?.owner != nil }
+
+    /// Puts a card in, as a hand would; the shelved one without a description.
+    package func insert(_ card: VirtualCardDescription? = nil, into name: String = "Simulator") async throws {
+        guard let reader = registry[name] else { throw CardShelfError.unknownReader }
+        try await registry.insert(card, into: reader)
+    }
+
+    /// Takes a card out, as a hand would.
+    package func withdraw(from name: String = "Simulator") async {
+        for shelf in shelves { await shelf.shelve(reader: name) }
+    }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Testing
+import Wire
+
+/// A line as a value.
+private enum Taken: Equatable {
+    case text(String)
+    case tooLong
+}
+
+extension LineBuffer {
+    /// Fills in as much of `bytes` as fits at once and gives their number.
+    fileprivate func take(_ bytes: ArraySlice<UInt8>) -> Int {
+        fill { space in
+            let count = min(space.count, bytes.count)
+            space.copyBytes(from: bytes.prefix(count))
+            return count
+        }
+    }
+
+    fileprivate func lines() -> [Taken] {
+        var taken: [Taken] = []
+        while let line = next() {
+            switch line {
+            case .text(let text): taken.append(.text(String(decoding: text, as: UTF8.self)))
+            case .tooLong: taken.append(.tooLong)
+            }
+        }
+        return taken
+    }
+
+    /// Everything, in pieces of at most `size`.
+    fileprivate func feed(_ bytes: [UInt8], by size: Int = .max) -> [Taken] {
+        var taken: [Taken] = []
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            rest = rest.dropFirst(take(rest.prefix(size)))
+            taken += lines()
+        }
+        return taken
+    }
+}
+
+@Suite("Line buffer") struct LineBufferTests {
+    @Test("lines come out the same wherever the stream is cut")
+    func everyCut() {
+        let stream = Array("one\n\ntwo\r\n\r\n\rthree\r\r\nfour €\n".utf8)
+        let expected = ["one", "", "two", "", "\rthree\r", "four €"].map(Taken.text)
+        for cut in 0...stream.count {
+            let buffer = LineBuffer()
+            let first = buffer.feed(Array(stream[..<cut]))
+            #expect(first + buffer.feed(Array(stream[cut...])) == expected, "cut at \(cut)")
+            #expect(buffer.isEmpty)
+        }
+        for size in 1...stream.count { #expect(LineBuffer().feed(stream, by: size) == expected) }
+    }
+
+    @Test(
+        "a line of just the limit is taken, one byte more is not, and the next line is unharmed",
+        arguments: [1, 7, 64, 10_000]
+    )
+    func limit(size: Int) {
+        let buffer = LineBuffer(limit: 64)
+        let (longest, longer) = (String(repeating: "x", count: 64), String(repeating: "y", count: 65))
+        for end in ["\n", "\r\n"] {
+            let stream = Array((longest + end + longer + end + "ok" + end).utf8)
+            #expect(buffer.feed(stream, by: size) == [.text(longest), .tooLong, .text("ok")])
+        }
+    }
+
+    @Test("a line beyond 1 MiB is reported once, skipped to its end, and costs no more memory than 1 MiB and a read")
+    func endless() {
+        let buffer = LineBuffer()
+        let chunk = [UInt8](repeating: 0x61, count: 65_536)
+        var taken: [Taken] = []
+        var largest = 0
+        for _ in 0..<64 {
+            taken += buffer.feed(chunk)
+            largest = max(largest, buffer.capacity)
+        }
+        #expect(taken == [.tooLong])
+        #expect(largest <= LineBuffer.maximumLine + 65_536 + 1)
+        #expect(buffer.feed(Array("\nnext\n".utf8)) == [.text("next")])
+        _ = buffer.feed(Array("x\n".utf8))
+        #expect(buffer.capacity <= 4096)
+    }
+
+    @Test("a line of 1 MiB passes, and its memory is given back")
+    func largest() {
+        let buffer = LineBuffer()
+        let line = String(repeating: "z", count: LineBuffer.maximumLine)
+        #expect(buffer.feed(Array((line + "\n").utf8)) == [.text(line)])
+        _ = buffer.feed(Array("x\n".utf8))
+        #expect(buffer.capacity <= 4096)
+    }
+
+    @Test("10 000 half lines are one line in the end, read in time that grows with their length only")
+    func halfLines() {
+        let buffer = LineBuffer()
+        for number in 0..<10_000 { #expect(buffer.feed(Array("\(number % 10)".utf8)).isEmpty) }
+        #expect(buffer.capacity <= 32_768)
+        guard case .text(let text)? = buffer.feed([0x0A]).first else {
+            Issue.record("no line")
+            return
+        }
+        #expect(text.utf8.count == 10_000)
+        #expect(text.hasPrefix("0123456789"))
+    }
+
+    @Test("memory that held a line is zero when the line was given out, even while half a line waits behind it")
+    func wiped() throws {
+        let buffer = LineBuffer()
+        let (secret, half) = (Array("{\"value\":\"123456\"}\n".utf8), Array("{\"cmd\":".utf8))
+        _ = buffer.take((secret + half)[...])
+        guard case .text(let given)? = buffer.next() else {
+            Issue.record("no line")
+            return
+        }
+        // The memory is the buffer's until it is touched again, and it stays where it is.
+        let memory = UnsafeRawBufferPointer(start: given.baseAddress, count: secret.count)
+        #expect(memory.elementsEqual(secret))
+        #expect(buffer.next() == nil)
+        #expect(memory.allSatisfy { $0 == 0 })
+        #expect(buffer.feed(Array("1}\n".utf8)) == [.text("{\"cmd\":1}")])
+    }
+
+    @Test("memory is zero after the last line too")
+    func wipedWhenEmpty() {
+        let buffer = LineBuffer()
+        let secret = Array("123456\n".utf8)
+        _ = buffer.take(secret[...])
+        guard case .text(let given)? = buffer.next() else {
+            Issue.record("no line")
+            return
+        }
+        let memory = UnsafeRawBufferPointer(start: given.baseAddress, count: secret.count)
+        #expect(buffer.next() == nil)
+        #expect(memory.allSatisfy { $0 == 0 })
+    }
+
+    @Test("a read that brings nothing changes nothing", arguments: [0, -1])
+    func nothing(result: Int) {
+        let buffer = LineBuffer()
+        _ = buffer.feed(Array("ab".utf8))
+        #expect(buffer.fill { _ in result } == result)
+        #expect(buffer.feed(Array("c\n".utf8)) == [.text("abc")])
+    }
+}

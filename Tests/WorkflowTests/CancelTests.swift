@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ISO7816
+import Loop
+import Readers
+import ReadersVirtual
+import Secrets
+import TestSupport
+import Testing
+
+/// CANCEL, and clients that go away, at every place of the dialogue.
+@Suite("Cancelling", .timeLimit(.minutes(1)))
+struct CancelTests {
+    /// A question, with the dialogue that leads to it.
+    enum Question: String, CaseIterable, Sendable {
+        case insertCard, enterPIN, enterCAN, enterPINAfterCAN, enterPUK, enterNewPIN
+
+        /// Has the card a channel while it is asked?
+        var hasChannel: Bool { self == .enterPINAfterCAN || self == .enterNewPIN }
+
+        var dialogue: String {
+            let start = "> RUN_CHANGE_PIN\n< CHANGE_PIN\n< INSERT_CARD\n"
+            return switch self {
+            case .insertCard: start
+            case .enterPIN: start + "> SET_CARD {}\n< READER 3\n< ENTER_PIN 3"
+            case .enterCAN: start + #"> SET_CARD {"retryCounter":1}"# + "\n< READER 1\n< ENTER_CAN 1"
+            case .enterPINAfterCAN: Self.enterCAN.dialogue + "\n> SET_CAN 500540\n< ENTER_PIN 1"
+            case .enterPUK: start + #"> SET_CARD {"retryCounter":0}"# + "\n< READER 0\n< ENTER_PUK 0"
+            case .enterNewPIN: Self.enterPIN.dialogue + "\n> SET_PIN 123456\n< ENTER_NEW_PIN 3"
+            }
+        }
+    }
+
+    @Test("CANCEL ends any question with one final message, no channel and a free reader", arguments: Question.allCases)
+    @Loop func cancel(question: Question) async throws {
+        let staged = try StagedReaders()
+        let server = try await TestServer.stage(staged)
+        let scene = try await Scene(server)
+        try await scene.play(question.dialogue)
+        let tries = await staged.cardState(in: "Simulator")?.retryCounter
+        staged.forget()
+        await scene.client.send(#"{"cmd":"CANCEL"}"#)
+        if question != .insertCard { try await scene.play("< READER -") }
+        try await scene.play("< CHANGE_PIN false User_Cancelled")
+        await scene.isQuiet()
+        #expect(await staged.cardState(in: "Simulator")?.retryCounter == tries)
+        // The channel is ended in words; without one there is nothing to end.
+        if question.hasChannel { #expect(staged.recorded.map(\.command.short) == ["22 plain"]) }
+        #expect(!staged.recorded.contains { $0.command.ins != 0x22 })
+        try await Self.readerIsUsable(server)
+    }
+
+    @Test("a client that goes away at any question leaves no channel and a free reader", arguments: Question.allCases)
+    @Loop func clientGone(question: Question) async throws {
+        let staged = try StagedReaders()
+        let server = try await TestServer.stage(staged)
+        let scene = try await Scene(server)
+        let watcher = try await Scene(server)
+        try await scene.play(question.dialogue)
+        if question != .insertCard {
+            try await Self.seen(question, by: watcher)
+        }
+        staged.forget()
+        scene.client.close()
+        if question != .insertCard { try await watcher.play("<~ READER - busy\n<~ READER -") }
+        if question.hasChannel { #expect(staged.recorded.map(\.command.short) == ["22 plain"]) }
+        #expect(!staged.recorded.contains { $0.command.ins != 0x22 })
+        try await Self.readerIsUsable(server)
+    }
+
+    /// What others hear of the reader until the question stands.
+    @Loop private static func seen(_ question: Question, by watcher: Scene) async throws {
+        switch question {
+        case .insertCard: return
+        case .enterPIN, .enterNewPIN: try await watcher.play("< READER 3\n< READER 3 busy")
+        case .enterCAN, .enterPINAfterCAN: try await watcher.play("< READER 1\n< READER 1 busy")
+        case .enterPUK: try await watcher.play("< READER 0\n< READER 0 busy")
+        }
+    }
+
+    @Loop private static func readerIsUsable(_ server: TestServer) async throws {
+        let next = try await Scene(server)
+        try await next.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD
+            > SET_CARD {}
+            < READER 3
+            < ENTER_PIN 3
+            > SET_PIN 123456
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN 654321
+            < READER -
+            < CHANGE_PIN true
+            """
+        )
+        await next.isQuiet()
+    }
+
+    // MARK: While the card works
+
+    @Test("PACE with the PIN runs to its end before CANCEL takes effect", arguments: 0..<5)
+    @Loop func cancelDuringPACE(step: Int) async throws {
+        let staged = try StagedReaders()
+        let server = try await TestServer.stage(staged)
+        let scene = try await Scene(server)
+        try await scene.play(Question.enterPIN.dialogue)
+        staged.forget()
+        let gate = staged.gate { _, _ in staged.recorded.count == step }
+        await scene.client.send(#"{"cmd":"SET_PIN","value":"123456"}"#)
+        await gate.arrival()
+        await scene.client.send(#"{"cmd":"CANCEL"}"#)
+        await scene.isQuiet()
+        gate.open()
+        try await scene.play(
+            """
+            < READER -
+            < CHANGE_PIN false User_Cancelled
+            """
+        )
+        let log = staged.recorded.map(\.command.short)
+        #expect(
+            log == ["22 plain", "86 plain chained", "86 plain chained", "86 plain chained", "86 plain", "22 plain"]
+        )
+        let card = try #require(await staged.cardState(in: "Simulator"))
+        #expect(card.judgedPINs == 1)
+        #expect(card.retryCounter == 3)
+        try await Self.readerIsUsable(server)
+    }
+
+    @Test("PACE with the PIN runs to its end when the client goes away", arguments: 0..<5)
+    @Loop func goneDuringPACE(step: Int) async throws {
+        let staged = try StagedReaders()
+        let server = try await TestServer.stage(staged)
+        let scene = try await Scene(server)
+        let watcher = try await Scene(server)
+        try await scene.play(Question.enterPIN.dialogue)
+        try await Self.seen(.enterPIN, by: watcher)
+        staged.forget()
+        let gate = staged.gate { _, _ in staged.recorded.count == step }
+        await scene.client.send(#"{"cmd":"SET_PIN","value":"123456"}"#)
+        await gate.arrival()
+        scene.client.close()
+        await watcher.isQuiet()
+        gate.open()
+        try await watcher.play("<~ READER - busy\n<~ READER -")
+        let log = staged.recorded.map(\.command.short)
+        #expect(
+            log == ["22 plain", "86 plain chained", "86 plain chained", "86 plain chained", "86 plain", "22 plain"]
+        )
+        #expect(await staged.cardState(in: "Simulator")?.retryCounter == 3)
+        try await Self.readerIsUsable(server)
+    }
+
+    @Test("a wrong PIN cancelled during PACE costs the one try that was spent, and no further question comes")
+    @Loop func cancelWrongPIN() async throws {
+        let staged = try StagedReaders()
+        let server = try await TestServer.stage(staged)
+        let scene = try await Scene(server)
+        try await scene.play(Question.enterPIN.dialogue)
+        let gate = staged.gate { $1.isToken }
+        await scene.client.send(#"{"cmd":"SET_PIN","value":"000000"}"#)
+        await gate.arrival()
+        await scene.client.send(#"{"cmd":"CANCEL"}"#)
+        gate.open()
+        try await scene.play(
+            """
+            < READER 2
+            < READER -
+            < CHANGE_PIN false User_Cancelled
+            """
+        )
+        await scene.isQuiet()
+        #expect(await staged.cardState(in: "Simulator")?.retryCounter == 2)
+    }
+
+    @Test("CANCEL that comes when the new PIN is on its way is too late: what the card says counts")
+    @Loop func cancelDuringChange() async throws {
+        let staged = try StagedReaders()
+        let server = try await TestServer.stage(staged)
+        let scene = try await Scene(server)
+        try await scene.play(Question.enterNewPIN.dialogue)
+        let gate = staged.gate { $1.ins == 0x2C }
+        await scene.client.send(#"{"cmd":"SET_NEW_PIN","value":"654321"}"#)
+        await gate.arrival()
+        await scene.client.send(#"{"cmd":"CANCEL"}"#)
+        await scene.isQuiet()
+        gate.open()
+        try await scene.play(
+            """
+            < READER -
+            < CHANGE_PIN true
+            """
+        )
+        #expect(await staged.cardHasPIN(Secret("654321".utf8), in: "Simulator"))
+    }
+
+    @Test("CANCEL while a card is looked at ends the workflow at once and takes the card back")
+    @Loop func cancelDuringIdentification() async throws {
+        let staged = try StagedReaders()
+        let server = try await TestServer.stage(staged)
+        let scene = try await Scene(server)
+        try await scene.play(Question.insertCard.dialogue)
+        let gate = staged.gate()
+        await scene.client.send(#"{"cmd":"SET_CARD","name":"Simulator"}"#)
+        await gate.arrival()
+        try await scene.play(
+            """
+            > CANCEL
+            < CHANGE_PIN false User_Cancelled
+            """
+        )
+        gate.open()
+        await scene.isQuiet()
+        try await Self.readerIsUsable(server)
+    }
+
+    @Test("CANCEL while a card is opened ends the workflow without a question")
+    @Loop func cancelDuringOpening() async throws {
+        let staged = try StagedReaders()
+        let server = try await TestServer.stage(staged)
+        let scene = try await Scene(server)
+        try await staged.insert(.card(), into: "Simulator")
+        try await scene.play("< READER 3")
+        let gate = staged.gate()
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            """
+        )
+        await gate.arrival()
+        await scene.client.send(#"{"cmd":"CANCEL"}"#)
+        gate.open()
+        try await scene.play(
+            """
+            < READER -
+            < CHANGE_PIN false User_Cancelled
+            """
+        )
+        await scene.isQuiet()
+        try await Self.readerIsUsable(server)
+    }
+}

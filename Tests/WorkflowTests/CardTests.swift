@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ISO7816
+import Loop
+import Readers
+import ReadersVirtual
+import TestSupport
+import Testing
+
+/// Cards that cannot be used, that are lost, and that are swapped for others.
+@Suite("Cards", .timeLimit(.minutes(1)))
+struct CardTests {
+    @Test("a deactivated card is explained, and another one goes on")
+    @Loop func deactivated() async throws {
+        let server = try await TestServer.stage()
+        let scene = try await Scene(server)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD
+            > SET_CARD {"deactivated":true}
+            < READER 0 deactivated
+            < INSERT_CARD deactivated
+            """
+        )
+        await scene.isQuiet()
+        await server.withdraw()
+        try await scene.play(
+            """
+            < READER -
+            > SET_CARD {}
+            < READER 3
+            < ENTER_PIN 3
+            > CANCEL
+            < READER -
+            < CHANGE_PIN false User_Cancelled
+            """
+        )
+    }
+
+    @Test("a card that is no eID card is explained, and another one goes on")
+    @Loop func unknownCard() async throws {
+        let server = try await TestServer.stage()
+        let scene = try await Scene(server)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD
+            > \(Self.unknownCard)
+            < READER ?
+            < INSERT_CARD unknownCard
+            """
+        )
+        await scene.isQuiet()
+        await server.withdraw()
+        try await scene.play(
+            """
+            < READER -
+            > SET_CARD {}
+            < READER 3
+            < ENTER_PIN 3
+            > CANCEL
+            < READER -
+            < CHANGE_PIN false User_Cancelled
+            """
+        )
+    }
+
+    /// Its directory names no application.
+    private static let unknownCard = """
+        {"cmd":"SET_CARD","name":"Simulator","simulator":{"files":[{"fileId":"2F00","shortFileId":"1E","content":"6100"}]}}
+        """
+
+    @Test("a cause is explained once for each card, and again for the next")
+    @Loop func explainedOnce() async throws {
+        let server = try await TestServer.stage(readers: ["Simulator", "Simulator 2"])
+        let scene = try await Scene(server)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN any
+            < CHANGE_PIN
+            < INSERT_CARD
+            > SET_CARD {"deactivated":true}
+            < READER 0 deactivated
+            < INSERT_CARD deactivated
+            """
+        )
+        // News of another reader are no reason to say it again.
+        try await server.insert(.card { $0.deactivated = true }, into: "Simulator 2")
+        try await scene.play("< INSERT_CARD deactivated at Simulator 2")
+        await server.withdraw()
+        try await scene.play(
+            """
+            < READER -
+            > SET_CARD {"deactivated":true}
+            < READER 0 deactivated
+            < INSERT_CARD deactivated
+            """
+        )
+        await scene.isQuiet()
+    }
+
+    @Test("a card that is lost while it is looked at is asked for again", arguments: 0..<7)
+    @Loop func lostWhileIdentified(index: Int) async throws {
+        let server = try await TestServer.stage()
+        let scene = try await Scene(server)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD
+            > SET_CARD {"faults":[{"afterApdu":\(index),"do":"remove"}]}
+            < INSERT_CARD
+            > SET_CARD
+            < READER 3
+            < ENTER_PIN 3
+            > CANCEL
+            < READER -
+            < CHANGE_PIN false User_Cancelled
+            """
+        )
+    }
+
+    @Test("a card that is lost while it is opened is asked for again", arguments: 7..<10)
+    @Loop func lostWhileOpened(index: Int) async throws {
+        let server = try await TestServer.stage()
+        let scene = try await Scene(server)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD
+            > SET_CARD {"faults":[{"afterApdu":\(index),"do":"remove"}]}
+            < READER 3
+            <~ READER -
+            <~ INSERT_CARD
+            > SET_CARD
+            < READER 3
+            < ENTER_PIN 3
+            > CANCEL
+            < READER -
+            < CHANGE_PIN false User_Cancelled
+            """
+        )
+    }
+
+    // MARK: Swapped cards
+
+    @Test("the same card, taken out and put in again while its PIN is asked for, is asked for its PIN again")
+    @Loop func reinserted() async throws {
+        let server = try await TestServer.stage()
+        let scene = try await Scene(server)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD
+            > SET_CARD
+            < READER 3
+            < ENTER_PIN 3
+            """
+        )
+        await server.withdraw()
+        try await scene.play(
+            """
+            < READER -
+            < INSERT_CARD
+            > SET_PIN 123456
+            < BAD_STATE SET_PIN
+            > SET_CARD
+            < READER 3
+            < ENTER_PIN 3
+            > SET_PIN 123456
+            < ENTER_NEW_PIN 3
+            """
+        )
+        await server.withdraw()
+        try await scene.play(
+            """
+            < READER -
+            < INSERT_CARD
+            > SET_NEW_PIN 654321
+            < BAD_STATE SET_NEW_PIN
+            > SET_CARD
+            < READER 3
+            < ENTER_PIN 3
+            > SET_PIN 123456
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN 654321
+            < READER -
+            < CHANGE_PIN true
+            """
+        )
+        #expect(await server.cardState()?.judgedPINs == 2)
+        #expect(await server.hasPIN("654321"))
+    }
+
+    /// Where the card with the typed PIN is swapped: before the command that comes as the n-th after the answer.
+    @Test("a PIN typed for one card never reaches the card that is put in its place", arguments: 0..<5)
+    @Loop func swappedDuringPACE(step: Int) async throws {
+        let staged = try StagedReaders()
+        let server = try await TestServer.stage(staged)
+        let scene = try await Scene(server)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD
+            > SET_CARD
+            < READER 3
+            < ENTER_PIN 3
+            """
+        )
+        staged.forget()
+        let gate = staged.gate { _, _ in staged.recorded.count == step }
+        await scene.client.send(#"{"cmd":"SET_PIN","value":"123456"}"#)
+        await gate.arrival()
+        await staged.shelve(reader: "Simulator")
+        // Another card with the same PIN: a dialogue that went on would succeed.
+        try await staged.insert(.card(), into: "Simulator")
+        gate.open()
+        try await scene.play(
+            """
+            < READER -
+            <? INSERT_CARD
+            <~ READER 3
+            < ENTER_PIN 3
+            """
+        )
+        let second = try #require(await staged.cardState(in: "Simulator"))
+        #expect(second.judgedPINs == 0)
+        #expect(second.retryCounter == 3)
+        // All that the second card has seen is its identification and the opening.
+        let seen = staged.recorded.suffix(second.apdus).map(\.command)
+        #expect(seen.count == second.apdus)
+        #expect(!seen.contains { $0.ins == 0x86 || $0.ins == 0x2C })
+        try await scene.play(
+            """
+            > SET_PIN 123456
+            < ENTER_NEW_PIN 3
+            > CANCEL
+            < READER -
+            < CHANGE_PIN false User_Cancelled
+            """
+        )
+    }
+
+    @Test("a new PIN typed for one card never reaches the card that is put in its place")
+    @Loop func swappedDuringChange() async throws {
+        let staged = try StagedReaders()
+        let server = try await TestServer.stage(staged)
+        let scene = try await Scene(server)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD
+            > SET_CARD
+            < READER 3
+            < ENTER_PIN 3
+            > SET_PIN 123456
+            < ENTER_NEW_PIN 3
+            """
+        )
+        let gate = staged.gate { $1.ins == 0x2C }
+        await scene.client.send(#"{"cmd":"SET_NEW_PIN","value":"654321"}"#)
+        await gate.arrival()
+        await staged.shelve(reader: "Simulator")
+        try await staged.insert(.card(), into: "Simulator")
+        gate.open()
+        // Whether the first card has the new PIN, nobody can know: that is told.
+        try await scene.play(
+            """
+            < READER -
+            <? READER 3
+            <? READER -
+            <~ CHANGE_PIN false Change_Pin_No_SetEidPinCommand_Response
+            """
+        )
+        let second = try #require(await staged.cardState(in: "Simulator"))
+        #expect(second.judgedPINs == 0)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD
+            > SET_CARD
+            < READER 3
+            < ENTER_PIN 3
+            > SET_PIN 123456
+            < ENTER_NEW_PIN 3
+            > CANCEL
+            < READER -
+            < CHANGE_PIN false User_Cancelled
+            """
+        )
+    }
+
+    @Test("CAN and PUK typed for one card never reach the next", arguments: [1, 0])
+    @Loop func swappedUnlocking(tries: Int) async throws {
+        let staged = try StagedReaders()
+        let server = try await TestServer.stage(staged)
+        let scene = try await Scene(server)
+        let question = tries == 1 ? "CAN" : "PUK"
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD
+            > SET_CARD {"retryCounter":\(tries)}
+            < READER \(tries)
+            < ENTER_\(question) \(tries)
+            """
+        )
+        let gate = staged.gate { $1.ins == 0x86 }
+        let value = tries == 1 ? "500540" : "9876543210"
+        await scene.client.send(#"{"cmd":"SET_\#(question)","value":"\#(value)"}"#)
+        await gate.arrival()
+        await staged.shelve(reader: "Simulator")
+        try await staged.insert(.card { $0.retryCounter = tries }, into: "Simulator")
+        staged.forget()
+        gate.open()
+        try await scene.play(
+            """
+            < READER -
+            <? INSERT_CARD
+            <~ READER \(tries)
+            < ENTER_\(question) \(tries)
+            """
+        )
+        #expect(!staged.recorded.contains { $0.response != nil && $0.command.ins == 0x86 })
+        #expect(await staged.cardState(in: "Simulator")?.pukCounter == 10)
+    }
+
+    // MARK: A new PIN that the card refuses
+
+    @Test(
+        "a card that refuses the new PIN makes the workflow fail with a reason, and keeps its PIN",
+        arguments: ["6982", "6985", "6A80", "6700", "6F00"]
+    )
+    @Loop func newPINRefused(status: String) async throws {
+        let server = try await TestServer.stage()
+        let scene = try await Scene(server)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD
+            > SET_CARD {"faults":[{"afterApdu":15,"do":"sw:\(status)"}]}
+            < READER 3
+            < ENTER_PIN 3
+            > SET_PIN 123456
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN 654321
+            < READER -
+            < CHANGE_PIN false Change_Pin_Unrecoverable
+            """
+        )
+        #expect(await server.cardState()?.faultsLeft == 0)
+        #expect(await server.hasPIN("123456"))
+    }
+}

@@ -1,0 +1,144 @@
+import Glibc
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ISO7816
+import Loop
+import Readers
+import TestSupport
+import Testing
+
+/// Every fault at every command of every dialogue.
+@Suite("Fault matrix", .timeLimit(.minutes(5)))
+struct FaultMatrixTests {
+    /// Cells that run at the same time, each on its own virtual reader of one server.
+    private static let workers = 4
+
+    @Test("whatever a card does at whatever command, the client is told the truth and no try is lost")
+    @Loop func matrix() async throws {
+        let names = (1...Self.workers).map { $0 == 1 ? "Simulator" : "Simulator \($0)" }
+        let server = try await TestServer.stage(readers: names)
+        var cells: [FaultCell] = []
+        for dialogue in Dialogue.all {
+            let plan = try await Self.plan(dialogue)
+            for fault in Fault.allCases {
+                for index in plan.commands.indices {
+                    cells.append(FaultCell(dialogue: dialogue, fault: fault, index: index, plan: plan))
+                }
+            }
+        }
+        #expect(cells.count > 500)
+
+        let start = ContinuousClock.now
+        let queue = Queue(cells)
+        let workers = names.map { reader in Task { @Loop in try await queue.work(server, reader) } }
+        try await withTaskCancellationHandler {
+            for worker in workers { try await worker.value }
+        } onCancel: {
+            for worker in workers { worker.cancel() }
+        }
+        let table = FaultTable(queue.results)
+        print(table.text)
+        print("\(cells.count) cells in \(ContinuousClock.now - start), \(clock() / CLOCKS_PER_SEC) s of processor time")
+
+        for result in queue.results where !result.violations.isEmpty {
+            let cell = result.cell
+            Issue.record(
+                "\(cell.dialogue.name), \(cell.fault.rawValue) at \(cell.index): \(result.violations.joined(separator: "; "))"
+            )
+        }
+        #expect(queue.results.count == cells.count)
+        let log = server.logged.joined(separator: "\n")
+        for secret in Dialogue.secrets { #expect(!log.contains(secret)) }
+    }
+
+    @Loop private final class Queue {
+        var cells: ArraySlice<FaultCell>
+        var results: [FaultCell.Result] = []
+
+        init(_ cells: [FaultCell]) { self.cells = cells[...] }
+
+        func work(_ server: TestServer, _ reader: String) async throws {
+            while !Task.isCancelled, let cell = cells.popFirst() { results.append(try await cell.run(server, reader)) }
+        }
+    }
+
+    /// Runs a dialogue without any fault and sees what the card is sent.
+    @Loop private static func plan(_ dialogue: Dialogue) async throws -> FaultCell.Plan {
+        let staged = try StagedReaders()
+        let server = try await TestServer.stage(staged)
+        let watcher = try server.connect()
+        try await staged.insert(dialogue.card(), into: "Simulator")
+        await watcher.waitForCard(in: "Simulator")
+        let identification = staged.recorded.count
+        if !dialogue.isInsertedBefore {
+            await staged.shelve(reader: "Simulator")
+            staged.forget()
+        }
+        let user = try HonestUser(
+            server,
+            "Simulator",
+            triesAtStart: dialogue.retryCounter,
+            truePIN: dialogue.firstPIN,
+            newPIN: Dialogue.newPIN
+        ) { dialogue.mistakes.contains($0) ? Dialogue.wrongPIN : dialogue.firstPIN }
+        await user.changePIN()
+        #expect(user.finals.map(\.success) == [true])
+        return FaultCell.Plan(
+            commands: staged.recorded.map { letter($0.command) },
+            questions: user.questions,
+            identification: identification
+        )
+    }
+
+    /// S select, R read, M choose a password or ask for tries, E end the channel, 1 to 4 steps of PACE, U unblock,
+    /// C change.
+    private static func letter(_ command: CommandAPDU) -> Character {
+        switch (command.ins, command.p1) {
+        case (0xA4, _): "S"
+        case (0xB0, _): "R"
+        case (0x22, _): command.endsChannel ? "E" : "M"
+        case (0x86, _): command.isToken ? "T" : "P"
+        case (0x2C, 0x03): "U"
+        case (0x2C, _): "C"
+        default: "?"
+        }
+    }
+}
+
+/// The matrix as text.
+private struct FaultTable {
+    let results: [FaultCell.Result]
+
+    init(_ results: [FaultCell.Result]) { self.results = results }
+
+    var text: String {
+        var lines = [
+            "",
+            "Fault matrix: what comes of a fault at each command. First line of a block: the commands.",
+            "  S select  R read  M MSE:Set AT  P step of PACE  T last step, the password is judged",
+            "  E end of a channel  U unblock with the PUK  C new PIN",
+        ]
+        for outcome in FaultCell.Outcome.allCases { lines.append("  \(outcome.rawValue)  \(outcome.meaning)") }
+        for dialogue in Dialogue.all {
+            let own = results.filter { $0.cell.dialogue.name == dialogue.name }
+            guard let plan = own.first?.cell.plan else { continue }
+            lines.append("")
+            lines.append(dialogue.name)
+            lines.append("  " + padded("") + String(plan.commands))
+            for fault in Fault.allCases {
+                let row = own.filter { $0.cell.fault == fault }.sorted { $0.cell.index < $1.cell.index }
+                lines.append("  " + padded(fault.rawValue) + String(row.map(\.outcome.rawValue)))
+            }
+        }
+        lines.append("")
+        for outcome in FaultCell.Outcome.allCases {
+            lines.append("\(results.count { $0.outcome == outcome }) \(outcome.meaning)")
+        }
+        let reasons = Dictionary(grouping: results.compactMap(\.reason)) { $0 }
+        for (reason, all) in reasons.sorted(by: { $0.key < $1.key }) { lines.append("  \(all.count) \(reason)") }
+        return lines.joined(separator: "\n")
+    }
+
+    private func padded(_ text: String) -> String {
+        text + String(repeating: " ", count: max(1, 13 - text.count))
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ISO7816
+import Loop
+import Readers
+import ReadersVirtual
+import TestSupport
+import Testing
+
+/// Readers on which the user types; no secret comes over the socket.
+@Suite("Keypad readers", .timeLimit(.minutes(1)))
+struct KeypadTests {
+    @Test("on a keypad reader questions are answered without a value")
+    @Loop func change() async throws {
+        let server = try await TestServer.stage()
+        let scene = try await Scene(server)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD
+            > SET_CARD {"keypad":true,"transportPin":"98765"}
+            < READER -
+            < READER 3
+            < ENTER_PIN 3
+            > SET_PIN 98765
+            < ENTER_PIN 3: Value cannot be defined
+            > SET_PIN
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN
+            < READER -
+            < CHANGE_PIN true
+            """
+        )
+        #expect(await server.hasPIN("123456"))
+        #expect(await server.cardState()?.isTransport == false)
+    }
+
+    @Test("a suspended card takes CAN and PIN from the keypad")
+    @Loop func suspended() async throws {
+        let server = try await TestServer.stage()
+        let scene = try await Scene(server)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD
+            > SET_CARD {"keypad":true,"retryCounter":1}
+            < READER -
+            < READER 1
+            < ENTER_CAN 1
+            > SET_CAN
+            < ENTER_PIN 1
+            > SET_PIN
+            < READER 3
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN
+            < READER -
+            < CHANGE_PIN true
+            """
+        )
+        #expect(await server.cardState()?.retryCounter == 3)
+    }
+
+    @Test("a blocked card takes the PUK from the keypad and is unblocked")
+    @Loop func blocked() async throws {
+        let server = try await TestServer.stage()
+        let scene = try await Scene(server)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD
+            > SET_CARD {"keypad":true,"retryCounter":0}
+            < READER -
+            < READER 0
+            < ENTER_PUK 0
+            > SET_PUK
+            < READER 3
+            < ENTER_PIN 3
+            > SET_PIN
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN
+            < READER -
+            < CHANGE_PIN true
+            """
+        )
+        #expect(await server.cardState()?.pukCounter == 9)
+    }
+
+    /// What the reader says when it has asked its user, and what the client is told.
+    struct Answer: Sendable, CustomTestStringConvertible {
+        let outcome: KeypadPACEResult.Outcome
+        let next: String
+
+        var testDescription: String { "\(outcome)" }
+    }
+
+    @Test(
+        "what happens at the keypad is told",
+        arguments: [
+            Answer(outcome: .cancelled, next: "CHANGE_PIN false Establish_Pace_Channel_User_Cancelled"),
+            Answer(outcome: .timeout, next: "CHANGE_PIN false Maintain_Card_Connection_Pace_Unrecoverable"),
+            Answer(outcome: .failed(0xD000_0001), next: "CHANGE_PIN false Maintain_Card_Connection_Pace_Unrecoverable"),
+            Answer(outcome: .wrongPassword, next: "ENTER_PIN 3"),
+            // The reader has lost the card; it is still there for the backend, so it is opened again.
+            Answer(outcome: .noCard, next: "ENTER_PIN 3"),
+        ]
+    )
+    @Loop func outcomes(answer: Answer) async throws {
+        let scene = try await Self.scene { _ throws(CardError) in KeypadPACEResult(outcome: answer.outcome) }
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < ENTER_PIN 3
+            > SET_PIN
+            < \(answer.next)
+            """
+        )
+        await scene.isQuiet()
+    }
+
+    @Test(
+        "what the keypad says of the new PIN is the reason of the failure",
+        arguments: [
+            (0x6400, "Change_Pin_Input_Timeout"), (0x6401, "Change_Pin_User_Cancelled"),
+            (0x6402, "Change_Pin_New_Pin_Mismatch"), (0x6403, "Change_Pin_New_Pin_Invalid_Length"),
+            (0x6982, "Change_Pin_Unexpected_Transmit_Status"), (0x6A80, "Change_Pin_Unexpected_Transmit_Status"),
+        ]
+    )
+    @Loop func newPIN(status: UInt16, reason: String) async throws {
+        let scene = try await Self.scene { _ throws(CardError) in
+            KeypadPACEResult(outcome: .established)
+        } modify: {
+            () throws(CardError) in
+            StatusWord(status)
+        }
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < ENTER_PIN 3
+            > SET_PIN
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN
+            < CHANGE_PIN false \(reason)
+            """
+        )
+    }
+
+    /// A card in a reader with a keypad that does what the closures say.
+    @Loop private static func scene(
+        establish: @escaping ScriptedKeypad.Establish,
+        modify: @escaping ScriptedKeypad.Modify = { () throws(CardError) in .ok }
+    ) async throws -> Scene {
+        let card = try VirtualCard()
+        let backend = ScriptedReaders { _ throws(CardError) in
+            ScriptedKeypad(ScriptedConnection(to: card), establish: establish, modify: modify)
+        }
+        backend.add(ReaderDescription(name: "Keypad", hasKeypad: true))
+        let server = try await TestServer.stage(backend, readers: ["Keypad"])
+        let scene = try await Scene(server, reader: "Keypad")
+        backend.insert(into: "Keypad")
+        try await scene.play("< READER 3")
+        return scene
+    }
+}

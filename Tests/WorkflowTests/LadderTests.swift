@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Loop
+import Readers
+import ReadersVirtual
+import TestSupport
+import Testing
+
+/// Which password a card needs, and what the client is asked.
+@Suite("PIN, CAN and PUK", .timeLimit(.minutes(1)))
+struct LadderTests {
+    @Test("a card from the shelf gets a new PIN and goes back to the shelf")
+    @Loop func change() async throws {
+        let server = try await TestServer.stage()
+        let scene = try await Scene(server)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD
+            > SET_CARD
+            < READER 3
+            < ENTER_PIN 3
+            > SET_PIN 123456
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN 654321
+            < READER -
+            < CHANGE_PIN true
+            """
+        )
+        await scene.isQuiet()
+        #expect(await server.hasPIN("654321"))
+    }
+
+    @Test("wrong PINs lead to the CAN, then to the PUK, which gives the tries back")
+    @Loop func ladder() async throws {
+        let server = try await TestServer.stage()
+        let scene = try await Scene(server)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD
+            > SET_CARD
+            < READER 3
+            < ENTER_PIN 3
+            > SET_PIN 000000
+            < READER 2
+            < ENTER_PIN 2
+            > SET_PIN 000000
+            < READER 1
+            < ENTER_CAN 1
+            > SET_CAN 500540
+            < ENTER_PIN 1
+            > SET_PIN 000000
+            < READER 0
+            < ENTER_PUK 0
+            > SET_PUK 9876543210
+            < READER 3
+            < ENTER_PIN 3
+            > SET_PIN 123456
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN 654321
+            < READER -
+            < CHANGE_PIN true
+            """
+        )
+        let card = try #require(await server.cardState())
+        #expect(card.retryCounter == 3)
+        #expect(card.pukCounter == 9)
+        #expect(card.judgedPINs == 4)
+        #expect(await server.hasPIN("654321"))
+    }
+
+    @Test("the right PIN after a wrong one gives all tries back")
+    @Loop func rightAfterWrong() async throws {
+        let server = try await TestServer.stage()
+        let scene = try await Scene(server)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD
+            > SET_CARD
+            < READER 3
+            < ENTER_PIN 3
+            > SET_PIN 000000
+            < READER 2
+            < ENTER_PIN 2
+            > SET_PIN 123456
+            < READER 3
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN 654321
+            < READER -
+            < CHANGE_PIN true
+            """
+        )
+        #expect(await server.cardState()?.retryCounter == 3)
+    }
+
+    @Test("a wrong CAN is asked for again and costs no try of the PIN")
+    @Loop func wrongCAN() async throws {
+        let server = try await TestServer.stage()
+        let scene = try await Scene(server)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD
+            > SET_CARD {"retryCounter":1}
+            < READER 1
+            < ENTER_CAN 1
+            > SET_CAN 111111
+            < ENTER_CAN 1
+            > SET_CAN 222222
+            < ENTER_CAN 1
+            > SET_CAN 500540
+            < ENTER_PIN 1
+            > SET_PIN 123456
+            < READER 3
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN 654321
+            < READER -
+            < CHANGE_PIN true
+            """
+        )
+        #expect(await server.cardState()?.judgedPINs == 1)
+    }
+
+    @Test("a wrong PUK is asked for again and costs no use of the PUK")
+    @Loop func wrongPUK() async throws {
+        let server = try await TestServer.stage()
+        let scene = try await Scene(server)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD
+            > SET_CARD {"retryCounter":0}
+            < READER 0
+            < ENTER_PUK 0
+            > SET_PUK 0000000000
+            < ENTER_PUK 0
+            > SET_PUK 1111111111
+            < ENTER_PUK 0
+            > SET_PUK 9876543210
+            < READER 3
+            < ENTER_PIN 3
+            > CANCEL
+            < READER -
+            < CHANGE_PIN false User_Cancelled
+            """
+        )
+        let card = try #require(await server.cardState())
+        #expect(card.retryCounter == 3)
+        #expect(card.pukCounter == 9)
+        #expect(card.judgedPINs == 0)
+    }
+
+    @Test("a suspended card takes the PIN inside the channel of the CAN, with nothing in the clear between")
+    @Loop func nestedChannel() async throws {
+        let staged = try StagedReaders()
+        let server = try await TestServer.stage(staged)
+        let scene = try await Scene(server)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD
+            > SET_CARD {"retryCounter":1}
+            < READER 1
+            < ENTER_CAN 1
+            """
+        )
+        staged.forget()
+        try await scene.play(
+            """
+            > SET_CAN 500540
+            < ENTER_PIN 1
+            > SET_PIN 123456
+            < READER 3
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN 654321
+            < READER -
+            < CHANGE_PIN true
+            """
+        )
+        let log = staged.recorded.map(\.command.short)
+        #expect(
+            log == [
+                "22 plain", "86 plain chained", "86 plain chained", "86 plain chained", "86 plain",
+                "22 secured", "86 secured chained", "86 secured chained", "86 secured chained", "86 secured",
+                "2C secured", "22 plain", "22 plain",
+            ]
+        )
+    }
+
+    @Test("a PUK without uses left ends the workflow and marks the card; a later one explains and waits")
+    @Loop func usedUpPUK() async throws {
+        let staged = try StagedReaders(plugged: ["Simulator"])
+        let server = try await TestServer.stage(staged)
+        let scene = try await Scene(server)
+        try await staged.insert(.card { ($0.retryCounter, $0.pukCounter) = (0, 0) }, into: "Simulator")
+        try await scene.play(
+            """
+            < READER 0
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < ENTER_PUK 0
+            > SET_PUK 9876543210
+            < READER 0 inoperative
+            < CHANGE_PIN false Establish_Pace_Channel_Puk_Inoperative
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD inoperative
+            """
+        )
+        await scene.isQuiet()
+        await staged.shelve(reader: "Simulator")
+        try await scene.play("< READER -")
+        try await staged.insert(.card(), into: "Simulator")
+        try await scene.play(
+            """
+            < READER 3
+            < ENTER_PIN 3
+            > CANCEL
+            < CHANGE_PIN false User_Cancelled
+            """
+        )
+    }
+
+    @Test("a PUK that uses itself up still unblocks; the next one is refused")
+    @Loop func lastUseOfPUK() async throws {
+        let server = try await TestServer.stage()
+        let scene = try await Scene(server)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD
+            > SET_CARD {"retryCounter":0,"pukCounter":1}
+            < READER 0
+            < ENTER_PUK 0
+            > SET_PUK 9876543210
+            < READER 3
+            < ENTER_PIN 3
+            > SET_PIN 000000
+            < READER 2
+            < ENTER_PIN 2
+            > SET_PIN 000000
+            < READER 1
+            < ENTER_CAN 1
+            > SET_CAN 500540
+            < ENTER_PIN 1
+            > SET_PIN 000000
+            < READER 0
+            < ENTER_PUK 0
+            > SET_PUK 9876543210
+            < READER 0 inoperative
+            < READER -
+            < CHANGE_PIN false Establish_Pace_Channel_Puk_Inoperative
+            """
+        )
+    }
+
+    @Test("a transport PIN of five digits becomes one of six")
+    @Loop func transportPIN() async throws {
+        let server = try await TestServer.stage()
+        let scene = try await Scene(server)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD
+            > SET_CARD {"transportPin":"98765"}
+            < READER 3
+            < ENTER_PIN 3
+            > SET_PIN 987650
+            < READER 2
+            < ENTER_PIN 2
+            > SET_PIN 98765
+            < READER 3
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN 98765
+            < ENTER_NEW_PIN 3: You must provide 6 digits
+            > SET_NEW_PIN 654321
+            < READER -
+            < CHANGE_PIN true
+            """
+        )
+        #expect(await server.cardState()?.isTransport == false)
+        #expect(await server.hasPIN("654321"))
+    }
+
+    @Test(
+        "a value of the wrong form is answered and never reaches the card",
+        arguments: ["1234", "1234567", "12345a", "", " 12345", "123456\\n", "１２３４５６"]
+    )
+    @Loop func wrongForm(value: String) async throws {
+        let server = try await TestServer.stage()
+        let scene = try await Scene(server)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD
+            > SET_CARD
+            < READER 3
+            < ENTER_PIN 3
+            > {"cmd":"SET_PIN","value":"\(value)"}
+            < ENTER_PIN 3: You must provide 5 - 6 digits
+            > SET_PIN 123456
+            < ENTER_NEW_PIN 3
+            > CANCEL
+            < READER -
+            < CHANGE_PIN false User_Cancelled
+            """
+        )
+        #expect(await server.cardState()?.judgedPINs == 1)
+    }
+
+    @Test("the card on the shelf keeps its new PIN for the next workflow")
+    @Loop func newPINIsKept() async throws {
+        let server = try await TestServer.stage()
+        let scene = try await Scene(server)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD
+            > SET_CARD
+            < READER 3
+            < ENTER_PIN 3
+            > SET_PIN 123456
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN 654321
+            < READER -
+            < CHANGE_PIN true
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD
+            > SET_CARD
+            < READER 3
+            < ENTER_PIN 3
+            > SET_PIN 123456
+            < READER 2
+            < ENTER_PIN 2
+            > SET_PIN 654321
+            < READER 3
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN 111222
+            < READER -
+            < CHANGE_PIN true
+            """
+        )
+        #expect(await server.hasPIN("111222"))
+    }
+
+    @Test("progress is told when PACE begins, if the client wants it and its level knows it", arguments: [1, 2, 3])
+    @Loop func status(level: Int) async throws {
+        let staged = try StagedReaders(plugged: ["Simulator"])
+        let server = try await TestServer.stage(staged)
+        let scene = try await Scene(server, level: level)
+        try await staged.insert(.card(), into: "Simulator")
+        try await scene.play(
+            """
+            < READER 3
+            > {"cmd":"RUN_CHANGE_PIN","status":true}
+            < CHANGE_PIN
+            < ENTER_PIN 3
+            > SET_PIN 123456
+            """
+        )
+        if level > 1 { try await scene.play("< STATUS CHANGE_PIN 0 -") }
+        try await scene.play(
+            """
+            < ENTER_NEW_PIN 3
+            > CANCEL
+            < CHANGE_PIN false User_Cancelled
+            """
+        )
+    }
+}

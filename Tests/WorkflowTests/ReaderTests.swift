@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ISO7816
+import Loop
+import Readers
+import ReadersVirtual
+import TestSupport
+import Testing
+
+/// Which reader a workflow takes, and several workflows at once.
+@Suite("Readers", .timeLimit(.minutes(1)))
+struct ReaderTests {
+    @Test("without a name the first reader with a usable card is taken, by name of the reader")
+    @Loop func firstByName() async throws {
+        let server = try await TestServer.stage(readers: ["Simulator", "Simulator 2", "Simulator 3"])
+        let scene = try await Scene(server, reader: "Simulator 3")
+        let second = try await Scene(server, reader: "Simulator 2")
+        try await server.insert(.card(), into: "Simulator 3")
+        try await scene.play("< READER 3")
+        try await server.insert(.card { $0.retryCounter = 2 }, into: "Simulator 2")
+        try await second.play("< READER 2")
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN any
+            < CHANGE_PIN
+            < ENTER_PIN 2 at Simulator 2
+            > CANCEL
+            < CHANGE_PIN false User_Cancelled
+            """
+        )
+    }
+
+    @Test("a named reader is the only one that is looked at")
+    @Loop func named() async throws {
+        let server = try await TestServer.stage(readers: ["Simulator", "Simulator 2"])
+        let first = try await Scene(server)
+        let scene = try await Scene(server, reader: "Simulator 2")
+        try await server.insert(.card(), into: "Simulator")
+        try await first.play("< READER 3")
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD
+            > SET_CARD {"retryCounter":2}
+            < READER 2
+            < ENTER_PIN 2
+            > CANCEL
+            < READER -
+            < CHANGE_PIN false User_Cancelled
+            """
+        )
+        await first.isQuiet()
+        #expect(await server.cardState("Simulator")?.apdus == 7)
+    }
+
+    @Test("a reader that is not there is named, and waited for")
+    @Loop func unknownReader() async throws {
+        let card = try VirtualCard()
+        let backend = ScriptedReaders { _ throws(CardError) in ScriptedConnection(to: card) }
+        let server = try TestServer(readers: 0, backends: [backend])
+        let scene = try await Scene(server, reader: "Desk")
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < INSERT_CARD unknownReader
+            """
+        )
+        backend.add(ReaderDescription(name: "Desk"))
+        try await scene.play("< READER -")
+        backend.insert(into: "Desk")
+        try await scene.play(
+            """
+            < READER 3
+            < ENTER_PIN 3
+            > CANCEL
+            < CHANGE_PIN false User_Cancelled
+            """
+        )
+    }
+
+    @Test("a reader name that is no string is refused, and no workflow starts")
+    @Loop func invalidName() async throws {
+        let server = try await TestServer.stage()
+        let scene = try await Scene(server)
+        try await scene.play(
+            """
+            > {"cmd":"RUN_CHANGE_PIN","reader":7}
+            < CHANGE_PIN: Invalid name
+            > CANCEL
+            < BAD_STATE CANCEL
+            """
+        )
+    }
+
+    @Test("two workflows on two readers do not disturb each other")
+    @Loop func independent() async throws {
+        let server = try await TestServer.stage(readers: ["Simulator", "Simulator 2"])
+        let first = try await Scene(server, reader: "Simulator")
+        let second = try await Scene(server, reader: "Simulator 2")
+        for scene in [first, second] {
+            try await scene.play(
+                """
+                > RUN_CHANGE_PIN
+                < CHANGE_PIN
+                < INSERT_CARD
+                > SET_CARD {}
+                < READER 3
+                < ENTER_PIN 3
+                """
+            )
+        }
+        try await first.play(
+            """
+            > SET_PIN 000000
+            < READER 2
+            < ENTER_PIN 2
+            """
+        )
+        try await second.play(
+            """
+            > SET_PIN 123456
+            < ENTER_NEW_PIN 3
+            """
+        )
+        try await first.play(
+            """
+            > CANCEL
+            < READER -
+            < CHANGE_PIN false User_Cancelled
+            """
+        )
+        try await second.play(
+            """
+            > SET_NEW_PIN 654321
+            < READER -
+            < CHANGE_PIN true
+            """
+        )
+        await first.isQuiet()
+        await second.isQuiet()
+        #expect(await server.cardState("Simulator")?.retryCounter == 2)
+        #expect(await server.hasPIN("123456", "Simulator"))
+        #expect(await server.hasPIN("654321", "Simulator 2"))
+    }
+
+    @Test("a reader in another workflow is passed over, said to be busy, and taken when it is free")
+    @Loop func busy() async throws {
+        let staged = try StagedReaders(plugged: ["Simulator"])
+        let server = try await TestServer.stage(staged)
+        let first = try await Scene(server)
+        let second = try await Scene(server)
+        try await staged.insert(.card(), into: "Simulator")
+        try await first.play(
+            """
+            < READER 3
+            > RUN_CHANGE_PIN any
+            < CHANGE_PIN
+            < ENTER_PIN 3
+            """
+        )
+        try await second.play(
+            """
+            < READER 3
+            < READER 3 busy
+            > RUN_CHANGE_PIN any
+            < CHANGE_PIN
+            < INSERT_CARD busy
+            > SET_PIN 123456
+            < BAD_STATE SET_PIN
+            """
+        )
+        try await first.play(
+            """
+            > SET_PIN 123456
+            < ENTER_NEW_PIN 3
+            > CANCEL
+            <~ CHANGE_PIN false User_Cancelled
+            <~ READER 3 busy
+            """
+        )
+        try await second.play(
+            """
+            < READER 3
+            < ENTER_PIN 3
+            > SET_PIN 123456
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN 654321
+            < CHANGE_PIN true
+            """
+        )
+    }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ISO7816
+import Readers
+import Secrets
+
+/// One of the dialogues of the fault matrix: a card, and what its honest user types.
+struct Dialogue: Sendable {
+    let name: String
+    /// Is the card in the reader before the workflow starts? Else the client puts it in when it is asked to.
+    var isInsertedBefore = true
+    /// The state of the card's PIN.
+    var retryCounter = 3
+    var isTransport = false
+    /// Tries left at which the user types a wrong PIN.
+    var mistakes: Set<Int> = []
+
+    static let all = [
+        Dialogue(name: "happy"),
+        Dialogue(name: "wrong PIN, then right", mistakes: [3]),
+        Dialogue(name: "wrong, wrong, CAN, PIN", mistakes: [3, 2]),
+        Dialogue(name: "blocked: PUK, then PIN", retryCounter: 0),
+        Dialogue(name: "transport PIN", isTransport: true),
+        Dialogue(name: "card put in during the workflow", isInsertedBefore: false),
+    ]
+
+    // Digits that stand nowhere else in messages and logs.
+    static let pin = "738291"
+    static let transportPIN = "48305"
+    static let wrongPIN = "605172"
+    static let can = "294617"
+    static let puk = "8150372946"
+    static let newPIN = "917463"
+    static let newerPIN = "362058"
+    static let secrets = [pin, transportPIN, wrongPIN, can, puk, newPIN, newerPIN]
+
+    /// The PIN that the card has at the start.
+    var firstPIN: String { isTransport ? Self.transportPIN : Self.pin }
+
+    func card(_ faults: [VirtualCardDescription.Fault] = []) -> VirtualCardDescription {
+        .card { card in
+            card.pin = SecretBox(Secret(Self.pin.utf8))
+            card.can = SecretBox(Secret(Self.can.utf8))
+            card.puk = SecretBox(Secret(Self.puk.utf8))
+            card.transportPIN = isTransport ? SecretBox(Secret(Self.transportPIN.utf8)) : nil
+            card.retryCounter = retryCounter
+            card.faults = faults
+        }
+    }
+
+    /// The same card as the `card` object of SET_CARD.
+    func json(_ fault: Fault, at index: Int) -> String {
+        #"""
+        {"pin":"\#(Self.pin)","can":"\#(Self.can)","puk":"\#(Self.puk)","retryCounter":\#(retryCounter),\#
+        "transportPin":\#(isTransport ? "\"\(Self.transportPIN)\"" : "false"),\#
+        "faults":[{"afterApdu":\#(index),"do":"\#(fault.rawValue)"}]}
+        """#
+    }
+}
+
+/// The faults of the matrix, by the names of the protocol.
+enum Fault: String, CaseIterable, Sendable {
+    case remove, removeAfter, mute
+    case sw6F00 = "sw:6F00"
+    case sw6982 = "sw:6982"
+    case sw6988 = "sw:6988"
+    case truncate, garbage
+
+    var action: VirtualCardDescription.Fault.Action {
+        switch self {
+        case .remove: .remove
+        case .removeAfter: .removeAfter
+        case .mute: .mute
+        case .sw6F00: .status(StatusWord(0x6F00))
+        case .sw6982: .status(StatusWord(0x6982))
+        case .sw6988: .status(StatusWord(0x6988))
+        case .truncate: .truncate
+        case .garbage: .garbage
+        }
+    }
+
+    /// The card leaves the reader.
+    var removesCard: Bool { self == .remove || self == .removeAfter }
+
+    /// No whole answer reaches the reader: the card is gone or silent.
+    var losesCard: Bool { removesCard || self == .mute }
+
+    /// The command is executed although its answer is lost or spoilt.
+    var executes: Bool {
+        switch self {
+        case .removeAfter, .truncate, .garbage: true
+        case .remove, .mute, .sw6F00, .sw6982, .sw6988: false
+        }
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Loop
+import Readers
+import TestSupport
+import Testing
+import Wire
+import Workflows
+
+/// One client at one reader, whose dialogue is written down line by line.
+@Loop final class Scene {
+    let server: TestServer
+    let client: TestClient
+    let reader: String
+    private var sofar: [String] = []
+
+    /// The scene went another way; what came instead is recorded.
+    struct Broken: Error {}
+
+    init(_ server: TestServer, reader: String = "Simulator", level: Int = 3) async throws {
+        (self.server, self.reader) = (server, reader)
+        client = try server.connect()
+        // What is said of readers at the beginning is no part of the scene.
+        _ = await client.exchange(#"{"cmd":"SET_API_LEVEL","level":\#(level)}"#)
+    }
+
+    /// Plays lines: `>` is sent, `<` must come next, and nothing in between but news of other readers. Neighbours marked
+    /// `<~` may come in any order, and among them those marked `<?` or not.
+    func play(_ script: String, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        var (anyOrder, optional): ([String], [String]) = ([], [])
+        for line in script.split(separator: "\n") {
+            let text = line.drop { $0 == " " }
+            if text.hasPrefix("<~ ") {
+                anyOrder.append(String(text.dropFirst(3)))
+                continue
+            }
+            if text.hasPrefix("<? ") {
+                optional.append(String(text.dropFirst(3)))
+                continue
+            }
+            try await expect(&anyOrder, optional, sourceLocation)
+            optional = []
+            if text.hasPrefix("> ") {
+                sofar.append(String(text))
+                await client.send(command(String(text.dropFirst(2))))
+            } else if text.hasPrefix("< ") {
+                var one = [String(text.dropFirst(2))]
+                try await expect(&one, [], sourceLocation)
+            } else {
+                Issue.record("'\(line)' is no line of a scene", sourceLocation: sourceLocation)
+                throw Broken()
+            }
+        }
+        try await expect(&anyOrder, optional, sourceLocation)
+    }
+
+    /// Everything that came has been expected.
+    func isQuiet(sourceLocation: SourceLocation = #_sourceLocation) async {
+        let rest = await client.exchange().compactMap(render)
+        #expect(rest.isEmpty, "\(sofar.joined(separator: "\n"))", sourceLocation: sourceLocation)
+    }
+
+    private func expect(
+        _ lines: inout [String],
+        _ optional: [String],
+        _ sourceLocation: SourceLocation
+    ) async throws {
+        while !lines.isEmpty {
+            let line = await next() ?? "silence"
+            if optional.contains(line) {
+                sofar.append("< " + line)
+                continue
+            }
+            guard let index = lines.firstIndex(of: line) else {
+                let history = sofar.joined(separator: "\n")
+                Issue.record(
+                    "expected '\(lines.joined(separator: "' or '"))', came '\(line)' after\n\(history)",
+                    sourceLocation: sourceLocation
+                )
+                throw Broken()
+            }
+            lines.remove(at: index)
+            sofar.append("< " + line)
+        }
+    }
+
+    /// The next line; nil when the connection or the time for the test is over.
+    private func next() async -> String? {
+        while let message = await client.next() {
+            if let line = render(message) { return line }
+        }
+        return nil
+    }
+
+    // MARK: Commands
+
+    /// `SET_PIN 123456`, `SET_CARD {card}`, `RUN_CHANGE_PIN any`; anything else is sent as it stands.
+    private func command(_ text: String) -> String {
+        if text.hasPrefix("{") { return text }
+        let words = text.split(separator: " ", maxSplits: 1).map(String.init)
+        let name = words.first ?? ""
+        switch (name, words.count > 1 ? words[1] : nil) {
+        case ("RUN_CHANGE_PIN", "any"): return #"{"cmd":"RUN_CHANGE_PIN","status":false}"#
+        case ("RUN_CHANGE_PIN", _): return #"{"cmd":"RUN_CHANGE_PIN","reader":"\#(reader)","status":false}"#
+        case ("SET_CARD", nil): return #"{"cmd":"SET_CARD","name":"\#(reader)"}"#
+        case ("SET_CARD", let card?): return #"{"card":\#(card),"cmd":"SET_CARD","name":"\#(reader)"}"#
+        case (_, nil): return #"{"cmd":"\#(name)"}"#
+        case (_, let value?): return #"{"cmd":"\#(name)","value":"\#(value)"}"#
+        }
+    }
+
+    // MARK: Messages
+
+    /// A message in few words; nil for news of other readers.
+    private func render(_ message: JSON) -> String? {
+        let name = message["msg"]?.string ?? "?"
+        let error = message["error"]?.string
+        switch name {
+        case "READER":
+            guard message["name"]?.string == reader else { return nil }
+            return "READER \(Self.card(message))"
+        case "ENTER_PIN", "ENTER_CAN", "ENTER_PUK", "ENTER_NEW_PIN":
+            let state = message["reader"] ?? .null
+            let other = state["name"]?.string == reader ? "" : " at \(state["name"]?.string ?? "?")"
+            return "\(name) \(Self.card(state))\(other)" + (error.map { ": \($0)" } ?? "")
+        case "INSERT_CARD":
+            let place = message["reader"]?.string ?? reader
+            guard let error else { return name }
+            let known = CardObstacle.all.first { $0.text(reader: place) == error }
+            return "INSERT_CARD \(known.map { "\($0)" } ?? error)" + (place == reader ? "" : " at \(place)")
+        case "CHANGE_PIN":
+            guard let success = message["success"]?.bool else { return error.map { "\(name): \($0)" } ?? name }
+            return "\(name) \(success)" + (message["reason"]?.string.map { " \($0)" } ?? "")
+        case "STATUS":
+            let (workflow, state) = (message["workflow"]?.string ?? "-", message["state"]?.string ?? "-")
+            return "STATUS \(workflow) \(message["progress"]?.int ?? -1) \(state)"
+        case "PAUSE": return "PAUSE \(message["cause"]?.string ?? "?")"
+        case "API_LEVEL": return "API_LEVEL \(message["current"]?.int ?? 0)"
+        default: return "\(name)" + (error.map { " \($0)" } ?? "")
+        }
+    }
+
+    /// `-` no card, `?` an unknown one, else the tries left and what is special.
+    private static func card(_ reader: JSON) -> String {
+        guard reader["attached"]?.bool == true else { return "gone" }
+        var words: [String] = []
+        switch reader["card"] {
+        case .object(let members) where members.isEmpty: words.append("?")
+        case .object(let members):
+            words.append("\(reader["card"]?["retryCounter"]?.int ?? -1)")
+            for member in members where member.value == .bool(true) { words.append(member.key) }
+        default: words.append("-")
+        }
+        if reader["busy"]?.bool == true { words.append("busy") }
+        return words.joined(separator: " ")
+    }
+}
+
+extension CardObstacle {
+    static let all: [CardObstacle] = [
+        .unknownCard, .deactivated, .inoperative, .busy, .exclusive, .mute, .accessDenied, .noExtendedLength,
+        .unknownReader,
+    ]
+}
