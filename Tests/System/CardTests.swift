@@ -125,6 +125,8 @@ extension RealServices {
             first.insert()
             let old = try await events.insertion(in: one)
             first.remove()
+            // This driver would take the next card for the same one, did it not see the reader empty in between.
+            #expect(try await events.next() == "withdrawn \(one)")
             let second = VPCDCard(port: 36_000)
             second.insert()
             let new = try await events.insertion(in: one)
@@ -201,13 +203,36 @@ extension RealServices {
             await pcscd.end()
         }
 
+        @Test("who waits for a transaction learns at once that the card has left")
+        func leavesWhileWaiting() async throws {
+            let (pcscd, backend, stream) = try await world()
+            var events = stream
+            let card = VPCDCard(port: 36_000)
+            card.insert()
+            let insertion = try await events.insertion(in: one)
+            let other = try OtherProgram()
+            try other.connect(one, exclusively: false)
+            try other.begin()
+            let waiting = Task { try await backend.connect(insertion) }
+            let inLine = Task { try await backend.connect(insertion) }
+            try await until { Threads.now.ofDriver.contains(where: { $0.name == "pcsc-card" }) }
+            card.remove()
+            await #expect(throws: CardError.removed) { try await waiting.value }
+            await #expect(throws: CardError.removed) { try await inLine.value }
+            try other.disconnect()
+            // The next card is not kept waiting by those.
+            card.insert()
+            let connection = try await backend.connect(events.insertion(in: one))
+            await connection.disconnect(reset: false)
+            await pcscd.end()
+        }
+
         @Test("two readers work at the same time")
         func parallel() async throws {
             let (pcscd, backend, stream) = try await world()
             var events = stream
             // Each card answers only when the other one has been asked too.
-            let asked = Mutex(0)
-            let both = Rendezvous(asked)
+            let both = Rendezvous()
             let cards = [36_000, 36_001].map { port in
                 VPCDCard(port: port) { command in
                     if command[1] == 0xBB { both.meet() }
@@ -234,9 +259,8 @@ extension RealServices {
 
 /// Two threads that go on only together.
 private final class Rendezvous: Sendable {
-    private let count: Mutex<Int>
+    private let count = Mutex(0)
     private let gate = DispatchSemaphore(value: 0)
-    init(_ count: consuming Mutex<Int>) { self.count = count }
     func meet() {
         if count.withLock({ count in
             count += 1
