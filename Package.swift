@@ -98,23 +98,7 @@ let package = Package(
             swiftSettings: strict
         ),
         tests("ReadersPCSCTests", ["ReadersPCSC", "Readers", "ISO7816"]),
-        .testTarget(
-            name: "SystemTests",
-            dependencies: ["ReadersPCSC", "Readers", "ISO7816", "CPCSCLite", "CLinux"],
-            path: "Tests/System",
-            exclude: [
-                "boot.sh", "daemon.py", "daemon.sh", "demo.sh", "documents.sh", "harness.py", "ifd-keypad",
-                "in-namespace.sh", "install.sh",
-                "lib.sh", "peer", "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py", "udev.sh",
-                "units.sh",
-                "in-namespace.sh",
-                "install.sh", "lib.sh", "peer", "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py",
-                "udev.sh", "units.sh",
-                "in-namespace.sh", "install.sh", "lib.sh", "peer", "polkit.sh", "run.sh", "socket-activation.sh",
-                "socket_activation.py", "udev.sh", "units.sh",
-            ],
-            swiftSettings: strict
-        ),
+        tests("SystemTests", ["ReadersPCSC", "Readers", "ISO7816", "CPCSCLite", "CLinux"]),
         tests("LayeringTests", []),
         tests("HostTests", ["Host"]),
         tests(
