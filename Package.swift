@@ -42,13 +42,6 @@ let fuzzing: [Target] =
         ),
     ]
 
-/// What lies beside the tests in Tests/System and is no Swift.
-let scripts = [
-    "boot.sh", "daemon.py", "daemon.sh", "demo.sh", "documents.sh", "harness.py", "ifd-keypad", "in-namespace.sh",
-    "install.sh", "lib.sh", "peer", "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py", "udev.sh",
-    "units.sh",
-]
-
 let package = Package(
     name: "badged",
     products: [.library(name: "BadgedClient", targets: ["BadgedClient"])],
@@ -105,13 +98,7 @@ let package = Package(
             swiftSettings: strict
         ),
         tests("ReadersPCSCTests", ["ReadersPCSC", "Readers", "ISO7816"]),
-        .testTarget(
-            name: "SystemTests",
-            dependencies: ["ReadersPCSC", "Readers", "ISO7816", "CPCSCLite", "CLinux"],
-            path: "Tests/System",
-            exclude: scripts,
-            swiftSettings: strict
-        ),
+        tests("SystemTests", ["ReadersPCSC", "Readers", "ISO7816", "CPCSCLite", "CLinux"]),
         tests("LayeringTests", []),
         tests("HostTests", ["Host"]),
         tests(
