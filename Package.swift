@@ -60,16 +60,17 @@ let package = Package(
         // The event loop and what the host system gives
         target("Loop", ["CLinux"]),
         target("Host", ["CLinux"]),
+        target("Workers", ["CLinux"]),
 
         // The card and the seam
         target("Crypto", ["Secrets", "COpenSSL"]),
-        target("EID", ["Secrets", "ISO7816", "Crypto"]),
+        target("EID", ["Secrets", "ISO7816", "Crypto", "Workers"]),
         target("Readers", ["Secrets", "ISO7816", "CLinux"]),
         target("CardFile", ["Secrets", "Wire", "Readers", "ISO7816"]),
 
         // Drivers
         target("ReadersPCSC", ["Readers", "ISO7816", "CPCSCLite", "CLinux"]),
-        target("ReadersVirtual", ["Secrets", "Readers", "ISO7816", "EID", "Crypto"]),
+        target("ReadersVirtual", ["Secrets", "Readers", "ISO7816", "EID", "Crypto", "Workers"]),
 
         // Dialogues and the socket
         target("Workflows", ["Secrets", "Loop", "Readers", "ISO7816", "EID"]),
