@@ -92,9 +92,12 @@ let package = Package(
         ),
 
         // Tests
+        .target(name: "CTestSupport", path: "Tests/CTestSupport"),
         .target(
             name: "TestSupport",
-            dependencies: ["Secrets", "Loop", "Wire", "Readers", "ReadersVirtual", "Server", "Workflows", "CLinux"],
+            dependencies: [
+                "CTestSupport", "Secrets", "Loop", "Wire", "Readers", "ReadersVirtual", "Server", "Workflows", "CLinux",
+            ],
             path: "Tests/TestSupport",
             swiftSettings: strict
         ),

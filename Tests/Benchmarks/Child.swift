@@ -67,7 +67,9 @@ final class Child {
         var status: Int32 = 0
         var wait = timespec(tv_sec: 0, tv_nsec: 50_000)
         while waitpid(pid, &status, WNOHANG) == 0 {
-            guard microseconds(since: start) < Self.patience else { throw BenchError("\(name) does not end on SIGTERM") }
+            guard microseconds(since: start) < Self.patience else {
+                throw BenchError("\(name) does not end on SIGTERM")
+            }
             nanosleep(&wait, nil)
         }
         isRunning = false

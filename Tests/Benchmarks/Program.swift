@@ -37,7 +37,9 @@ import Glibc
             case "--only":
                 let name = try value()
                 guard Row(rawValue: name) != nil else {
-                    throw BenchError("no row \(name); there are \(Row.allCases.map(\.rawValue).joined(separator: ", "))")
+                    throw BenchError(
+                        "no row \(name); there are \(Row.allCases.map(\.rawValue).joined(separator: ", "))"
+                    )
                 }
                 settings.only.insert(name)
             case "--given":
