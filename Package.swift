@@ -103,7 +103,8 @@ let package = Package(
             dependencies: ["ReadersPCSC", "Readers", "ISO7816", "CPCSCLite", "CLinux"],
             path: "Tests/System",
             exclude: [
-                "boot.sh", "daemon.py", "daemon.sh", "demo.sh", "documents.sh", "harness.py", "ifd-keypad", "in-namespace.sh", "install.sh",
+                "boot.sh", "daemon.py", "daemon.sh", "demo.sh", "documents.sh", "harness.py", "ifd-keypad",
+                "in-namespace.sh", "install.sh",
                 "lib.sh", "peer", "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py", "udev.sh",
                 "units.sh",
                 "boot.sh", "daemon.py", "daemon.sh", "demo.sh", "documents.sh", "harness.py", "ifd-keypad",

@@ -120,7 +120,10 @@ package actor Loop {
 
     /// The same; runs up to its first wait before this returns.
     @Loop package static func immediateTask(_ body: @escaping @Loop () async -> Void) -> Task<Void, Never> {
-        Task.immediate(executorPreference: shared.executor, operation: body)
+        // Not with the parameter of Task.immediate: such a task would begin later.
+        Task.immediate { @Loop in
+            await withTaskExecutorPreference(shared.executor) { @Loop in await body() }
+        }
     }
 
     /// Blocks the calling thread for ever; the end of `main`.
