@@ -36,7 +36,7 @@ let fuzzing: [Target] =
         .target(name: "CFuzzer", path: "Tests/Fuzz/CFuzzer"),
         .executableTarget(
             name: "badged-fuzz",
-            dependencies: ["CFuzzer", "Secrets", "Wire", "CardFile", "ISO7816", "Crypto", "EID"],
+            dependencies: ["CFuzzer", "Secrets", "Wire", "CardFile", "ISO7816", "Crypto", "EID", "ReadersVirtual"],
             path: "Tests/Fuzz/badged-fuzz",
             swiftSettings: strict
         ),
@@ -98,22 +98,7 @@ let package = Package(
             swiftSettings: strict
         ),
         tests("ReadersPCSCTests", ["ReadersPCSC", "Readers", "ISO7816"]),
-        .testTarget(
-            name: "SystemTests",
-            dependencies: ["ReadersPCSC", "Readers", "ISO7816", "CPCSCLite", "CLinux"],
-            path: "Tests/System",
-            exclude: [
-                "boot.sh", "daemon.py", "daemon.sh", "demo.sh", "documents.sh", "harness.py", "ifd-keypad",
-                "in-namespace.sh", "install.sh",
-                "lib.sh", "peer", "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py", "udev.sh",
-                "units.sh",
-                "boot.sh", "daemon.py", "daemon.sh", "demo.sh", "documents.sh", "harness.py", "ifd-keypad",
-                "in-namespace.sh",
-                "install.sh", "lib.sh", "peer", "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py",
-                "udev.sh", "units.sh",
-            ],
-            swiftSettings: strict
-        ),
+        tests("SystemTests", ["ReadersPCSC", "Readers", "ISO7816", "CPCSCLite", "CLinux"]),
         tests("LayeringTests", []),
         tests("HostTests", ["Host"]),
         tests(
@@ -132,7 +117,6 @@ let package = Package(
         ),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
         tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
-        tests("EIDVirtualTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
         tests("WireTests", ["Wire", "Secrets", "TestSupport"]),
         tests("CardFileTests", ["CardFile", "Readers", "ISO7816", "Secrets", "Wire"]),
         tests("BadgedClientTests", ["BadgedClient", "Wire", "Secrets", "TestSupport"]),

@@ -110,22 +110,6 @@ package actor Loop {
         }
     }
 
-    /// Starts a task on the loop. Functions of no actor that it calls run on the loop's thread too: the pool of the
-    /// language costs two changes of thread each time and, from its first job on, a timer that wakes the process every
-    /// second.
-    @discardableResult
-    package static func task(_ body: @escaping @Loop () async -> Void) -> Task<Void, Never> {
-        Task(executorPreference: shared.executor, operation: body)
-    }
-
-    /// The same; runs up to its first wait before this returns.
-    @Loop package static func immediateTask(_ body: @escaping @Loop () async -> Void) -> Task<Void, Never> {
-        // Not with the parameter of Task.immediate: such a task would begin later.
-        Task.immediate { @Loop in
-            await withTaskExecutorPreference(shared.executor) { @Loop in await body() }
-        }
-    }
-
     /// Blocks the calling thread for ever; the end of `main`.
     package static func park() -> Never {
         while true { pause() }
@@ -145,7 +129,7 @@ package struct SystemError: Error, Sendable, CustomStringConvertible {
 }
 
 /// The loop's thread: runs the actor's jobs and the handlers of ready descriptors, and sleeps in the kernel otherwise.
-private final class EpollExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
+private final class EpollExecutor: SerialExecutor, @unchecked Sendable {
     private let epoll: Int32
     private let wake: Int32
     private let jobs = Mutex<[UnownedJob]>([])
@@ -209,9 +193,7 @@ private final class EpollExecutor: SerialExecutor, TaskExecutor, @unchecked Send
                 defer { jobs = [] }
                 return jobs
             }
-            for job in pending {
-                job.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
-            }
+            for job in pending { job.runSynchronously(on: asUnownedSerialExecutor()) }
             let hasMore = jobs.withLock { !$0.isEmpty }
             let count = clinux_epoll_wait(epoll, &events, Int32(events.count), hasMore ? 0 : -1)
             guard count > 0 else { continue }

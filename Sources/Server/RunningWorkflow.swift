@@ -34,7 +34,7 @@ import Workflows
 
     /// Runs `body` up to its first wait at once, so that the next command finds the workflow where it waits.
     func start(_ body: @escaping @Loop () async -> Void) {
-        task = Loop.immediateTask(body)
+        task = Task.immediate { @Loop in await body() }
     }
 
     func cancel() {

@@ -98,7 +98,7 @@ import Workflows
     func deferLines(_ work: @escaping @Loop () async -> Void) {
         isDeferring = true
         updateInterest()
-        Loop.task {
+        Task { @Loop in
             await work()
             self.isDeferring = false
             self.handleLines()

@@ -108,6 +108,7 @@ import Secrets
         case .cancelled: return .cancelled
         case .timeout: return .timeout
         case .noCard: throw .card(.removed)
+        case .failed where id == .puk && result.mseStatus == StatusWord(0x63C0): return .usedUp
         case .failed(let code): throw .protocolViolation("the reader's PACE failed with \(String(code, radix: 16))")
         }
     }
@@ -127,7 +128,11 @@ import Secrets
 
     /// RESET RETRY COUNTER without data, in a channel of the PUK.
     func unblockPIN() async throws(EIDError) -> StatusWord {
-        try await card.unblockPIN()
+        guard keypad == nil else {
+            // The reader keeps the channel and protects the command itself.
+            return try await card.transmit(CommandAPDU(0x00, 0x2C, 0x03, 0x03)).status
+        }
+        return try await card.unblockPIN()
     }
 
     func markInoperative() { registry.markInoperative(reader, insertion) }

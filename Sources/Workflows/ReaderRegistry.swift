@@ -71,10 +71,15 @@ package import Readers
         backends.append(backend)
         let events = backend.events
         consumers.append(
-            Loop.task { [weak self] in
+            Task { @Loop [weak self] in
                 for await event in events { self?.handle(event, from: backend) }
             }
         )
+    }
+
+    /// Returns when at least so many readers are known.
+    package func waitForReaders(_ count: Int) async {
+        while readersByName.count < count { await nextChange() }
     }
 
     /// Ends the watching of all readers.
@@ -99,9 +104,11 @@ package import Readers
             reader.description = description
             // A card that could not be looked at because of another program gets another look.
             if case .unusable(.exclusive) = reader.card, let insertion = reader.insertion {
+                // Clients hear of it when it is known; until then it would look taken out.
                 identify(reader, insertion)
+            } else {
+                changed(description.name)
             }
-            changed(description.name)
         case .removed(let name):
             guard let reader = reader(name, of: backend) else { return }
             reader.identification?.cancel()
@@ -141,7 +148,7 @@ package import Readers
         reader.identification?.cancel()
         (reader.insertion, reader.card) = (insertion, .identifying)
         let backend = reader.backend
-        reader.identification = Loop.task { [weak self] in
+        reader.identification = Task { @Loop [weak self] in
             var card = Reader.Card.none
             for attempt in 1...2 {
                 do throws(CardError) {
@@ -247,7 +254,7 @@ package import Readers
             guard !Task.isCancelled else { return }
             await withCheckedContinuation { addWaiter($0) }
         } onCancel: {
-            Loop.task { self.waiters.removeValue(forKey: id)?.resume() }
+            Task { @Loop in self.waiters.removeValue(forKey: id)?.resume() }
         }
     }
 

@@ -50,6 +50,8 @@ import Workflows
                 exit(1)
             }
         }
+        // They are there at once: the first client may count on them.
+        await registry.waitForReaders(settings.virtualReaders)
         if settings.isPCSCEnabled { registry.add(PCSCBackend()) }
 
         let server = SocketServer(
@@ -81,7 +83,7 @@ import Workflows
     private func handleSignals() {
         while let signal = signals.next() {
             switch signal {
-            case .terminate: Loop.task { await self.end() }
+            case .terminate: Task { @Loop in await self.end() }
             case .reload: reload()
             }
         }

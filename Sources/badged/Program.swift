@@ -27,7 +27,7 @@ import Loop
         // Before the first other thread: what is blocked here is blocked in all of them.
         let signals = try Signals()
         let socket = try ListeningSocket.open(options: options, configuration: configuration)
-        Loop.task {
+        Task { @Loop in
             await Daemon(options, settings, configuration, signals, socket).start()
         }
         Loop.park()

@@ -6,7 +6,7 @@ extension JSON: CustomStringConvertible {
     package var description: String { String(decoding: bytes, as: UTF8.self) }
 }
 
-extension JSON: ExpressibleByStringLiteral {
+extension JSON: ExpressibleByStringInterpolation {
     /// JSON text, not a JSON string; what is no JSON compares unequal to every message.
     package init(stringLiteral text: String) {
         self = (try? JSON(text.utf8)) ?? .string("not JSON: " + text)

@@ -8,8 +8,9 @@ package import Wire
 @Loop package final class TestClient {
     private let socket: Int32
     private var registration: Loop.Registration?
-    /// All lines that came, and how many of them `next` has given out.
-    private var lines: [[UInt8]] = []
+    /// All lines that came.
+    package private(set) var lines: [[UInt8]] = []
+    /// How many of them `next` has given out.
     private var taken = 0
     private var partial: [UInt8] = []
     private var waiters: [CheckedContinuation<Void, Never>] = []

@@ -57,7 +57,7 @@ package import Workflows
         return try TestClient(socket: pair[0])
     }
 
-    /// Waits until the virtual readers are there.
+    /// Waits until the virtual readers are there; before the first other client.
     package func ready(_ names: [String] = ["Simulator"]) async throws {
         let client = try connect()
         var missing = Set(names)
@@ -65,6 +65,12 @@ package import Workflows
             if let name = reader["name"]?.string { missing.remove(name) }
         }
         client.close()
+        await clients(0)
+    }
+
+    /// Returns when the server has so many clients; it notices in its own time who has gone.
+    package func clients(_ count: Int) async {
+        while server.clientCount != count, !Task.isCancelled { await Task.yield() }
     }
 
     /// Is the reader in the hands of a workflow?

@@ -195,7 +195,7 @@ struct CancelTests {
         #expect(await staged.cardHasPIN(Secret("654321".utf8), in: "Simulator"))
     }
 
-    @Test("CANCEL while a card is looked at ends the workflow at once")
+    @Test("CANCEL while a card is looked at ends the workflow at once and takes the card back")
     @Loop func cancelDuringIdentification() async throws {
         let staged = try StagedReaders()
         let server = try await TestServer.stage(staged)
@@ -211,18 +211,8 @@ struct CancelTests {
             """
         )
         gate.open()
-        try await scene.play("< READER 3")
-        // The card nobody has used is still in the reader.
-        try await scene.play(
-            """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < ENTER_PIN 3
-            > CANCEL
-            < READER -
-            < CHANGE_PIN false User_Cancelled
-            """
-        )
+        await scene.isQuiet()
+        try await Self.readerIsUsable(server)
     }
 
     @Test("CANCEL while a card is opened ends the workflow without a question")

@@ -223,7 +223,8 @@ struct CardTests {
         try await scene.play(
             """
             < READER -
-            < READER 3
+            <? INSERT_CARD
+            <~ READER 3
             < ENTER_PIN 3
             """
         )
@@ -272,9 +273,9 @@ struct CardTests {
         try await scene.play(
             """
             < READER -
-            <~ READER 3
-            <~ READER -
-            < CHANGE_PIN false Change_Pin_No_SetEidPinCommand_Response
+            <? READER 3
+            <? READER -
+            <~ CHANGE_PIN false Change_Pin_No_SetEidPinCommand_Response
             """
         )
         let second = try #require(await staged.cardState(in: "Simulator"))
@@ -323,7 +324,8 @@ struct CardTests {
         try await scene.play(
             """
             < READER -
-            < READER \(tries)
+            <? INSERT_CARD
+            <~ READER \(tries)
             < ENTER_\(question) \(tries)
             """
         )

@@ -51,9 +51,9 @@ struct KeypadTests {
             > SET_CAN
             < ENTER_PIN 1
             > SET_PIN
-            < ENTER_NEW_PIN 1
-            > SET_NEW_PIN
             < READER 3
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN
             < READER -
             < CHANGE_PIN true
             """

@@ -137,7 +137,7 @@ struct ScriptedTests {
         try await set.scene.play(
             """
             < READER 3
-            > RUN_CHANGE_PIN
+            > RUN_CHANGE_PIN any
             < CHANGE_PIN
             < ENTER_PIN 3
             """

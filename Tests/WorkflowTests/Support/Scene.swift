@@ -24,28 +24,33 @@ import Workflows
     }
 
     /// Plays lines: `>` is sent, `<` must come next, and nothing in between but news of other readers. Neighbours marked
-    /// `<~` may come in any order.
+    /// `<~` may come in any order, and among them those marked `<?` or not.
     func play(_ script: String, sourceLocation: SourceLocation = #_sourceLocation) async throws {
-        var anyOrder: [String] = []
+        var (anyOrder, optional): ([String], [String]) = ([], [])
         for line in script.split(separator: "\n") {
             let text = line.drop { $0 == " " }
             if text.hasPrefix("<~ ") {
                 anyOrder.append(String(text.dropFirst(3)))
                 continue
             }
-            try await expect(&anyOrder, sourceLocation)
+            if text.hasPrefix("<? ") {
+                optional.append(String(text.dropFirst(3)))
+                continue
+            }
+            try await expect(&anyOrder, optional, sourceLocation)
+            optional = []
             if text.hasPrefix("> ") {
                 sofar.append(String(text))
                 await client.send(command(String(text.dropFirst(2))))
             } else if text.hasPrefix("< ") {
                 var one = [String(text.dropFirst(2))]
-                try await expect(&one, sourceLocation)
+                try await expect(&one, [], sourceLocation)
             } else {
                 Issue.record("'\(line)' is no line of a scene", sourceLocation: sourceLocation)
                 throw Broken()
             }
         }
-        try await expect(&anyOrder, sourceLocation)
+        try await expect(&anyOrder, optional, sourceLocation)
     }
 
     /// Everything that came has been expected.
@@ -54,9 +59,17 @@ import Workflows
         #expect(rest.isEmpty, "\(sofar.joined(separator: "\n"))", sourceLocation: sourceLocation)
     }
 
-    private func expect(_ lines: inout [String], _ sourceLocation: SourceLocation) async throws {
+    private func expect(
+        _ lines: inout [String],
+        _ optional: [String],
+        _ sourceLocation: SourceLocation
+    ) async throws {
         while !lines.isEmpty {
             let line = await next() ?? "silence"
+            if optional.contains(line) {
+                sofar.append("< " + line)
+                continue
+            }
             guard let index = lines.firstIndex(of: line) else {
                 let history = sofar.joined(separator: "\n")
                 Issue.record(

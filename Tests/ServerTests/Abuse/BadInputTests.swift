@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Loop
+import TestSupport
+import Testing
+import Wire
+
+@Suite("Bad input", .timeLimit(.minutes(1)))
+struct BadInputTests {
+    private static let level: JSON = #"{"available":[1,2,3],"current":3,"msg":"API_LEVEL"}"#
+    private static let tooLong: JSON = #"{"error":"line too long (more than 1048576 bytes)","msg":"INVALID"}"#
+
+    /// GET_API_LEVEL in so many bytes.
+    private static func line(of count: Int) -> String {
+        let (head, tail) = (#"{"cmd":"GET_API_LEVEL","x":""#, #""}"#)
+        return head + String(repeating: "x", count: count - head.utf8.count - tail.utf8.count) + tail
+    }
+
+    @Test("a line of 1 MiB is answered, one byte more is INVALID, and the connection goes on")
+    @Loop func lineLimit() async throws {
+        let stage = try await Stage(at: .idle)
+        #expect(await stage.client.exchange(Self.line(of: 1 << 20)) == [Self.level])
+        #expect(await stage.client.exchange(Self.line(of: 1 << 20 + 1)) == [Self.tooLong])
+        #expect(await stage.client.exchange(#"{"cmd":"GET_API_LEVEL"}"#) == [Self.level])
+    }
+
+    @Test("a line of 10 MiB is answered once, as soon as it is too long, and its rest is skipped")
+    @Loop func hugeLine() async throws {
+        let stage = try await Stage(at: .idle)
+        await stage.client.send(bytes: Array(repeating: UInt8(ascii: "{"), count: 1 << 20 + 2))
+        #expect(await stage.client.next() == Self.tooLong)
+        for _ in 0..<9 { await stage.client.send(bytes: Array(repeating: UInt8(ascii: "x"), count: 1 << 20)) }
+        #expect(await stage.client.exchange("", #"{"cmd":"GET_API_LEVEL"}"#) == [Self.level])
+    }
+
+    @Test("a long line does not disturb a workflow")
+    @Loop func longLineInWorkflow() async throws {
+        let stage = try await Stage(at: .enterPIN)
+        #expect(await stage.client.exchange(Self.line(of: 1 << 20 + 1)) == [Self.tooLong])
+        #expect(await stage.client.ask(Stage.setPIN, "ENTER_NEW_PIN", "BAD_STATE")?["msg"] == .string("ENTER_NEW_PIN"))
+    }
+
+    @Test(
+        "a line that is not UTF-8 is INVALID, and the connection goes on",
+        arguments: [
+            [0xFF], [0xFE], [0x80], [0xBF], [0xC0, 0x80], [0xC1, 0xBF], [0xC2], [0xC2, 0x20], [0xE0, 0x80, 0x80],
+            [0xE0, 0x9F, 0xBF], [0xE2, 0x82], [0xED, 0xA0, 0x80], [0xED, 0xBF, 0xBF], [0xF0, 0x8F, 0xBF, 0xBF],
+            [0xF0, 0x9F, 0x98], [0xF4, 0x90, 0x80, 0x80], [0xF5, 0x80, 0x80, 0x80], [0xF8, 0x88, 0x80, 0x80, 0x80],
+        ]
+    )
+    @Loop func notUTF8(_ bytes: [UInt8]) async throws {
+        let stage = try await Stage(at: .idle)
+        for head in [#"{"cmd":""#, #"{"cmd":"GET_API_LEVEL","x":""#, #"{"cmd":"GET_API_LEVEL",""#] {
+            await stage.client.send(bytes: Array(head.utf8) + bytes + Array("\"}\n".utf8))
+            let answer = await stage.client.next()
+            #expect(answer?["msg"] == .string("INVALID"))
+            #expect(answer?["error"]?.string == "invalid UTF8 string (offset: \(head.utf8.count))")
+        }
+        // Outside of strings too.
+        await stage.client.send(bytes: bytes + Array(#"{"cmd":"GET_API_LEVEL"}"#.utf8) + [0x0A])
+        #expect(await stage.client.next()?["msg"] == .string("INVALID"))
+        #expect(await stage.client.exchange(#"{"cmd":"GET_API_LEVEL"}"#) == [Self.level])
+    }
+
+    @Test("a NUL in a string is a character like any other; elsewhere it is INVALID")
+    @Loop func nul() async throws {
+        let stage = try await Stage(at: .idle)
+        #expect(
+            await stage.client.exchange("{\"cmd\":\"GET_INFO\0\"}")
+                == [#"{"error":"GET_INFO\#u{5C}u0000","msg":"UNKNOWN_COMMAND"}"#]
+        )
+        #expect(
+            await stage.client.exchange("{\"cmd\":\"GET_READER\",\"name\":\"\0\"}")
+                == [#"{"attached":false,"msg":"READER","name":"\#u{5C}u0000"}"#]
+        )
+        for line in ["\0", "\0{\"cmd\":\"GET_API_LEVEL\"}", "{\"cmd\":\"GET_API_LEVEL\"}\0", "{\0}"] {
+            #expect(await stage.client.exchange(line).map { $0["msg"]?.string } == ["INVALID"])
+        }
+        await stage.client.send(bytes: Array(repeating: 0, count: 100_000) + [0x0A])
+        #expect(await stage.client.next()?["msg"] == .string("INVALID"))
+    }
+
+    @Test(
+        "100 000 brackets are INVALID and cost no stack",
+        arguments: [("[", ""), ("{\"a\":", ""), ("[", "]"), ("[[],", ""), (#"{"cmd":"GET_API_LEVEL","x":["#, "")]
+    )
+    @Loop func nesting(_ open: String, _ close: String) async throws {
+        let stage = try await Stage(at: .idle)
+        let line = String(repeating: open, count: 100_000) + String(repeating: close, count: 100_000)
+        let answers = await stage.client.exchange(String(line.utf8.prefix(1 << 20)) ?? "")
+        #expect(answers.count == 1)
+        #expect(answers.first?["error"]?.string?.hasPrefix("too deeply nested document") == true)
+        #expect(await stage.client.exchange(#"{"cmd":"GET_API_LEVEL"}"#) == [Self.level])
+    }
+
+    @Test("1024 levels are read, 1025 are too deep")
+    @Loop func depth() async throws {
+        let stage = try await Stage(at: .idle)
+        func line(_ depth: Int) -> String {
+            #"{"cmd":"GET_API_LEVEL","x":"# + String(repeating: "[", count: depth - 1)
+                + String(repeating: "]", count: depth - 1) + "}"
+        }
+        let answers = await stage.client.exchange(line(1024), line(1025))
+        #expect(answers.first == Self.level)
+        #expect(answers.last?["error"]?.string?.hasPrefix("too deeply nested document") == true)
+    }
+
+    @Test("10 000 half lines make 5 000 commands, answered in order")
+    @Loop func halves() async throws {
+        let stage = try await Stage(at: .idle)
+        for number in 0..<5000 {
+            let line = Array(#"{"cmd":"GET_API_LEVEL","request":\#(number)}"#.utf8) + [0x0A]
+            let middle = number % (line.count - 1) + 1
+            await stage.client.send(bytes: Array(line[..<middle]))
+            if number % 7 == 0 { await Task.yield() }
+            await stage.client.send(bytes: Array(line[middle...]))
+        }
+        var answered = 0
+        while answered < 5000, let answer = await stage.client.next() {
+            guard answer["request"]?.int == answered else {
+                Issue.record("\(answer) instead of \(answered)")
+                break
+            }
+            answered += 1
+        }
+        #expect(answered == 5000)
+    }
+
+    @Test("10 000 halves without an end are one line that waits, and costs what it holds")
+    @Loop func endless() async throws {
+        let stage = try await Stage(at: .idle)
+        let witness = try stage.server.connect()
+        let earlier = stage.client.count
+        for _ in 0..<10_000 { await stage.client.send(bytes: Array(#"{"cmd":"GET_INFO""#.utf8)) }
+        #expect(await witness.exchange(#"{"cmd":"GET_STATUS"}"#).last == Moment.idle.status)
+        #expect(stage.client.count == earlier)
+        await stage.client.send("")
+        #expect(await stage.client.next()?["msg"] == .string("INVALID"))
+    }
+
+    @Test("a command that comes byte by byte is answered")
+    @Loop func bytewise() async throws {
+        let stage = try await Stage(at: .idle)
+        for byte in Array("{\"cmd\":\"GET_API_LEVEL\",\"x\":\"ä\"}\r\n".utf8) {
+            await stage.client.send(bytes: [byte])
+            await Task.yield()
+        }
+        #expect(await stage.client.next() == Self.level)
+    }
+
+    @Test("20 000 lines of noise are each answered with INVALID or UNKNOWN_COMMAND")
+    @Loop func noise() async throws {
+        let stage = try await Stage(at: .idle)
+        var random = SplitMix64(seed: 20_260_101)
+        let alphabet = Array(#"{}[]:,"\ua1eEn.-+tfcmd GET_INFO"#.utf8) + [0x00, 0x0D, 0x80, 0xC3, 0xA4, 0xFF]
+        var sent: [UInt8] = []
+        for _ in 0..<20_000 {
+            for _ in 0..<random.next(upperBound: UInt64(40)) {
+                sent.append(alphabet[Int(random.next(upperBound: UInt64(alphabet.count)))])
+            }
+            sent.append(0x0A)
+        }
+        let earlier = stage.client.count
+        await stage.client.send(bytes: sent)
+        #expect(await stage.client.exchange(#"{"cmd":"GET_STATUS"}"#).last == Moment.idle.status)
+        let answers = stage.client.transcript[earlier...].dropLast(2)
+        #expect(answers.count == 20_000)
+        #expect(answers.allSatisfy { ["INVALID", "UNKNOWN_COMMAND"].contains($0["msg"]?.string) })
+    }
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ISO7816
+import Loop
+import Readers
+import Server
+import TestSupport
+import Testing
+import Wire
+
+@Suite("Crowds and slow clients", .timeLimit(.minutes(1)))
+struct CrowdTests {
+    @Test("500 clients at once are all answered and all hear of a card")
+    @Loop func clients() async throws {
+        let server = try TestServer()
+        try await server.ready()
+        var clients: [TestClient] = []
+        for number in 0..<500 {
+            let client = try server.connect()
+            await client.send(
+                #"{"cmd":"GET_INFO"}"#,
+                #"{"cmd":"SET_API_LEVEL","level":\#(number % 3 + 1)}"#,
+                #"{"cmd":"RUN_CHANGE_PIN","reader":"none","request":\#(number)}"#,
+                #"{"cmd":"GET_API_LEVEL","request":\#(number)}"#
+            )
+            clients.append(client)
+        }
+        #expect(server.server.clientCount == 500)
+        for (number, client) in clients.enumerated() {
+            while let answer = await client.next("API_LEVEL"), answer["request"] == nil {}
+            #expect(client.transcript.last?["request"]?.int == number)
+            #expect(client.transcript.last?["current"]?.int == number % 3 + 1)
+        }
+        try await server.insert()
+        for client in clients {
+            #expect(await client.next("READER") == .simulator(card: .card(tries: 3), keypad: false))
+        }
+        for client in clients { client.close() }
+        await server.clients(0)
+        let next = try server.connect()
+        #expect(
+            await next.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "ENTER_PIN", "INSERT_CARD")?["msg"] == .string("ENTER_PIN")
+        )
+    }
+
+    @Test("50 workflows on 50 readers at once change 50 PINs")
+    @Loop func workflows() async throws {
+        let names = ["Simulator"] + (2...50).map { "Simulator \($0)" }
+        let server = try TestServer(readers: names.count)
+        try await server.ready(names)
+        let dialogues = names.map { name in
+            Task { @Loop in
+                try await server.insert(into: name)
+                let client = try server.connect()
+                let line = #"{"cmd":"RUN_CHANGE_PIN","reader":"\#(name)"}"#
+                let question = await client.ask(line, "ENTER_PIN", "CHANGE_PIN_")
+                #expect(question?["reader"]?["name"]?.string == name)
+                _ = await client.ask(Stage.setPIN, "ENTER_NEW_PIN")
+                return await client.ask(#"{"cmd":"SET_NEW_PIN","value":"654321"}"#, "CHANGE_PIN")
+            }
+        }
+        for dialogue in dialogues {
+            #expect(try await dialogue.value == #"{"msg":"CHANGE_PIN","success":true}"#)
+        }
+        #expect(names.allSatisfy { !server.isLent($0) })
+    }
+
+    @Test("100 000 pipelined commands of a client that reads late are all answered, in order, and held back meanwhile")
+    @Loop func pipeline() async throws {
+        let total = 100_000
+        let stage = try await Stage(at: .idle)
+        let client = stage.client
+        let earlier = client.count
+        client.isReading = false
+        var lines: [UInt8] = []
+        for number in 0..<total { lines += Array("{\"cmd\":\"GET_INFO\",\"request\":\(number)}\n".utf8) }
+        var rest = lines[...]
+        // Nothing moves any more: the server takes no more commands than it may keep answers for.
+        var idleTurns = 0
+        while idleTurns < 1000 {
+            if client.trySend(&rest) { idleTurns = 0 } else { idleTurns += 1 }
+            await Task.yield()
+        }
+        let taken = lines.count - rest.count
+        #expect(taken < lines.count / 4)
+        let witness = try stage.server.connect()
+        #expect(await witness.exchange(#"{"cmd":"GET_STATUS"}"#).last == Moment.idle.status)
+
+        client.isReading = true
+        await client.send(bytes: Array(rest))
+        await client.wait { client.count >= earlier + total }
+        for (number, line) in client.lines[earlier...].enumerated() {
+            guard line.containsRequest(number) else {
+                Issue.record("answer \(number) is \(String(decoding: line, as: UTF8.self))")
+                break
+            }
+        }
+        #expect(client.count == earlier + total)
+    }
+
+    @Test("a client that never reads is disconnected with a log line when news of 1 MiB wait; others get all")
+    @Loop func neverReads() async throws {
+        let readers = ScriptedReaders { (_) throws(CardError) in throw .removed }
+        let server = try TestServer(readers: 1, backends: [readers])
+        try await server.ready()
+        let (deaf, witness) = (try server.connect(), try server.connect())
+        _ = await (deaf.exchange(), witness.exchange())
+        // It even has a workflow.
+        try await server.insert()
+        _ = await deaf.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "ENTER_PIN")
+        deaf.isReading = false
+        _ = await witness.exchange()
+        for number in 0..<40 {
+            let name = "\(number)" + String(repeating: "x", count: 65_536)
+            readers.add(ReaderDescription(name: name))
+            // Among them the Simulator becomes free.
+            while let message = await witness.next("READER"), message["name"]?.string != name {
+                #expect(message["name"]?.string == "Simulator")
+            }
+        }
+        await server.clients(1)
+        #expect(server.logged.contains { $0.contains("does not read and is disconnected") })
+        #expect(!server.isLent())
+        #expect(await witness.exchange(#"{"cmd":"GET_STATUS"}"#).last == Moment.idle.status)
+    }
+
+    @Test("news that later ones make stale are dropped for a client that does not read; it is not disconnected")
+    @Loop func coalescing() async throws {
+        let readers = ScriptedReaders { (_) throws(CardError) in throw .removed }
+        let server = try TestServer(readers: 0, backends: [readers])
+        let (slow, witness) = (try server.connect(), try server.connect())
+        _ = await (slow.exchange(), witness.exchange())
+        slow.isReading = false
+        let name = String(repeating: "x", count: 1000)
+        readers.add(ReaderDescription(name: name))
+        for number in 0..<3000 { readers.change(ReaderDescription(name: name, hasKeypad: number % 2 == 0)) }
+        readers.remove(name)
+        while let message = await witness.next("READER"), message["attached"] == .bool(true) {}
+        slow.isReading = true
+        while let message = await slow.next("READER"), message["attached"] == .bool(true) {}
+        #expect(slow.count < witness.count)
+        #expect(slow.transcript.last == witness.transcript.last)
+        #expect(await slow.exchange(#"{"cmd":"GET_STATUS"}"#) == [Moment.idle.status])
+    }
+}
+
+extension [UInt8] {
+    /// Cheaper than reading 100 000 JSON texts.
+    fileprivate func containsRequest(_ number: Int) -> Bool {
+        let member = Array(#","msg":"INFO","request":\#(number)}"#.utf8)
+        return suffix(member.count).elementsEqual(member)
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Loop
+import ReadersVirtual
+import Server
+import TestSupport
+import Testing
+import Wire
+
+@Suite("Clients that leave", .timeLimit(.minutes(1)))
+struct LeavingTests {
+    @Test(
+        "a client killed at any moment leaves the reader free, its tries as they were, and the next one works",
+        arguments: Moment.allCases
+    )
+    @Loop func killed(at moment: Moment) async throws {
+        let stage = try await Stage(at: moment)
+        let tries = await stage.readers.cardState(in: "Simulator")?.retryCounter
+        stage.client.close()
+        stage.gate?.open()
+        await stage.server.clients(0)
+        #expect(!stage.server.isLent())
+        #expect(await stage.readers.cardState(in: "Simulator")?.retryCounter == tries)
+        #expect(!stage.server.logged.contains { $0.contains("success") })
+
+        let next = try stage.server.connect()
+        _ = try #require(await next.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD"))
+        _ = try #require(await next.ask(#"{"cmd":"SET_CARD","name":"Simulator","card":{}}"#, "ENTER_PIN"))
+        _ = try #require(await next.ask(Stage.setPIN, "ENTER_NEW_PIN"))
+        let final = await next.ask(#"{"cmd":"SET_NEW_PIN","value":"654321"}"#, "CHANGE_PIN")
+        #expect(final == #"{"msg":"CHANGE_PIN","success":true}"#)
+    }
+
+    @Test(
+        "a client that ends its side gets the answers and the final message, then the end",
+        arguments: Moment.allCases
+    )
+    @Loop func halfClosed(at moment: Moment) async throws {
+        let stage = try await Stage(at: moment)
+        await stage.client.send(#"{"cmd":"GET_API_LEVEL","request":1}"#, #"{"cmd":"GET_HEALTH","request":2}"#)
+        stage.client.finish()
+        stage.gate?.open()
+        #expect(await stage.client.next("API_LEVEL")?["request"]?.int == 1)
+        #expect(await stage.client.next("HEALTH")?["request"]?.int == 2)
+        if moment != .idle {
+            let final = await stage.client.next("CHANGE_PIN")
+            #expect(final == #"{"msg":"CHANGE_PIN","reason":"User_Cancelled","success":false}"#)
+        }
+        #expect(await stage.client.next() == nil)
+        await stage.server.clients(0)
+        #expect(!stage.server.isLent())
+    }
+
+    @Test("half a line at the end is no command")
+    @Loop func halfLine() async throws {
+        let stage = try await Stage(at: .idle)
+        await stage.client.send(bytes: Array(#"{"cmd":"GET_API_LEVEL"}"#.utf8))
+        stage.client.finish()
+        #expect(await stage.client.next() == nil)
+    }
+
+    @Test("a client that starts a workflow and leaves in the same breath leaves nothing behind")
+    @Loop func hitAndRun() async throws {
+        let server = try TestServer()
+        try await server.ready()
+        for _ in 0..<100 {
+            let client = try server.connect()
+            await client.send(#"{"cmd":"RUN_CHANGE_PIN"}"#, #"{"cmd":"SET_CARD","name":"Simulator"}"#, Stage.setPIN)
+            client.close()
+        }
+        await server.clients(0)
+        #expect(!server.isLent())
+        let next = try server.connect()
+        #expect(
+            await next.exchange(#"{"cmd":"GET_READER","name":"Simulator"}"#).last
+                == .simulator(card: .null, keypad: false)
+        )
+    }
+
+    @Test("the end of the server ends every workflow with its final message", arguments: Moment.allCases)
+    @Loop func serverEnds(at moment: Moment) async throws {
+        let stage = try await Stage(at: moment)
+        let idle = try stage.server.connect()
+        _ = await idle.exchange()
+        Task { @Loop in await stage.server.server.stop() }
+        stage.gate?.open()
+        if moment != .idle {
+            let final = await stage.client.next("CHANGE_PIN")
+            #expect(final == #"{"msg":"CHANGE_PIN","reason":"User_Cancelled","success":false}"#)
+        }
+        #expect(await stage.client.next() == nil)
+        while await idle.next() != nil {}
+        await stage.server.clients(0)
+        #expect(!stage.server.isLent())
+    }
+}

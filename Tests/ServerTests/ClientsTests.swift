@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Loop
+import ReadersVirtual
+import TestSupport
+import Testing
+import Wire
+
+@Suite("Several clients", .timeLimit(.minutes(1)))
+struct ClientsTests {
+    @Test("each client has an API level of its own, and a new one starts at 3")
+    @Loop func levels() async throws {
+        let server = try TestServer()
+        try await server.ready()
+        let clients = [try server.connect(), try server.connect(), try server.connect()]
+        for (index, client) in clients.enumerated() {
+            _ = await client.exchange(#"{"cmd":"SET_API_LEVEL","level":\#(index + 1)}"#)
+        }
+        for (index, client) in clients.enumerated() {
+            let answer = await client.exchange(#"{"cmd":"GET_API_LEVEL"}"#)
+            #expect(answer.map { $0["current"]?.int } == [index + 1])
+        }
+        for client in clients { client.close() }
+        let next = try server.connect()
+        #expect(await next.ask(#"{"cmd":"GET_API_LEVEL"}"#, "API_LEVEL")?["current"]?.int == 3)
+    }
+
+    @Test("the wish for STATUS is each client's own")
+    @Loop func status() async throws {
+        let server = try TestServer(readers: 2)
+        try await server.ready(["Simulator", "Simulator 2"])
+        for (member, reader, expected) in [
+            (#","status":false"#, "Simulator", "ENTER_NEW_PIN"), ("", "Simulator 2", "STATUS"),
+        ] {
+            try await server.insert(into: reader)
+            let client = try server.connect()
+            _ = await client.ask(#"{"cmd":"RUN_CHANGE_PIN","reader":"\#(reader)"\#(member)}"#, "ENTER_PIN")
+            let next = await client.ask(Stage.setPIN, "STATUS", "ENTER_NEW_PIN")
+            #expect(next?["msg"]?.string == expected)
+        }
+    }
+
+    @Test("a workflow is told to the client that runs it; the others hear of the reader alone")
+    @Loop func separation() async throws {
+        let server = try TestServer()
+        try await server.ready()
+        let (runner, witness) = (try server.connect(), try server.connect())
+        _ = await witness.exchange()
+        _ = await runner.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD")
+        try await server.insert()
+        _ = await runner.next("ENTER_PIN")
+        _ = await runner.ask(Stage.setPIN, "ENTER_NEW_PIN")
+        _ = await runner.ask(#"{"cmd":"SET_NEW_PIN","value":"654321"}"#, "CHANGE_PIN")
+
+        let free = JSON.simulator(card: .card(tries: 3), keypad: false)
+        let heard = await witness.exchange()
+        #expect(
+            heard == [
+                free, free.with("busy", .bool(true)),
+                JSON.simulator(card: .null, keypad: false).with("busy", .bool(true)),
+                .simulator(card: .null, keypad: false),
+            ]
+        )
+        #expect(runner.transcript.allSatisfy { $0["busy"] == nil && $0["reader"]?["busy"] == nil })
+        // What one client runs is no state of another.
+        #expect(await witness.exchange(#"{"cmd":"GET_STATUS"}"#) == [Moment.idle.status])
+    }
+
+    @Test("a busy reader is busy in every answer to others, and in none to its own client")
+    @Loop func busy() async throws {
+        let stage = try await Stage(at: .enterPIN)
+        let witness = try stage.server.connect()
+        let own = JSON.simulator(card: .card(tries: 3), keypad: false)
+        for (client, reader) in [(stage.client, own), (witness, own.with("busy", .bool(true)))] {
+            if client === witness { #expect(await client.next() == reader) }
+            let answers = await client.exchange(
+                #"{"cmd":"GET_READER","name":"Simulator"}"#,
+                #"{"cmd":"GET_READER_LIST"}"#
+            )
+            #expect(answers == [reader, .readerList(reader)])
+        }
+    }
+
+    @Test("commands of one client never reach the workflow of another")
+    @Loop func strangers() async throws {
+        let stage = try await Stage(at: .enterPIN)
+        let stranger = try stage.server.connect()
+        _ = await stranger.exchange()
+        for command in ["SET_PIN", "CANCEL", "SET_CARD"] {
+            #expect(
+                await stranger.exchange(#"{"cmd":"\#(command)","value":"000000","name":"Simulator"}"#)
+                    == [#"{"error":"\#(command)","msg":"BAD_STATE"}"#]
+            )
+        }
+        #expect(await stage.client.exchange(#"{"cmd":"GET_STATUS"}"#) == [Moment.enterPIN.status])
+        #expect(await stage.readers.cardState(in: "Simulator")?.retryCounter == 3)
+    }
+
+    @Test("a client waits for a reader that another one has, is told so once, and gets it when it is free")
+    @Loop func queue() async throws {
+        let stage = try await Stage(at: .enterPIN)
+        let second = try stage.server.connect()
+        let waiting = await second.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD", "ENTER_PIN")
+        let error = "Reader 'Simulator' is busy in another client's workflow: wait for its end or use another reader"
+        #expect(waiting == .insertCard(error, reader: "Simulator"))
+        _ = await stage.client.ask(#"{"cmd":"CANCEL"}"#, "CHANGE_PIN")
+        // Its card has gone to the shelf with the first workflow.
+        #expect(await second.ask(#"{"cmd":"SET_CARD","name":"Simulator"}"#, "ENTER_PIN", "BAD_STATE") != nil)
+        #expect(second.transcript.filter { $0["error"]?.string == error }.count == 1)
+    }
+
+    @Test("a silent client with a workflow keeps its reader, and nothing else from anybody")
+    @Loop func silence() async throws {
+        let server = try TestServer(readers: 2)
+        try await server.ready(["Simulator", "Simulator 2"])
+        let silent = try server.connect()
+        silent.isReading = false
+        try await server.insert()
+        await silent.send(#"{"cmd":"RUN_CHANGE_PIN"}"#)
+
+        let other = try server.connect()
+        try await server.insert(into: "Simulator 2")
+        _ = try #require(await other.ask(#"{"cmd":"RUN_CHANGE_PIN","reader":"Simulator 2"}"#, "ENTER_PIN"))
+        _ = try #require(await other.ask(Stage.setPIN, "ENTER_NEW_PIN"))
+        let final = await other.ask(#"{"cmd":"SET_NEW_PIN","value":"654321"}"#, "CHANGE_PIN")
+        #expect(final == #"{"msg":"CHANGE_PIN","success":true}"#)
+        #expect(server.isLent("Simulator"))
+        silent.close()
+        let third = try server.connect()
+        #expect(await third.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "ENTER_PIN", "INSERT_CARD") != nil)
+    }
+
+    @Test("one client more than allowed is told and refused; a place that is left is free at once")
+    @Loop func maximum() async throws {
+        let server = try TestServer(maximumClients: 2)
+        try await server.ready()
+        let (first, second) = (try server.connect(), try server.connect())
+        _ = await (first.exchange(), second.exchange())
+        let third = try server.connect()
+        #expect(await third.next() == #"{"error":"Cannot process request","msg":"INTERNAL_ERROR"}"#)
+        #expect(await third.next() == nil)
+        #expect(server.logged.contains { $0.contains("refused") })
+        #expect(await first.exchange(#"{"cmd":"GET_STATUS"}"#) == [Moment.idle.status])
+        second.close()
+        await server.clients(1)
+        let fourth = try server.connect()
+        #expect(await fourth.exchange(#"{"cmd":"GET_STATUS"}"#).last == Moment.idle.status)
+    }
+}

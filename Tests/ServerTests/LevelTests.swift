@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Loop
+import Readers
+import TestSupport
+import Testing
+import Wire
+
+@Suite("API levels", .timeLimit(.minutes(1)))
+struct LevelTests {
+    private static func set(_ level: Int) -> String { #"{"cmd":"SET_API_LEVEL","level":\#(level)}"# }
+
+    @Test("a client starts at level 3 and sets any of the three")
+    @Loop func levels() async throws {
+        let stage = try await Stage(at: .idle)
+        #expect(
+            await stage.client.exchange(#"{"cmd":"GET_API_LEVEL"}"#)
+                == [#"{"available":[1,2,3],"current":3,"msg":"API_LEVEL"}"#]
+        )
+        for level in [1, 2, 3, 1] {
+            #expect(
+                await stage.client.exchange(Self.set(level), #"{"cmd":"GET_API_LEVEL","request":0}"#) == [
+                    #"{"current":\#(level),"msg":"API_LEVEL"}"#,
+                    #"{"available":[1,2,3],"current":\#(level),"msg":"API_LEVEL","request":0}"#,
+                ]
+            )
+        }
+    }
+
+    @Test(
+        "a wrong level is refused and changes nothing",
+        arguments: [
+            (#","level":0"#, "Unknown level"), (#","level":4"#, "Unknown level"), (#","level":-1"#, "Unknown level"),
+            (#","level":1.5"#, "Unknown level"), (#","level":1e400"#, "Unknown level"),
+            (#","level":99999999999999999999"#, "Unknown level"), (#","level":"1""#, "Invalid level"),
+            (#","level":null"#, "Invalid level"), (#","level":[1]"#, "Invalid level"),
+            ("", "Level cannot be undefined"),
+        ]
+    )
+    @Loop func wrongLevels(_ member: String, _ error: String) async throws {
+        let stage = try await Stage(at: .idle)
+        #expect(
+            await stage.client.exchange(#"{"cmd":"SET_API_LEVEL"\#(member)}"#)
+                == [#"{"current":3,"error":"\#(error)","msg":"API_LEVEL"}"#]
+        )
+    }
+
+    @Test("a whole number is a level, however it is written", arguments: ["2.0", "2e0", "20e-1"])
+    @Loop func spellings(_ number: String) async throws {
+        let stage = try await Stage(at: .idle)
+        #expect(
+            await stage.client.exchange(#"{"cmd":"SET_API_LEVEL","level":\#(number)}"#)
+                == [#"{"current":2,"msg":"API_LEVEL"}"#]
+        )
+    }
+
+    @Test("below level 2 GET_STATUS and SET_CARD are unknown, and the list is called `reader`", arguments: [1, 2, 3])
+    @Loop func hidden(at level: Int) async throws {
+        let stage = try await Stage(at: .insertCard)
+        _ = await stage.client.exchange(Self.set(level))
+        let answers = await stage.client.exchange(
+            #"{"cmd":"GET_STATUS"}"#,
+            #"{"cmd":"SET_CARD"}"#,
+            #"{"cmd":"GET_READER_LIST"}"#
+        )
+        let reader = JSON.simulator(card: .null, keypad: false).with("msg", nil)
+        let list: JSON = .object([.init("msg", .string("READER_LIST"))])
+        if level == 1 {
+            #expect(
+                answers == [
+                    #"{"error":"GET_STATUS","msg":"UNKNOWN_COMMAND"}"#,
+                    #"{"error":"SET_CARD","msg":"UNKNOWN_COMMAND"}"#,
+                    list.with("reader", .array([reader])),
+                ]
+            )
+        } else {
+            #expect(
+                answers == [
+                    Moment.insertCard.status, #"{"error":"Name cannot be undefined","msg":"INSERT_CARD"}"#,
+                    list.with("readers", .array([reader])),
+                ]
+            )
+        }
+    }
+
+    @Test(
+        "STATUS comes unasked at level 2 and 3 when PACE begins, unless the client does not want it",
+        arguments: [1, 2, 3]
+    )
+    @Loop func automaticStatus(at level: Int) async throws {
+        for (member, isWanted) in [("", true), (#","status":false"#, false), (#","status":1"#, true)] {
+            let stage = try await Stage(at: .idle)
+            try await stage.server.insert(.card())
+            _ = await stage.client.exchange(Self.set(level))
+            _ = try #require(await stage.client.ask(#"{"cmd":"RUN_CHANGE_PIN"\#(member)}"#, "ENTER_PIN"))
+            let next = await stage.client.ask(Stage.setPIN, "STATUS", "ENTER_NEW_PIN")
+            #expect(next?["msg"]?.string == (isWanted && level > 1 ? "STATUS" : "ENTER_NEW_PIN"), "\(member)")
+        }
+    }
+
+    @Test("the wish for STATUS lasts until it is changed")
+    @Loop func stickyStatus() async throws {
+        let stage = try await Stage(at: .idle)
+        for (member, isWanted) in [(#","status":false"#, false), ("", false), (#","status":true"#, true), ("", true)] {
+            try await stage.server.insert(.card())
+            _ = try #require(await stage.client.ask(#"{"cmd":"RUN_CHANGE_PIN"\#(member)}"#, "ENTER_PIN"))
+            let next = await stage.client.ask(Stage.setPIN, "STATUS", "ENTER_NEW_PIN")
+            #expect(next?["msg"]?.string == (isWanted ? "STATUS" : "ENTER_NEW_PIN"))
+            _ = await stage.client.ask(#"{"cmd":"CANCEL"}"#, "CHANGE_PIN")
+        }
+    }
+
+    private static let foreignCard = VirtualCardDescription.card {
+        $0.files = [.init(fileID: 0x011C, shortFileID: 0x1C, content: [0x31, 0x00])]
+        $0.keys = []
+    }
+
+    @Test("an unknown card is shown at level 3 and is no card below", arguments: [1, 2, 3])
+    @Loop func unknownCard(at level: Int) async throws {
+        let stage = try await Stage(at: .idle)
+        let witness = try stage.server.connect()
+        _ = await stage.client.exchange(Self.set(level))
+        _ = await witness.exchange()
+        try await stage.server.insert(Self.foreignCard)
+        #expect(await witness.next() == .simulator(card: .object([]), keypad: false))
+        let expected: JSON = .simulator(card: level == 3 ? .object([]) : .null, keypad: false)
+        #expect(
+            await stage.client.exchange(#"{"cmd":"GET_READER","name":"Simulator"}"#)
+                == (level == 3 ? [expected, expected] : [expected])
+        )
+        await stage.server.withdraw()
+        #expect(await witness.next() == .simulator(card: .null, keypad: false))
+        #expect(await stage.client.exchange() == (level == 3 ? [.simulator(card: .null, keypad: false)] : []))
+    }
+
+    @Test("a badly lying card pauses the workflow at level 3 and is asked for again below", arguments: [1, 2, 3])
+    @Loop func pause(at level: Int) async throws {
+        let stage = try await Stage(at: .idle)
+        _ = await stage.client.exchange(Self.set(level))
+        let card = VirtualCardDescription.card {
+            $0.faults = Array(repeating: .init(afterAPDU: 11, action: .remove), count: 10)
+        }
+        try await stage.server.insert(card)
+        _ = try #require(await stage.client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "ENTER_PIN"))
+        for _ in 1...9 {
+            _ = try #require(await stage.client.ask(Stage.setPIN, "INSERT_CARD"))
+            try await stage.server.insert()
+            _ = try #require(await stage.client.next("ENTER_PIN"))
+        }
+        let tenth = await stage.client.ask(Stage.setPIN, "PAUSE", "INSERT_CARD")
+        guard level == 3 else {
+            #expect(tenth == #"{"msg":"INSERT_CARD"}"#)
+            return
+        }
+        #expect(tenth == #"{"cause":"BadCardPosition","msg":"PAUSE"}"#)
+        #expect(await stage.client.ask(#"{"cmd":"CONTINUE"}"#, "INSERT_CARD", "BAD_STATE") == #"{"msg":"INSERT_CARD"}"#)
+        try await stage.server.insert()
+        _ = try #require(await stage.client.next("ENTER_PIN"))
+        #expect(await stage.client.ask(Stage.setPIN, "ENTER_NEW_PIN", "PAUSE")?["msg"] == .string("ENTER_NEW_PIN"))
+    }
+
+    @Test("going below level 3 ends a pause, for nobody would")
+    @Loop func leavesPause() async throws {
+        let stage = try await Stage(at: .pause)
+        let answers = await stage.client.exchange(Self.set(2), #"{"cmd":"GET_STATUS"}"#)
+        #expect(answers.first == #"{"current":2,"msg":"API_LEVEL"}"#)
+        #expect(answers.last?["state"] != .string("PAUSE"))
+    }
+
+    @Test("a level that is set in the middle of a workflow counts at once")
+    @Loop func midWorkflow() async throws {
+        let stage = try await Stage(at: .enterPIN)
+        let answers = await stage.client.exchange(Self.set(1), #"{"cmd":"GET_STATUS"}"#, Self.set(2))
+        #expect(
+            answers == [
+                #"{"current":1,"msg":"API_LEVEL"}"#, #"{"error":"GET_STATUS","msg":"UNKNOWN_COMMAND"}"#,
+                #"{"current":2,"msg":"API_LEVEL"}"#,
+            ]
+        )
+        #expect(await stage.client.ask(Stage.setPIN, "ENTER_NEW_PIN") != nil)
+    }
+}

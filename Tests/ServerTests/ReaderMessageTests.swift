@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ISO7816
+import Loop
+import Readers
+import Server
+import TestSupport
+import Testing
+import Wire
+import Workflows
+
+@Suite("What clients hear of readers", .timeLimit(.minutes(1)))
+struct ReaderMessageTests {
+    /// A backend without cards.
+    private static func readers(_ name: String = "scripted") -> ScriptedReaders {
+        ScriptedReaders(name) { (_) throws(CardError) in throw .removed }
+    }
+
+    @Test("a new client hears of every reader at once, sorted by name, with the card in it")
+    @Loop func onConnect() async throws {
+        let server = try TestServer(readers: 3)
+        try await server.ready(["Simulator", "Simulator 2", "Simulator 3"])
+        let witness = try server.connect()
+        _ = await witness.exchange()
+        try await server.insert(.card { $0.retryCounter = 2 }, into: "Simulator 2")
+        _ = await witness.next("READER")
+        let client = try server.connect()
+        func reader(_ name: String, _ card: JSON) -> JSON {
+            JSON.simulator(card: card, keypad: false).with("name", .string(name))
+        }
+        #expect(
+            await client.exchange() == [
+                reader("Simulator", .null), reader("Simulator 2", .card(tries: 2)), reader("Simulator 3", .null),
+            ]
+        )
+    }
+
+    @Test("a client that connects before there is any reader hears of it when it comes")
+    @Loop func early() async throws {
+        let readers = Self.readers()
+        let server = try TestServer(readers: 0, backends: [readers])
+        let client = try server.connect()
+        #expect(await client.exchange(#"{"cmd":"GET_READER_LIST"}"#) == [.readerList()])
+        readers.add(ReaderDescription(name: "Late"))
+        #expect(
+            await client.next()
+                == #"{"attached":true,"card":null,"insertable":false,"keypad":false,"msg":"READER","name":"Late"}"#
+        )
+        readers.change(ReaderDescription(name: "Late", hasKeypad: true))
+        #expect(
+            await client.next()
+                == #"{"attached":true,"card":null,"insertable":false,"keypad":true,"msg":"READER","name":"Late"}"#
+        )
+        readers.remove("Late")
+        #expect(await client.next() == #"{"attached":false,"msg":"READER","name":"Late"}"#)
+        #expect(await client.exchange(#"{"cmd":"GET_READER_LIST"}"#) == [.readerList()])
+        readers.add(ReaderDescription(name: "Late"))
+        #expect(await client.next()?["attached"] == .bool(true))
+    }
+
+    @Test("READER comes when a card comes, changes and goes, and only then")
+    @Loop func changes() async throws {
+        let stage = try await Stage(at: .idle)
+        try await stage.server.insert(.card { $0.deactivated = true })
+        let deactivated = JSON.card(tries: 0).with("deactivated", .bool(true))
+        #expect(await stage.client.next() == .simulator(card: deactivated, keypad: false))
+        await stage.server.withdraw()
+        #expect(await stage.client.next() == .simulator(card: .null, keypad: false))
+        try await stage.server.insert(.card { $0.hasKeypad = true })
+        #expect(await stage.client.next() == .simulator(card: .null, keypad: true))
+        #expect(await stage.client.next() == .simulator(card: .card(tries: 3), keypad: true))
+        #expect(await stage.client.exchange() == [])
+    }
+
+    @Test("of two readers with one name the first is served, and the log says so")
+    @Loop func sameName() async throws {
+        let first = Self.readers("first")
+        let second = Self.readers("second")
+        let server = try TestServer(readers: 0, backends: [first, second])
+        let client = try server.connect()
+        first.add(ReaderDescription(name: "Twin"))
+        #expect(await client.next()?["keypad"] == .bool(false))
+        second.add(ReaderDescription(name: "Twin", hasKeypad: true))
+        second.add(ReaderDescription(name: "Other"))
+        #expect(await client.next()?["name"] == .string("Other"))
+        #expect(await client.exchange(#"{"cmd":"GET_READER","name":"Twin"}"#).first?["keypad"] == .bool(false))
+        #expect(server.logged.contains { $0.contains("'Twin'") })
+        // The second backend cannot take the first one's reader away either.
+        second.remove("Twin")
+        second.remove("Other")
+        #expect(await client.next()?["name"] == .string("Other"))
+        #expect(await client.exchange(#"{"cmd":"GET_READER","name":"Twin"}"#).first?["attached"] == .bool(true))
+    }
+
+    @Test(
+        "GET_READER takes a name; an unknown one is not attached",
+        arguments: [
+            (#""name":"nope""#, #"{"attached":false,"msg":"READER","name":"nope"}"#),
+            (#""name":"""#, #"{"attached":false,"msg":"READER","name":""}"#),
+            (#""name":"Simulator ""#, #"{"attached":false,"msg":"READER","name":"Simulator "}"#),
+            (#""name":5"#, #"{"error":"Invalid name","msg":"READER"}"#),
+            (#""name":null"#, #"{"error":"Invalid name","msg":"READER"}"#),
+            (#""Name":"Simulator""#, #"{"error":"Name cannot be undefined","msg":"READER"}"#),
+        ]
+    )
+    @Loop func getReader(_ member: String, _ answer: String) async throws {
+        let stage = try await Stage(at: .idle)
+        #expect(await stage.client.exchange(#"{"cmd":"GET_READER",\#(member)}"#) == [JSON(stringLiteral: answer)])
+    }
+
+    // MARK: Health
+
+    @Test("GET_HEALTH gives what the backends say, the last word of each, in their order")
+    @Loop func health() async throws {
+        let first = Self.readers("first")
+        let second = Self.readers("second")
+        let server = try TestServer(readers: 0, backends: [first, second])
+        let client = try server.connect()
+        #expect(await client.exchange(#"{"cmd":"GET_HEALTH"}"#) == [#"{"checks":[],"msg":"HEALTH"}"#])
+        second.report([HealthCheck("b", ok: true)])
+        first.report([HealthCheck("a", ok: true), HealthCheck("c", ok: true)])
+        first.report([HealthCheck("a", ok: false, advice: "do something")])
+        // Events of a backend come in order: when these are here, the reports are too.
+        first.add(ReaderDescription(name: "1"))
+        second.add(ReaderDescription(name: "2"))
+        _ = await (client.next("READER"), client.next("READER"))
+        #expect(
+            await client.exchange(#"{"cmd":"GET_HEALTH","request":1}"#) == [
+                #"{"checks":[{"advice":"do something","name":"a","ok":false},{"name":"b","ok":true}],"msg":"HEALTH","request":1}"#
+            ]
+        )
+    }
+
+    @Test("answers stay in the order of the commands while health is being looked at")
+    @Loop func healthInOrder() async throws {
+        let stage = try await Stage(at: .idle)
+        let answers = await stage.client.exchange(
+            #"{"cmd":"GET_HEALTH","request":1}"#,
+            #"{"cmd":"GET_STATUS","request":2}"#,
+            #"{"cmd":"GET_HEALTH","request":3}"#,
+            #"{"cmd":"NO","request":4}"#
+        )
+        #expect(answers.map { $0["request"]?.int } == [1, 2, 3, 4])
+    }
+}
+
+@Suite("Permissions", .timeLimit(.minutes(1)))
+struct PermissionTests {
+    private static let readers: Set<CommandName> = [.getReader, .getReaderList, .getHealth]
+    private static let cards: Set<CommandName> = [
+        .runChangePIN, .setPIN, .setNewPIN, .setCAN, .setPUK, .setCard, .cancel, .continueWorkflow,
+    ]
+
+    @Test("a command without its permission is ACCESS_DENIED, whatever the moment", arguments: CommandName.allCases)
+    @Loop func denied(_ name: CommandName) async throws {
+        let table: [(Permissions, isAllowed: Bool)] = [
+            ([], !Self.readers.contains(name) && !Self.cards.contains(name)),
+            ([.readers], !Self.cards.contains(name)),
+            ([.cards], !Self.readers.contains(name)),
+            ([.scan, .admin], !Self.readers.contains(name) && !Self.cards.contains(name)),
+            (.all, true),
+        ]
+        for (permissions, isAllowed) in table {
+            let server = try TestServer(permissions: permissions)
+            let client = try server.connect()
+            let answers = await client.exchange(#"{"cmd":"\#(name.rawValue)","request":"r"}"#)
+            let denial: JSON = #"{"error":"\#(name.rawValue)","msg":"ACCESS_DENIED","request":"r"}"#
+            #expect(answers.contains(denial) != isAllowed, "\(permissions.rawValue)")
+        }
+    }
+
+    @Test("without the permission `readers` nothing of readers is told unasked")
+    @Loop func silence() async throws {
+        let server = try TestServer(permissions: [.cards])
+        let client = try server.connect()
+        let waiting = await client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD", "READER")
+        #expect(waiting == #"{"msg":"INSERT_CARD"}"#)
+        #expect(
+            await client.ask(#"{"cmd":"SET_CARD","name":"Simulator"}"#, "ENTER_PIN", "READER")?["msg"]
+                == .string("ENTER_PIN")
+        )
+    }
+
+    @Test("a command that is not there is unknown, not denied")
+    @Loop func unknown() async throws {
+        let server = try TestServer(permissions: [])
+        let client = try server.connect()
+        #expect(await client.exchange(#"{"cmd":"RUN_AUTH"}"#) == [#"{"error":"RUN_AUTH","msg":"UNKNOWN_COMMAND"}"#])
+    }
+}
+
+extension JSON {
+    static func readerList(_ readers: JSON...) -> JSON {
+        .object([.init("msg", .string("READER_LIST")), .init("readers", .array(readers.map { $0.with("msg", nil) }))])
+    }
+}

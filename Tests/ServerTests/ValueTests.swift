@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Loop
+import Readers
+import ReadersVirtual
+import TestSupport
+import Testing
+import Wire
+
+@Suite("What SET_PIN and its like take", .timeLimit(.minutes(1)))
+struct ValueTests {
+    /// A question and the command that answers it.
+    struct Question: Sendable, CustomTestStringConvertible {
+        let moment: Moment
+        let command: String
+        let digits: String
+        /// Values that are well-formed but wrong, so that nothing is used up by accident.
+        let wellFormed: [String]
+
+        var testDescription: String { command }
+    }
+
+    private static let questions = [
+        Question(
+            moment: .enterPIN,
+            command: "SET_PIN",
+            digits: "5 - 6",
+            wellFormed: [#""12345""#, #""000000""#, #""\u0031\u0031\u0031111""#, #""1111\u00311""#]
+        ),
+        Question(moment: .enterCAN, command: "SET_CAN", digits: "6", wellFormed: [#""000000""#, #""11111\u0031""#]),
+        Question(moment: .enterPUK, command: "SET_PUK", digits: "10", wellFormed: [#""0000000000""#]),
+        Question(
+            moment: .enterNewPIN,
+            command: "SET_NEW_PIN",
+            digits: "6",
+            wellFormed: [#""654321""#, #""\u0036\u0035\u0034\u0033\u0032\u0031""#]
+        ),
+    ]
+
+    private static let malformed = [
+        #""""#, #""1""#, #""1234""#, #""1234567""#, #""123456789""#, #""12345678901""#, #"" 123456""#, #""123456 ""#,
+        #""123456\n""#, #""1234567890\n""#, #""12345\n""#, #""\n123456""#, #""123456\u0000""#, #""12345a""#,
+        #""12 345""#, #""+12345""#, #""12345.""#, #""0x1234""#, #""１２３４５６""#, #""12\u0663456""#,
+        #""\ud835\udfce12345""#, #""１""#, #""१२३४५६""#, #""12345\u200b""#,
+    ]
+
+    @Test("a malformed value is refused and never reaches the card", arguments: questions)
+    @Loop func malformed(_ question: Question) async throws {
+        let stage = try await Stage(at: question.moment)
+        stage.readers.forget()
+        let name = try #require(question.moment.state)
+        for value in Self.malformed {
+            let line = #"{"cmd":"\#(question.command)","request":"r","value":\#(value)}"#
+            let answers = await stage.client.exchange(line)
+            #expect(answers.count == 1, "\(value)")
+            #expect(answers.first?["msg"]?.string == name, "\(value)")
+            #expect(answers.first?["error"]?.string == "You must provide \(question.digits) digits", "\(value)")
+            #expect(answers.first?["request"] == .string("r"))
+            #expect(answers.first?["reader"]?["name"] == .string("Simulator"))
+        }
+        #expect(stage.readers.recorded.isEmpty)
+        #expect(await stage.client.exchange(#"{"cmd":"GET_STATUS"}"#) == [question.moment.status])
+    }
+
+    @Test("a value of another type, or none, is refused", arguments: questions)
+    @Loop func types(_ question: Question) async throws {
+        let stage = try await Stage(at: question.moment)
+        for value in ["123456", "null", "true", "[\"123456\"]", "{\"value\":\"123456\"}", "1e5"] {
+            let answers = await stage.client.exchange(#"{"cmd":"\#(question.command)","value":\#(value)}"#)
+            #expect(answers.map { $0["error"]?.string } == ["Invalid value"], "\(value)")
+        }
+        let answers = await stage.client.exchange(#"{"cmd":"\#(question.command)","Value":"123456"}"#)
+        #expect(answers.map { $0["error"]?.string } == ["Value cannot be undefined"])
+    }
+
+    @Test("a well-formed value, escaped or not, goes to the card", arguments: questions)
+    @Loop func wellFormed(_ question: Question) async throws {
+        for value in question.wellFormed {
+            let stage = try await Stage(at: question.moment)
+            stage.readers.forget()
+            let answer = await stage.client.ask(
+                #"{"cmd":"\#(question.command)","value":\#(value)}"#,
+                "ENTER_PIN",
+                "ENTER_CAN",
+                "ENTER_PUK",
+                "ENTER_NEW_PIN",
+                "CHANGE_PIN"
+            )
+            #expect(answer?["error"] == nil, "\(value)")
+            #expect(!stage.readers.recorded.isEmpty, "\(value)")
+        }
+    }
+
+    @Test("the last of several values counts")
+    @Loop func duplicates() async throws {
+        let stage = try await Stage(at: .enterPIN)
+        let answer = await stage.client.ask(
+            #"{"cmd":"SET_PIN","value":"12","value":"123456"}"#,
+            "ENTER_PIN",
+            "ENTER_NEW_PIN"
+        )
+        #expect(answer?["msg"] == .string("ENTER_NEW_PIN"))
+    }
+
+    // MARK: Keypad
+
+    @Test("a reader with a keypad takes no value and does the rest itself")
+    @Loop func keypad() async throws {
+        let stage = try await Stage(at: .insertCard)
+        let card = #"{"cmd":"SET_CARD","name":"Simulator","card":{"keypad":true}}"#
+        let question = try #require(await stage.client.ask(card, "ENTER_PIN"))
+        #expect(question["reader"]?["keypad"] == .bool(true))
+        for value in [#""123456""#, #""""#, "null", "5"] {
+            let answers = await stage.client.exchange(#"{"cmd":"SET_PIN","request":1,"value":\#(value)}"#)
+            #expect(
+                answers == [
+                    question.with("error", .string("Value cannot be defined")).with("request", .number("1"))
+                ]
+            )
+        }
+        #expect(
+            await stage.client.ask(#"{"cmd":"SET_PIN"}"#, "ENTER_NEW_PIN", "ENTER_PIN")?["msg"]?.string
+                == "ENTER_NEW_PIN"
+        )
+        let answers = await stage.client.exchange(#"{"cmd":"SET_NEW_PIN","value":"123456"}"#)
+        #expect(answers.map { $0["error"]?.string } == ["Value cannot be defined"])
+        let final = await stage.client.ask(#"{"cmd":"SET_NEW_PIN"}"#, "CHANGE_PIN")
+        #expect(final == #"{"msg":"CHANGE_PIN","success":true}"#)
+    }
+
+    @Test("CANCEL while the keypad works ends the workflow")
+    @Loop func cancelKeypad() async throws {
+        let stage = try await Stage(at: .insertCard)
+        let card = #"{"cmd":"SET_CARD","name":"Simulator","card":{"keypad":true}}"#
+        _ = try #require(await stage.client.ask(card, "ENTER_PIN"))
+        let gate = stage.readers.gate()
+        await stage.client.send(#"{"cmd":"SET_PIN"}"#)
+        await gate.arrival()
+        await stage.client.send(#"{"cmd":"CANCEL"}"#)
+        gate.open()
+        let final = await stage.client.next("CHANGE_PIN", "ENTER_NEW_PIN")
+        #expect(final == #"{"msg":"CHANGE_PIN","reason":"User_Cancelled","success":false}"#)
+        #expect(!stage.server.isLent())
+    }
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
+import FoundationEssentials
+import Glibc
+package import Loop
+
+/// The real daemon as a process of its own, with virtual readers and a socket in a folder of its own.
+@Loop package final class DaemonProcess {
+    package let pid: Int32
+    package let socketPath: String
+    private let folder: String
+    private let errorPipe: Int32
+    private var registration: Loop.Registration?
+    private var waiters: [CheckedContinuation<Void, Never>] = []
+    private var partial: [UInt8] = []
+    private var isReaped = false
+    private var status: Int32 = 0
+    /// Lines that the daemon has written to its standard error.
+    package private(set) var log: [String] = []
+    /// When its standard error was closed: it has ended.
+    package private(set) var end: ContinuousClock.Instant?
+
+    /// Where this build has put its programs: beside the tests.
+    private static var program: String {
+        var path = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = readlink("/proc/self/exe", &path, path.count - 1)
+        let tests = String(decoding: path[..<max(count, 0)].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return tests.split(separator: "/").dropLast().reduce("") { $0 + "/" + $1 } + "/badged"
+    }
+
+    /// Starts the daemon and returns when it serves.
+    /// - Parameters:
+    ///   - configuration: lines of badged.conf.
+    ///   - limits: of open files; nil: as many as the system allows.
+    /// - Throws: `SystemError` when it cannot be started.
+    package init(configuration: String = "", openFiles: UInt? = nil) async throws {
+        var template = Array("/tmp/badged-test.XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw SystemError("mkdtemp") }
+        folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        socketPath = folder + "/badged.sock"
+        let configurationPath = folder + "/badged.conf"
+        try Data(configuration.utf8).write(to: URL(filePath: configurationPath))
+
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else { throw SystemError("pipe") }
+        for end in ends { clinux_set_cloexec(end) }
+        clinux_set_nonblocking(ends[0])
+        errorPipe = ends[0]
+        var arguments = [
+            Self.program, "--virtual", "--no-pcsc", "--no-nfc", "--no-ble", "--log-level", "debug",
+            "--socket", socketPath, "--config", configurationPath,
+        ]
+        if let openFiles { arguments = ["/usr/bin/prlimit", "--nofile=\(openFiles):\(openFiles)"] + arguments }
+        pid = try Self.spawn(arguments, standardError: ends[1])
+        close(ends[1])
+        registration = try Loop.watch(errorPipe, .read) { [weak self] _ in self?.readable() }
+        await wait { $0.log.contains { $0.contains("serving") } }
+        guard end == nil else { throw SystemError("badged: \(log)", ECHILD) }
+    }
+
+    isolated deinit {
+        registration?.cancel()
+        close(errorPipe)
+        if end == nil { kill(pid, SIGKILL) }
+        reap()
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    private static func spawn(_ arguments: [String], standardError: Int32) throws -> pid_t {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_adddup2(&actions, standardError, 2)
+        var argv: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
+        defer { for argument in argv { free(argument) } }
+        // An empty environment: nobody passes a socket or asks for notifications.
+        var environment: [UnsafeMutablePointer<CChar>?] = [nil]
+        var pid: pid_t = 0
+        let code = posix_spawn(&pid, arguments[0], &actions, nil, &argv, &environment)
+        guard code == 0 else { throw SystemError("posix_spawn \(arguments[0])", code) }
+        return pid
+    }
+
+    private func readable() {
+        var chunk = [UInt8](repeating: 0, count: 65_536)
+        let count = read(errorPipe, &chunk, chunk.count)
+        if count < 0, errno == EAGAIN || errno == EINTR { return }
+        if count > 0 {
+            partial += chunk[..<count]
+            while let end = partial.firstIndex(of: 0x0A) {
+                log.append(String(decoding: partial[..<end], as: UTF8.self))
+                partial.removeFirst(end + 1)
+            }
+        } else {
+            end = .now
+            registration?.cancel()
+        }
+        let all = waiters
+        waiters = []
+        for waiter in all { waiter.resume() }
+    }
+
+    /// Returns when `condition` holds, or the daemon has ended.
+    package func wait(until condition: (DaemonProcess) -> Bool) async {
+        while !condition(self), end == nil, !Task.isCancelled {
+            await withTaskCancellationHandler {
+                await withCheckedContinuation { waiters.append($0) }
+            } onCancel: {
+                Task { @Loop in
+                    let all = self.waiters
+                    self.waiters = []
+                    for waiter in all { waiter.resume() }
+                }
+            }
+        }
+    }
+
+    /// Sends a signal.
+    package func signal(_ number: Int32) { kill(pid, number) }
+
+    /// Waits for the end and gives the exit code; nil when a signal has ended it.
+    package func exitCode() async -> Int32? {
+        await wait { _ in false }
+        reap()
+        return status & 0x7F == 0 ? status >> 8 & 0xFF : nil
+    }
+
+    private func reap() {
+        guard !isReaped else { return }
+        isReaped = true
+        waitpid(pid, &status, 0)
+    }
+
+    /// A client of the daemon.
+    /// - Throws: `SystemError` when the connection is refused.
+    package func connect() throws -> TestClient {
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        guard descriptor >= 0 else { throw SystemError("socket") }
+        clinux_set_cloexec(descriptor)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: socketPath.utf8) }
+        let result = withUnsafePointer(to: address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard result == 0 else {
+            close(descriptor)
+            throw SystemError("connect")
+        }
+        clinux_set_nonblocking(descriptor)
+        return try TestClient(socket: descriptor)
+    }
+
+    // MARK: What the kernel knows of it
+
+    /// Bytes of memory that belong to it alone.
+    package var privateMemory: Int {
+        guard let text = FileManager.default.contents(atPath: "/proc/\(pid)/smaps_rollup") else { return 0 }
+        return String(decoding: text, as: UTF8.self).split(separator: "\n").reduce(0) { sum, line in
+            guard line.hasPrefix("Private_"), let number = line.split(separator: " ").dropFirst().first else {
+                return sum
+            }
+            return sum + (Int(number) ?? 0) * 1024
+        }
+    }
+
+    /// Descriptors that it has open.
+    package var openFiles: Int {
+        (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/fd").count) ?? 0
+    }
+
+    /// Can the test look into the daemon's memory? The kernel lets root alone.
+    package nonisolated static var canReadMemory: Bool { geteuid() == 0 }
+
+    /// How often these bytes stand in the daemon's memory.
+    package func occurrences(of bytes: [UInt8]) throws -> Int {
+        let maps = FileManager.default.contents(atPath: "/proc/\(pid)/maps") ?? Data()
+        let memory = open("/proc/\(pid)/mem", O_RDONLY | O_CLOEXEC)
+        guard memory >= 0 else { throw SystemError("open /proc/\(pid)/mem") }
+        defer { close(memory) }
+        var count = 0
+        for line in String(decoding: maps, as: UTF8.self).split(separator: "\n") {
+            let fields = line.split(separator: " ")
+            guard fields.count >= 2, fields[1].hasPrefix("rw") else { continue }
+            let range = fields[0].split(separator: "-").compactMap { UInt64($0, radix: 16) }
+            guard range.count == 2 else { continue }
+            var content = [UInt8](repeating: 0, count: Int(range[1] - range[0]))
+            let got = pread(memory, &content, content.count, off_t(range[0]))
+            guard got > 0 else { continue }
+            count += Self.occurrences(of: bytes, in: content[..<got])
+        }
+        return count
+    }
+
+    private nonisolated static func occurrences(of needle: [UInt8], in hay: ArraySlice<UInt8>) -> Int {
+        hay.withUnsafeBytes { hay in
+            guard let first = needle.first, let base = hay.baseAddress else { return 0 }
+            var (count, start) = (0, 0)
+            while let found = memchr(base + start, Int32(first), hay.count - start) {
+                let position = base.distance(to: found)
+                if hay[position...].starts(with: needle) { count += 1 }
+                start = position + 1
+            }
+            return count
+        }
+    }
+}
