@@ -45,9 +45,8 @@ struct Report {
                 ratio = "× \(text(factor, 2))"
                 if factor > row.noise, isSameMachine {
                     ratio += " !"
-                    failures.append(
-                        "\(row.title): \(text(factor, 2)) times worse than the baseline (noise: \(row.noise))"
-                    )
+                    let factor = text(factor, 2)
+                    failures.append("\(row.title): \(factor) times worse than the baseline (noise: \(row.noise))")
                 }
             }
             table.append(line + [ratio, figure.note])
