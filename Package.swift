@@ -125,6 +125,7 @@ let package = Package(
         tests("CardFileTests", ["CardFile", "Readers", "ISO7816", "Secrets", "Wire"]),
         tests("BadgedClientTests", ["BadgedClient", "Wire", "Secrets", "TestSupport"]),
         tests("BadgectlTests", ["badgectl", "badged", "BadgedClient", "Wire", "Secrets", "TestSupport"]),
+        tests("EIDVirtualTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
         tests(
             "ReadersVirtualTests",
             ["ReadersVirtual", "Readers", "EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]
