@@ -8,6 +8,8 @@ extension RealServices {
     struct IdleTests {
         /// Wake-ups of the driver's threads in a window of time.
         private func watch(_ window: Duration) async throws -> [(thread: Threads.Thread, count: Int)] {
+            // Whoever has just told something may not have gone to sleep yet.
+            try await Task.sleep(for: .milliseconds(200))
             let before = Threads.now
             try await Task.sleep(for: window)
             let after = Threads.now
