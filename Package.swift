@@ -36,7 +36,7 @@ let fuzzing: [Target] =
         .target(name: "CFuzzer", path: "Tests/Fuzz/CFuzzer"),
         .executableTarget(
             name: "badged-fuzz",
-            dependencies: ["CFuzzer", "Secrets", "Wire", "CardFile", "ISO7816", "Crypto", "EID"],
+            dependencies: ["CFuzzer", "Secrets", "Wire", "CardFile", "ISO7816", "Crypto", "EID", "ReadersVirtual"],
             path: "Tests/Fuzz/badged-fuzz",
             swiftSettings: strict
         ),
@@ -60,16 +60,17 @@ let package = Package(
         // The event loop and what the host system gives
         target("Loop", ["CLinux"]),
         target("Host", ["CLinux"]),
+        target("Workers", ["CLinux"]),
 
         // The card and the seam
         target("Crypto", ["Secrets", "COpenSSL"]),
-        target("EID", ["Secrets", "ISO7816", "Crypto"]),
+        target("EID", ["Secrets", "ISO7816", "Crypto", "Workers"]),
         target("Readers", ["Secrets", "ISO7816", "CLinux"]),
         target("CardFile", ["Secrets", "Wire", "Readers", "ISO7816"]),
 
         // Drivers
         target("ReadersPCSC", ["Readers", "ISO7816", "CPCSCLite", "CLinux"]),
-        target("ReadersVirtual", ["Secrets", "Readers", "ISO7816", "EID", "Crypto"]),
+        target("ReadersVirtual", ["Secrets", "Readers", "ISO7816", "EID", "Crypto", "Workers"]),
 
         // Dialogues and the socket
         target("Workflows", ["Secrets", "Loop", "Readers", "ISO7816", "EID"]),
@@ -91,28 +92,17 @@ let package = Package(
         ),
 
         // Tests
+        .target(name: "CTestSupport", path: "Tests/CTestSupport"),
         .target(
             name: "TestSupport",
-            dependencies: ["Secrets", "Loop", "Wire", "Readers", "ReadersVirtual", "Server", "Workflows", "CLinux"],
+            dependencies: [
+                "CTestSupport", "Secrets", "Loop", "Wire", "Readers", "ReadersVirtual", "Server", "Workflows", "CLinux",
+            ],
             path: "Tests/TestSupport",
             swiftSettings: strict
         ),
         tests("ReadersPCSCTests", ["ReadersPCSC", "Readers", "ISO7816"]),
-        .testTarget(
-            name: "SystemTests",
-            dependencies: ["ReadersPCSC", "Readers", "ISO7816", "CPCSCLite", "CLinux"],
-            path: "Tests/System",
-            exclude: [
-                "boot.sh", "daemon.py", "daemon.sh", "demo.sh", "documents.sh", "harness.py", "ifd-keypad", "in-namespace.sh", "install.sh",
-                "lib.sh", "peer", "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py", "udev.sh",
-                "units.sh",
-                "boot.sh", "daemon.py", "daemon.sh", "demo.sh", "documents.sh", "harness.py", "ifd-keypad",
-                "in-namespace.sh",
-                "install.sh", "lib.sh", "peer", "polkit.sh", "run.sh", "socket-activation.sh", "socket_activation.py",
-                "udev.sh", "units.sh",
-            ],
-            swiftSettings: strict
-        ),
+        tests("SystemTests", ["ReadersPCSC", "Readers", "ISO7816", "CPCSCLite", "CLinux"]),
         tests("LayeringTests", []),
         tests("HostTests", ["Host"]),
         tests(
@@ -131,11 +121,11 @@ let package = Package(
         ),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
         tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
-        tests("EIDVirtualTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
         tests("WireTests", ["Wire", "Secrets", "TestSupport"]),
         tests("CardFileTests", ["CardFile", "Readers", "ISO7816", "Secrets", "Wire"]),
         tests("BadgedClientTests", ["BadgedClient", "Wire", "Secrets", "TestSupport"]),
         tests("BadgectlTests", ["badgectl", "badged", "BadgedClient", "Wire", "Secrets", "TestSupport"]),
+        tests("EIDVirtualTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
         tests(
             "ReadersVirtualTests",
             ["ReadersVirtual", "Readers", "EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]

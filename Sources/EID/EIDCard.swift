@@ -2,6 +2,7 @@
 import Crypto
 package import ISO7816
 package import Secrets
+import Workers
 
 /// The terminal's side of one eID card on one connection: PACE, PIN management, commands through the channel.
 ///
@@ -9,6 +10,10 @@ package import Secrets
 /// because the card may have counted a try or changed a PIN already. After an error inside a channel the channel is
 /// closed; `destroyChannel` makes the card usable without it.
 package actor EIDCard {
+    private nonisolated let worker = Worker.next()
+
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { worker.asUnownedSerialExecutor() }
+
     package nonisolated let profile: EIDProfile
     private let base: any CardChannel
     private var channel: SecureChannel?

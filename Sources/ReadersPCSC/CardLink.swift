@@ -25,15 +25,13 @@ final class CardLink: @unchecked Sendable {
         guard let entry else { throw isConnected ? .removed : .serviceUnavailable }
         let card: PCSCCard
         do throws(PCSCCode) {
-            card = try PCSCContext().connect(entry.name, .shared)
-            let code = wait.begin(card)
-            guard code == .success else { throw code }
+            card = try Self.hold(entry.name, wait)
         } catch {
             throw Self.error(of: error, reader: entry.name, watch: watch)
         }
         // The wait may have been long, and pcscd connects by the name of the reader, to whatever card is in it. Only
         // its counter says which: asked now, after the connect, and so for this very card.
-        guard watch.refresh() else { throw .serviceUnavailable }
+        guard watch.refresh(entry.name) else { throw .serviceUnavailable }
         guard let now = watch.entry(of: insertion).entry else { throw .removed }
         features = now.features
         watch.note(refusesCards: false)
@@ -99,6 +97,18 @@ final class CardLink: @unchecked Sendable {
         case .error(let error): error
         case .askReader: whyNoAnswer()
         case .askService: .serviceUnavailable
+        }
+    }
+
+    private static func hold(_ reader: ReaderName, _ wait: TransactionWait) throws(PCSCCode) -> PCSCCard {
+        let context = try PCSCContext()
+        while true {
+            let card = try context.connect(reader, .shared)
+            let code = wait.begin(card)
+            if code == .success { return card }
+            // The program before us was quicker with its reset than we with our transaction. Nothing is lost, for we
+            // have not begun; only the handle is stale.
+            guard code == .resetCard else { throw code }
         }
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Synchronization
 
-/// The result of blocking work, for a task that stops waiting when it is cancelled while the work goes on.
+/// The result of blocking work, for a task that may stop waiting while the work goes on.
 final class Handover<Value: Sendable>: Sendable {
     private enum State {
         case pending
@@ -11,8 +11,10 @@ final class Handover<Value: Sendable>: Sendable {
         case over
     }
     private let state = Mutex(State.pending)
+    private let onAbandon: @Sendable () -> Void
 
-    init() {}
+    /// `onAbandon` runs when the waiting ends before the value has come.
+    init(onAbandon: @escaping @Sendable () -> Void = {}) { self.onAbandon = onAbandon }
 
     /// Hands the value over; false when nobody will come for it.
     func give(_ value: Value) -> Bool {
@@ -32,8 +34,8 @@ final class Handover<Value: Sendable>: Sendable {
         return isWanted
     }
 
-    /// Waits for the value; nil when the task is cancelled first.
-    func value(onAbandon: @escaping @Sendable () -> Void = {}) async -> Value? {
+    /// Waits for the value; nil when the task is cancelled first, or somebody calls `abandon`.
+    func value() async -> Value? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let (isOver, value) = state.withLock { state -> (Bool, Value?) in
@@ -51,20 +53,32 @@ final class Handover<Value: Sendable>: Sendable {
                 if isOver { continuation.resume(returning: value) }
             }
         } onCancel: {
-            let (waiting, isAbandoned) = state.withLock { state -> (CheckedContinuation<Value?, Never>?, Bool) in
-                switch state {
-                case .pending:
-                    state = .over
-                    return (nil, true)
-                case .awaited(let continuation):
-                    state = .over
-                    return (continuation, true)
-                case .given, .over:
-                    return (nil, false)
-                }
-            }
-            if isAbandoned { onAbandon() }
-            waiting?.resume(returning: nil)
+            abandon()
         }
+    }
+
+    /// Nobody will come for a value.
+    var isOver: Bool {
+        state.withLock { state in
+            if case .over = state { true } else { false }
+        }
+    }
+
+    /// Ends the waiting. A value that was given before is not lost.
+    func abandon() {
+        let (waiting, isAbandoned) = state.withLock { state -> (CheckedContinuation<Value?, Never>?, Bool) in
+            switch state {
+            case .pending:
+                state = .over
+                return (nil, true)
+            case .awaited(let continuation):
+                state = .over
+                return (continuation, true)
+            case .given, .over:
+                return (nil, false)
+            }
+        }
+        if isAbandoned { onAbandon() }
+        waiting?.resume(returning: nil)
     }
 }

@@ -32,18 +32,24 @@ package final class PCSCBackend: ReaderBackend {
         return stream
     }
 
-    /// Waits while another program holds a transaction; ends with an error when the task is cancelled.
+    /// Waits while another program holds a transaction, and while an earlier connection to the same reader lasts. Ends
+    /// with an error at once when the task is cancelled or the card leaves.
     package func connect(_ insertion: Insertion) async throws(CardError) -> any CardConnection {
         guard let watch = watch.withLock({ $0 }) else { throw .serviceUnavailable }
         let reader = insertion.reader
-        guard await gate.enter(reader) else { throw Self.cancelled }
+        let turn = gate.enter(reader)
+        let first = watch.atEnd(of: insertion) { turn.abandon() }
+        defer { watch.forget(first) }
+        guard await turn.value() != nil else { throw Self.whyNot(insertion, watch) }
         guard let thread = CardThread(name: "pcsc-card", onEnd: { [gate] in gate.leave(reader) }) else {
             gate.leave(reader)
             throw .other("no thread left for the card")
         }
 
-        let handover = Handover<Result<PCSCConnection, CardError>>()
         let wait = TransactionWait()
+        let handover = Handover<Result<PCSCConnection, CardError>> { wait.giveUp() }
+        let second = watch.atEnd(of: insertion) { handover.abandon() }
+        defer { watch.forget(second) }
         thread.async {
             let result: Result<PCSCConnection, CardError>
             do throws(CardError) {
@@ -56,10 +62,16 @@ package final class PCSCBackend: ReaderBackend {
             if !handover.give(result) { thread.finish {} }
             if case .failure = result { thread.finish {} }
         }
-        guard let result = await handover.value(onAbandon: { wait.giveUp() }) else { throw Self.cancelled }
+        guard let result = await handover.value() else { throw Self.whyNot(insertion, watch) }
         let connection = try result.get()
         guard connection.features.executePACE != nil else { return connection }
         return PCSCKeypadConnection(connection)
+    }
+
+    /// Why somebody who waited for a connection does not get it.
+    private static func whyNot(_ insertion: Insertion, _ watch: Watch) -> CardError {
+        let (entry, isConnected) = watch.entry(of: insertion)
+        return entry != nil ? .other("cancelled") : isConnected ? .removed : .serviceUnavailable
     }
 
     package func currentHealth() async -> [HealthCheck] {
@@ -72,8 +84,6 @@ package final class PCSCBackend: ReaderBackend {
         }
         return [USBReaders.check(USBReaders.missing(USBReaders.connected(), in: entries.map(\.features)))]
     }
-
-    private static let cancelled = CardError.other("cancelled")
 }
 
 /// The wait for a transaction, which another thread can end; a connect that waits for one cannot be ended.
@@ -88,6 +98,8 @@ final class TransactionWait: Sendable {
         defer { self.card.withLock { $0 = nil } }
         return card.beginTransaction()
     }
+
+    var isWaiting: Bool { card.withLock { $0 != nil } }
 
     /// Does not block.
     func giveUp() {

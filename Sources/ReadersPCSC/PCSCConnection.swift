@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ISO7816
 import Readers
-import Synchronization
 
 /// A card held in a transaction of pcscd, on a thread of its own that ends with it.
 final class PCSCConnection: CardConnection {
     private let thread: CardThread
     private let link: CardLink
-    /// The reader was left at work; the thread gives the card back by itself when that is done.
-    private let isAbandoned = Mutex(false)
 
     init(thread: CardThread, link: CardLink) {
         (self.thread, self.link) = (thread, link)
@@ -22,8 +19,7 @@ final class PCSCConnection: CardConnection {
     }
 
     func disconnect(reset: Bool) async {
-        // The reader is still busy with somebody at its keypad: nothing to wait for.
-        guard !isAbandoned.withLock({ $0 }) else { return }
+        // Not when the reader was left at work: then the thread gives the card back by itself, and takes no more jobs.
         _ = await thread.run { [link] in link.close(reset: reset) }
         thread.finish {}
     }
@@ -39,15 +35,14 @@ final class PCSCConnection: CardConnection {
             let answer = await thread.run { [link] in link.control(function, input) }
             return try (answer ?? .failure(CardLink.closed)).get()
         }
-        let handover = Handover<Result<[UInt8], CardError>>()
+        let handover = Handover<Result<[UInt8], CardError>> { [thread, link] in
+            thread.finish { link.close(reset: true) }
+        }
         let isQueued = thread.async { [link] in
-            if !handover.give(link.control(function, input)) { link.close(reset: true) }
+            _ = handover.give(link.control(function, input))
         }
         guard isQueued else { throw CardLink.closed }
-        let answer = await handover.value { [self] in
-            isAbandoned.withLock { $0 = true }
-            thread.finish { [link] in link.close() }
-        }
+        let answer = await handover.value()
         return try (answer ?? .failure(.other("cancelled"))).get()
     }
 

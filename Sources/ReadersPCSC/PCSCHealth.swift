@@ -23,15 +23,14 @@ enum PCSCFault: Sendable, Equatable {
         switch (code, errno) {
         case (.noService, ENOENT), (.noService, ENOTDIR): self = .noSocket
         case (.noService, EACCES), (.noService, EPERM), (.securityViolation, _): self = .denied
+        // It hung up before our first word had left.
+        case (.noService, 0): self = .hungUp
         case (.noService, _): self = .refused
         case (.serviceStopped, _): self = .versionMismatch
         case (.commError, _): self = .hungUp
         default: self = .other(code)
         }
     }
-
-    /// Is there something that may begin to answer without a change in the file system that tells us?
-    var mayPass: Bool { self != .noSocket }
 }
 
 /// The lines of GET_HEALTH about pcscd.

@@ -12,22 +12,20 @@ final class ReaderGate: Sendable {
 
     init() {}
 
-    /// Waits until the reader is free and takes it.
-    /// - Returns: false when the task was cancelled; then the reader is not taken.
-    func enter(_ reader: String) async -> Bool {
+    /// A place in the line for a reader: has a value when the reader is taken for whoever asked. Whoever got that must
+    /// call `leave`.
+    func enter(_ reader: String) -> Handover<Void> {
         let turn = Handover<Void>()
         lines.withLock { lines in
-            if lines[reader] == nil {
+            // Those who gave up leave the line when somebody joins, so it is never longer than those who wait.
+            if lines[reader]?.removeAll(where: { $0.isOver }) == nil {
                 lines[reader] = []
                 _ = turn.give(())
             } else {
                 lines[reader]?.append(turn)
             }
         }
-        let isOurs: Void? = await turn.value { [self] in
-            lines.withLock { $0[reader]?.removeAll { $0 === turn } }
-        }
-        return isOurs != nil
+        return turn
     }
 
     /// Gives the reader to the next in line.

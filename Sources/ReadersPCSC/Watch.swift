@@ -20,12 +20,22 @@ final class Watch: Sendable {
         var generation: UInt64 = 0
         var context: PCSCContext?
         var health = PCSCHealth()
+        /// nil: nothing was told yet.
         var toldHealth: PCSCHealth?
         var isStopped = false
-        /// Who waits until the state has been asked anew; `WatchThread` signals them.
-        var refreshes: [DispatchSemaphore] = []
+        /// Who waits until pcscd has been asked anew; `WatchThread` signals them.
+        var refreshes: [Refresh] = []
         /// Who waits for any change of the table.
         var lookouts: [DispatchSemaphore] = []
+        /// What to do when an insertion ends.
+        var farewells: [UInt64: (insertion: Insertion, body: @Sendable () -> Void)] = [:]
+        var farewellNumber: UInt64 = 0
+    }
+
+    struct Refresh: Sendable {
+        /// nil: all. One alone is quicker: libpcsclite takes 0.4 s for each reader with a mute card.
+        let reader: ReaderName?
+        let done: DispatchSemaphore
     }
 
     let state = Mutex(State())
@@ -49,10 +59,11 @@ final class Watch: Sendable {
 
     /// Ends both threads and the events. Does not block.
     func stop() {
-        let isConnected = state.withLock { state in
-            state.isStopped = true
-            return state.context != nil
+        let (wasStopped, isConnected) = state.withLock { state in
+            defer { state.isStopped = true }
+            return (state.isStopped, state.context != nil)
         }
+        guard !wasStopped else { return }
         socketWatch?.signal()
         events.finish()
         // Reaching the thread in SCardGetStatusChange takes an exchange with pcscd.
@@ -67,15 +78,34 @@ final class Watch: Sendable {
 
     /// Changes the table and tells the events of it, and the health when it has changed.
     func publish(_ body: (inout State) -> [ReaderEvent]) {
-        state.withLock { state in
+        let over = state.withLock { state in
             for event in body(&state) where !state.isStopped { events.yield(event) }
             if state.health != state.toldHealth, !state.isStopped {
                 state.toldHealth = state.health
                 events.yield(.health(state.health.checks(path: socket.path)))
             }
             for lookout in state.lookouts { lookout.signal() }
+            let over = state.farewells.filter { state.table.entry(of: $0.value.insertion) == nil }
+            for number in over.keys { state.farewells[number] = nil }
+            return over.values
         }
+        for farewell in over { farewell.body() }
     }
+
+    /// Runs `body` once when the insertion ends, at once when it is over already.
+    /// - Returns: what `forget` needs.
+    func atEnd(of insertion: Insertion, _ body: @escaping @Sendable () -> Void) -> UInt64 {
+        let (number, isOver) = state.withLock { state in
+            state.farewellNumber += 1
+            guard state.table.entry(of: insertion) != nil else { return (state.farewellNumber, true) }
+            state.farewells[state.farewellNumber] = (insertion, body)
+            return (state.farewellNumber, false)
+        }
+        if isOver { body() }
+        return number
+    }
+
+    func forget(_ farewell: UInt64) { state.withLock { $0.farewells[farewell] = nil } }
 
     /// Has pcscd answered that cards are not for us? Told when that changes.
     func note(refusesCards: Bool) {
@@ -88,7 +118,7 @@ final class Watch: Sendable {
     /// Another program holds this reader exclusively: watch for the end of that.
     func note(held reader: ReaderName) {
         state.withLock { $0.table.noteHeld(reader) }
-        _ = refresh()
+        _ = refresh(reader)
     }
 
     /// The reader of this insertion while its card is in it, and whether pcscd is there at all.
@@ -96,16 +126,16 @@ final class Watch: Sendable {
         state.withLock { ($0.table.entry(of: insertion), $0.context != nil) }
     }
 
-    /// Has pcscd asked for the state of all readers, and waits until it has come. Blocks; for threads of our own.
+    /// Has pcscd asked for the state of one reader or all, and waits until it has come. Blocks; for threads of our own.
     ///
     /// Nobody but `WatchThread` asks pcscd for states: libpcsclite (up to 1.9) keeps the last answer in one place for
     /// all threads, without a lock, so a second thread that asks could make the first one overlook an event.
     /// - Returns: false when pcscd is not there, or left meanwhile.
-    func refresh() -> Bool {
+    func refresh(_ reader: ReaderName? = nil) -> Bool {
         let done = DispatchSemaphore(value: 0)
         let started = state.withLock { state -> (PCSCContext, UInt64)? in
             guard let context = state.context else { return nil }
-            state.refreshes.append(done)
+            state.refreshes.append(Refresh(reader: reader, done: done))
             return (context, state.generation)
         }
         guard let (context, generation) = started else { return false }
@@ -156,11 +186,13 @@ final class Watch: Sendable {
                 // One that died at once may be dying in a loop: it does not earn new patience.
                 if DispatchTime.now() > since + .seconds(2) { patience = Patience() }
             case .failure(let fault):
-                publish { state in
-                    state.health = PCSCHealth(fault: fault.fault)
-                    return []
+                let (pause, isSure) = patience.next(fault.fault)
+                if isSure {
+                    publish { state in
+                        state.health = PCSCHealth(fault: fault.fault)
+                        return []
+                    }
                 }
-                let pause = fault.fault.mayPass ? patience.next() : nil
                 let begun = DispatchTime.now()
                 socketWatch.wait(milliseconds: pause)
                 // Woken before the time was over: something has happened, so there is something to hope for again.
@@ -169,17 +201,22 @@ final class Watch: Sendable {
         }
     }
 
-    /// How often to try again while there is a socket but nobody behind it.
+    /// How often to try again, and when to believe what is seen.
     ///
-    /// pcscd creates its socket file a moment before it listens, and changes its mode a moment after, so the wake-up by
-    /// inotify can come too early. A few tries with growing pauses, 1.3 s in all, cover that. After them, nothing: a
-    /// pcscd that starts later, also one that finds the stale socket of a killed one, makes a new file, and that wakes
-    /// us.
+    /// pcscd removes an old socket file when it starts, creates its own a moment before it listens, and changes its mode
+    /// a moment after; one that is being killed still takes connections for a moment. So the wake-up by inotify can come
+    /// too early, and the first look may mislead. A few tries with growing pauses cover that: three (35 ms) before
+    /// anything is told, and, as long as there is a socket, five more, 1.3 s in all. After them, nothing: a pcscd that
+    /// starts later, also one that finds the stale socket of a killed one, makes a new file, and that wakes us.
     struct Patience {
         private var tries = 0
-        mutating func next() -> Int? {
+
+        /// Milliseconds until the next try, nil for none; and whether the fault is to be told.
+        mutating func next(_ fault: PCSCFault) -> (pause: Int?, isSure: Bool) {
             defer { tries += 1 }
-            return tries < 8 ? 5 << tries : nil
+            let limit = fault == .noSocket ? 3 : 8
+            guard tries < limit else { return (nil, true) }
+            return (5 << tries, fault == .refused && tries >= 3)
         }
     }
 
@@ -227,7 +264,7 @@ final class Watch: Sendable {
         publish { state in
             guard state.generation == generation, state.context != nil else { return [] }
             state.context = nil
-            for refresh in state.refreshes { refresh.signal() }
+            for refresh in state.refreshes { refresh.done.signal() }
             state.refreshes = []
             return state.table.removeAll()
         }

@@ -32,8 +32,8 @@ struct WatchThread: Sendable {
         _ = wait(&plugAndPlay, milliseconds: 0)
         // Older ones do not count. There the list is read once more, one second after it has changed, and then no more.
         var isSettled = plugAndPlay.counter != 0
-        var refreshes: [DispatchSemaphore] = []
-        defer { for refresh in refreshes { refresh.signal() } }
+        var refreshes: [Watch.Refresh] = []
+        defer { for refresh in refreshes { refresh.done.signal() } }
 
         while true {
             if try updateList() { isSettled = plugAndPlay.counter != 0 }
@@ -48,6 +48,9 @@ struct WatchThread: Sendable {
 
             let anew = !refreshes.isEmpty
             var states = watch.state.withLock { $0.table.request(anew: anew) }
+            if anew, refreshes.allSatisfy({ $0.reader != nil }) {
+                states.removeAll { state in !refreshes.contains { $0.reader == state.name } }
+            }
             if states.count < Self.longestList { states.append(plugAndPlay) }
             let limit: UInt32 = anew ? 0 : isSettled ? PCSCContext.forever : 1000
 
@@ -61,7 +64,7 @@ struct WatchThread: Sendable {
                     isSettled = true
                 }
                 // With no reader there is nothing to ask, and the time is over at once: that is fresh enough.
-                for refresh in refreshes { refresh.signal() }
+                for refresh in refreshes { refresh.done.signal() }
                 refreshes = []
             case .cancelled, .unknownReader:
                 // Somebody wants everything anew, or a reader left after the list was read.

@@ -2,8 +2,7 @@
 import CLinux
 import Glibc
 
-/// Runs `body` on a thread of its own, which has a name (at most 15 bytes) and takes no signals: those belong to the
-/// program's own handling.
+/// Runs `body` on a thread of its own, which has a name (at most 15 bytes).
 /// - Returns: false when the system has no thread left; then `body` does not run.
 func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) -> Bool {
     final class Start: Sendable {
@@ -11,12 +10,6 @@ func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) -> Bool
         let body: @Sendable () -> Void
         init(_ name: String, _ body: @escaping @Sendable () -> Void) { (self.name, self.body) = (name, body) }
     }
-    var all = sigset_t()
-    var before = sigset_t()
-    sigfillset(&all)
-    pthread_sigmask(SIG_SETMASK, &all, &before)
-    defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-
     let start = Unmanaged.passRetained(Start(name, body))
     var thread = pthread_t()
     let code = pthread_create(

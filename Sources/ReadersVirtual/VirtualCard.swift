@@ -3,6 +3,7 @@ package import EID
 import ISO7816
 package import Readers
 package import Secrets
+import Workers
 
 /// A German eID card in software: bytes in, bytes out, as strict as a real one. It forgets nothing as long as it
 /// exists: a changed PIN is the new PIN, a spent try is spent.
@@ -49,6 +50,10 @@ package actor VirtualCard {
     package static let answerToReset: [UInt8] = [
         0x3B, 0x8A, 0x80, 0x01, 0x80, 0x31, 0xF8, 0x73, 0xF7, 0x41, 0xE0, 0x82, 0x90, 0x00, 0x75,
     ]
+
+    private nonisolated let worker = Worker.next()
+
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { worker.asUnownedSerialExecutor() }
 
     /// The reader that holds this card has a keypad.
     package nonisolated let hasKeypad: Bool

@@ -2,10 +2,15 @@
 package import ISO7816
 package import Readers
 package import Secrets
+import Workers
 
 /// Readers named `Simulator`, `Simulator 2`, ... that take virtual cards by command. Each has a card on its shelf from
 /// the start; what happens to a card, happens to it for good, in the reader or on the shelf.
 package actor VirtualReaders: CardShelf {
+    private nonisolated let worker = Worker.next()
+
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { worker.asUnownedSerialExecutor() }
+
     package nonisolated let name = "virtual"
     package nonisolated let events: AsyncStream<ReaderEvent>
 

@@ -108,7 +108,7 @@ extension Session {
         let running = RunningWorkflow(.changePIN, self)
         workflow = running
         push(.changePINStarted)
-        let changePIN = ChangePIN(server.registry, running, readerName: readerName)
+        let changePIN = ChangePIN(server.registry, running, readerName: readerName, now: server.now)
         running.start { [self] in
             let result = await changePIN.run()
             await running.takeCardsBack()

@@ -21,6 +21,8 @@ package enum Severity: Int, Sendable {
     let registry: ReaderRegistry
     let info: ServerInfo
     let log: Log
+    /// What workflows take for the time.
+    package var now: Now = { ContinuousClock.now }
     private let maximumClients: Int
     private let permissions: @Loop (Peer) -> Permissions
     private var listener: Int32 = -1

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
+/// A clock, so that a test need not wait.
+package typealias Now = @Sendable () -> ContinuousClock.Instant
+
 /// Counts losses of a card in the middle of PACE: a card that lies badly loses its field again and again.
 struct CardPosition {
     /// Losses, and time since the second of them, after which the user is told.
@@ -8,13 +11,16 @@ struct CardPosition {
 
     private var losses = 0
     private var second: ContinuousClock.Instant?
-    private let now: @Sendable () -> ContinuousClock.Instant
+    private let now: Now
 
-    init(now: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }) {
+    init(now: @escaping Now) {
         self.now = now
     }
 
     private(set) var isBad = false
+
+    /// Another outcome, or the user, says that the card lies well.
+    mutating func reset() { self = CardPosition(now: now) }
 
     mutating func lost() {
         losses += 1

@@ -18,10 +18,11 @@ package struct WorkflowResult: Sendable, Equatable {
 @Loop package final class ChangePIN {
     private let client: any WorkflowClient
     private let selection: CardSelection
-    private var position = CardPosition()
+    private var position: CardPosition
 
-    package init(_ registry: ReaderRegistry, _ client: any WorkflowClient, readerName: String?) {
+    package init(_ registry: ReaderRegistry, _ client: any WorkflowClient, readerName: String?, now: @escaping Now) {
         self.client = client
+        position = CardPosition(now: now)
         // Its longest command has under 255 bytes of data on every curve, so any reader will do.
         selection = CardSelection(registry, client, readerName: readerName, needsExtendedLength: false)
     }
@@ -60,7 +61,7 @@ package struct WorkflowResult: Sendable, Equatable {
             } catch {
                 throw .userCancelled
             }
-            position = CardPosition()
+            position.reset()
         }
         return try result.get()
     }
@@ -120,7 +121,7 @@ package struct WorkflowResult: Sendable, Equatable {
             position.lost()
             throw .cardLost
         }
-        position = CardPosition()
+        position.reset()
         switch result {
         case .established:
             return true

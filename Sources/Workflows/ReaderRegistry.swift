@@ -79,6 +79,11 @@ package import Readers
         )
     }
 
+    /// Returns when at least so many readers are known.
+    package func waitForReaders(_ count: Int) async {
+        while readersByName.count < count { await nextChange() }
+    }
+
     /// Ends the watching of all readers.
     package func stop() {
         for consumer in consumers { consumer.cancel() }

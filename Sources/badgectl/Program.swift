@@ -3,6 +3,8 @@ import Host
 
 @main struct Program {
     static func main() {
+        // A PIN typed here must not be in a core dump either.
+        ProcessHardening.apply()
         let signals = Signals.block()
         let invocation: Invocation
         do throws(Failure) {

@@ -50,6 +50,8 @@ import Workflows
                 exit(1)
             }
         }
+        // They are there at once: the first client may count on them.
+        await registry.waitForReaders(settings.virtualReaders)
         if settings.isPCSCEnabled { registry.add(PCSCBackend()) }
 
         let server = SocketServer(

@@ -58,9 +58,9 @@ enum CardBench {
         report.add(
             .cardIn,
             come.median,
-            "\(text(come.minimum, 1))-\(text(come.maximum, 1)), n=\(come.count); \(text(inCard.median, 1)) ms in the card left out"
+            "\(come.span(1)), n=\(come.count); \(text(inCard.median, 1)) ms in the card left out"
         )
-        report.add(.cardOut, gone.median, "\(text(gone.minimum, 1))-\(text(gone.maximum, 1)), n=\(gone.count)")
+        report.add(.cardOut, gone.median, "\(gone.span(1)), n=\(gone.count)")
     }
 
     private static func changes(

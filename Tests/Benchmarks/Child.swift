@@ -13,9 +13,8 @@ final class Child {
     /// Microseconds that an end on SIGTERM may take.
     private static let patience = 10_000_000.0
 
-    /// - Parameters:
-    ///   - arguments: without the program's name.
-    ///   - log: file that takes standard error, and standard output unless `hasOutput`.
+    /// Starts it; `arguments` are without its name, `log` is the file that takes standard error, and standard output
+    /// unless `hasOutput`.
     init(_ program: String, _ arguments: [String], log: String, hasOutput: Bool = false) throws(BenchError) {
         name = String(program.split(separator: "/").last ?? "program")
         var pipes: [Int32] = [-1, -1]
@@ -67,7 +66,9 @@ final class Child {
         var status: Int32 = 0
         var wait = timespec(tv_sec: 0, tv_nsec: 50_000)
         while waitpid(pid, &status, WNOHANG) == 0 {
-            guard microseconds(since: start) < Self.patience else { throw BenchError("\(name) does not end on SIGTERM") }
+            guard microseconds(since: start) < Self.patience else {
+                throw BenchError("\(name) does not end on SIGTERM")
+            }
             nanosleep(&wait, nil)
         }
         isRunning = false

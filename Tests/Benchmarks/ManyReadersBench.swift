@@ -20,7 +20,7 @@ enum ManyReadersBench {
             let pins = round.isMultiple(of: 2) ? ("123456", "654321") : ("654321", "123456")
             all.add(try changeAll(daemon, from: pins.0, to: pins.1))
         }
-        let spread = "\(text(all.minimum, 0))-\(text(all.maximum, 0)) ms, n=\(all.count)"
+        let spread = "\(all.span(0)) ms, n=\(all.count)"
         report.add(.manyReaders, all.median, "\(spread); card's and terminal's cryptography in one process")
         let memory = try daemon.figures.memory()
         report.add(.manyReadersMemory, memory.resident / 1024, "after it")

@@ -37,7 +37,8 @@ import Glibc
             case "--only":
                 let name = try value()
                 guard Row(rawValue: name) != nil else {
-                    throw BenchError("no row \(name); there are \(Row.allCases.map(\.rawValue).joined(separator: ", "))")
+                    let rows = Row.allCases.map(\.rawValue).joined(separator: ", ")
+                    throw BenchError("no row \(name); there are \(rows)")
                 }
                 settings.only.insert(name)
             case "--given":

@@ -80,7 +80,8 @@ enum PlainTransfer {
             throw BenchError("SCardEstablishContext failed")
         }
         defer { SCardReleaseContext(context) }
-        let code = SCardConnect(context, reader, DWORD(SCARD_SHARE_SHARED), DWORD(SCARD_PROTOCOL_T1), &card, &protocolInUse)
+        let (mode, protocols) = (DWORD(SCARD_SHARE_SHARED), DWORD(SCARD_PROTOCOL_T1))
+        let code = SCardConnect(context, reader, mode, protocols, &card, &protocolInUse)
         guard code == 0 else { throw BenchError("SCardConnect: \(String(code, radix: 16))") }
         defer { SCardDisconnect(card, DWORD(SCARD_LEAVE_CARD)) }
         let select: [UInt8] = [0x00, 0xA4, 0x00, 0x0C, 0x02, 0x3F, 0x00]

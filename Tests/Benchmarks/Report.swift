@@ -45,7 +45,8 @@ struct Report {
                 ratio = "× \(text(factor, 2))"
                 if factor > row.noise, isSameMachine {
                     ratio += " !"
-                    failures.append("\(row.title): \(text(factor, 2)) times worse than the baseline (noise: \(row.noise))")
+                    let factor = text(factor, 2)
+                    failures.append("\(row.title): \(factor) times worse than the baseline (noise: \(row.noise))")
                 }
             }
             table.append(line + [ratio, figure.note])
@@ -94,7 +95,8 @@ struct Baseline {
     init?(path: String) throws(BenchError) {
         guard access(path, R_OK) == 0 else { return nil }
         let bytes = try ProcessFigures.contents(path)
-        guard let json = try? JSON(bytes), let machine = json["machine"]?.string, let rows = json["rows"]?.members else {
+        guard let json = try? JSON(bytes), let machine = json["machine"]?.string, let rows = json["rows"]?.members
+        else {
             throw BenchError("\(path) is not a baseline")
         }
         var values: [Row: Double] = [:]

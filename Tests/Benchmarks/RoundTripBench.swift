@@ -26,11 +26,10 @@ enum RoundTripBench {
             try pipeline(daemon, count: count)
             rates.add(Double(count) / (microseconds(since: start) / 1e6))
         }
-        let span = { (samples: Samples, digits: Int) in "\(text(samples.minimum, digits))-\(text(samples.maximum, digits))" }
-        report.add(.roundTrip, medians.median, "medians of 5 rounds \(span(medians, 1)); echo thread \(text(floors.median, 1))")
-        report.add(.roundTripTail, tails.median, "5 rounds \(span(tails, 0))")
-        report.add(.pipelined, rates.median, "5 rounds \(span(rates, 0)); \(size) bytes each")
-        report.add(.floor, floors.median, "a thread of the bench answers the same sizes")
+        report.add(.roundTrip, medians.median, "5 rounds \(medians.span(1)), each beside the echo below")
+        report.add(.roundTripTail, tails.median, "5 rounds \(tails.span(0))")
+        report.add(.pipelined, rates.median, "5 rounds \(rates.span(0)); \(size) bytes each")
+        report.add(.floor, floors.median, "5 rounds \(floors.span(1)); a thread of the bench answers")
         try daemon.child.terminate()
     }
 
@@ -88,7 +87,9 @@ final class Echo {
 
     init(answerSize: Int) throws(BenchError) {
         var pair: [Int32] = [-1, -1]
-        guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0 else { throw BenchError(call: "socketpair") }
+        guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0 else {
+            throw BenchError(call: "socketpair")
+        }
         (socket, self.answerSize) = (pair[0], answerSize)
         let other = pair[1]
         worker = Worker {

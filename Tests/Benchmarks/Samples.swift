@@ -29,6 +29,9 @@ struct Samples {
     var minimum: Double { values.min() ?? .nan }
     var maximum: Double { values.max() ?? .nan }
 
+    /// Smallest and largest value.
+    func span(_ digits: Int) -> String { "\(text(minimum, digits))-\(text(maximum, digits))" }
+
     init(_ values: [Double] = []) { self.values = values }
 
     mutating func add(_ value: Double) { values.append(value) }

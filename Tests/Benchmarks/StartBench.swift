@@ -11,7 +11,7 @@ enum StartBench {
             start.add(daemon.startTime / 1000)
             stop.add(try daemon.child.terminate() / 1000)
         }
-        let spread = "\(text(start.minimum, 1))-\(text(start.maximum, 1)) ms, n=\(start.count)"
+        let spread = "\(start.span(1)) ms, n=\(start.count)"
         report.add(.start, start.median, spread)
         report.add(.stop, stop.median, "n=\(stop.count)")
     }

@@ -21,9 +21,9 @@ struct HandoverTests {
 
     @Test("who is cancelled gets nothing, and the giver learns that nobody came")
     func cancelled() async {
-        let handover = Handover<Int>()
         let (abandoned, continuation) = AsyncStream.makeStream(of: Void.self)
-        let task = Task { await handover.value { continuation.finish() } }
+        let handover = Handover<Int> { continuation.finish() }
+        let task = Task { await handover.value() }
         task.cancel()
         #expect(await task.value == nil)
         for await _ in abandoned {}
@@ -32,13 +32,23 @@ struct HandoverTests {
 
     @Test("a value that was given before the cancel is not lost")
     func cancelledLate() async {
-        let handover = Handover<Int>()
+        let handover = Handover<Int> { Issue.record("abandoned") }
         #expect(handover.give(1))
         let task = Task {
             withUnsafeCurrentTask { $0?.cancel() }
-            return await handover.value { Issue.record("abandoned") }
+            return await handover.value()
         }
         #expect(await task.value == 1)
+    }
+
+    @Test("the waiting can be ended from outside as well")
+    func abandoned() async {
+        let handover = Handover<Int>()
+        async let value = handover.value()
+        handover.abandon()
+        #expect(await value == nil)
+        #expect(handover.isOver)
+        #expect(await handover.value() == nil)
     }
 
     @Test("jobs run in order on one named thread, the last one last")
@@ -54,26 +64,30 @@ struct HandoverTests {
         #expect(!thread.async {})
     }
 
-    @Test("a reader is for one at a time, in the order of asking, and who gives up leaves the line")
+    @Test("a reader is for one at a time, in the order of asking, and who gives up loses the place")
     func gate() async {
         let gate = ReaderGate()
-        #expect(await gate.enter("A"))
-        #expect(await gate.enter("B"))
+        #expect(await gate.enter("A").value() != nil)
+        #expect(await gate.enter("B").value() != nil)
         let order = Order()
-        let quitter = Task { await gate.enter("A") }
-        let second = Task {
-            let isIn = await gate.enter("A")
+        let quitter = gate.enter("A")
+        let second = gate.enter("A")
+        let third = gate.enter("A")
+        quitter.abandon()
+        async let secondIsIn: Void? = {
+            let turn: Void? = await second.value()
             order.add(2)
             gate.leave("A")
-            return isIn
-        }
-        quitter.cancel()
-        #expect(await quitter.value == false)
+            return turn
+        }()
         order.add(1)
         gate.leave("A")
-        #expect(await second.value)
+        #expect(await secondIsIn != nil)
+        #expect(await third.value() != nil)
         #expect(order.numbers == [1, 2])
-        #expect(await gate.enter("A"))
+        gate.leave("A")
+        #expect(await gate.enter("A").value() != nil)
+        #expect(await quitter.value() == nil)
     }
 }
 

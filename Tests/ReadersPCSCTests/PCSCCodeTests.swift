@@ -56,6 +56,7 @@ struct PCSCCodeTests {
             (.noService, 20 /* ENOTDIR */, .noSocket),
             (.noService, 13 /* EACCES */, .denied),
             (.noService, 111 /* ECONNREFUSED */, .refused),
+            (.noService, 0, .hungUp),
             (.securityViolation, 0, .denied),
             (.serviceStopped, 0, .versionMismatch),
             (.commError, 0, .hungUp),

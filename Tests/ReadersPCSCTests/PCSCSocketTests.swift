@@ -98,10 +98,19 @@ struct PCSCSocketTests {
         #expect(ContinuousClock.now - start >= .milliseconds(49))
     }
 
-    @Test("tries become rarer and end")
-    func patience() {
+    @Test(
+        "tries become rarer and end; nothing is told that may be gone in a moment",
+        arguments: [
+            (PCSCFault.noSocket, [5, 10, 20, nil], 3), (.refused, [5, 10, 20, 40, 80, 160, 320, 640, nil], 3),
+            (.denied, [5, 10, 20, 40, 80, 160, 320, 640, nil], 8),
+            (.versionMismatch, [5, 10, 20, 40, 80, 160, 320, 640, nil], 8),
+        ] as [(PCSCFault, [Int?], Int)]
+    )
+    func patience(fault: PCSCFault, pauses: [Int?], sureAfter: Int) {
         var patience = Watch.Patience()
-        #expect((0..<10).map { _ in patience.next() } == [5, 10, 20, 40, 80, 160, 320, 640, nil, nil])
+        let steps = (0..<pauses.count + 1).map { _ in patience.next(fault) }
+        #expect(steps.map(\.pause) == pauses + [nil])
+        #expect(steps.map(\.isSure) == steps.indices.map { $0 >= sureAfter })
     }
 }
 

@@ -147,6 +147,8 @@ struct ClientsTests {
         await silent.send(#"{"cmd":"RUN_CHANGE_PIN"}"#)
 
         let other = try server.connect()
+        // Whose card is known first may be taken first; the silent one is to have the first reader.
+        while let reader = await other.next("READER"), reader["busy"]?.bool != true {}
         try await server.insert(into: "Simulator 2")
         _ = try #require(await other.ask(#"{"cmd":"RUN_CHANGE_PIN","reader":"Simulator 2"}"#, "ENTER_PIN"))
         _ = try #require(await other.ask(Stage.setPIN, "ENTER_NEW_PIN"))

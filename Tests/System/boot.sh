@@ -110,7 +110,7 @@ check "the real pcscd was started by its socket" holds "$found" '^pcscd active'
 check "systemctl reload" holds "$found" '^reload 0$'
 check "keeps the process" holds "$found" "^same $pid "
 check "a hung daemon is restarted by the watchdog" holds "$found" '^restarts 1'
-check "and serves again" holds "$found" '^result .*"msg":"READER_LIST"'
+check "and serves again" holds "$found" '^result .*"name":"Simulator"'
 check "systemctl stop" holds "$found" '^stop 0$'
 check "ends cleanly" holds "$found" '^ended inactive'
 check "the socket outlives the service" holds "$found" '^left 660'

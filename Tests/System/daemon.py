@@ -28,6 +28,8 @@ for abstract in (False, True):
     client = Client(path)  # READY means that this works at once, without another try
     info = client.ask("INFO", cmd="GET_INFO")
     check("and the socket answers", info["VersionInfo"]["Name"] == "badged", info)
+    readers = client.ask("READER_LIST", cmd="GET_READER_LIST")["readers"]
+    check("and has the virtual reader already", [reader["name"] for reader in readers] == ["Simulator"], readers)
     client.send(cmd="RUN_CHANGE_PIN")
     client.wait_for("INSERT_CARD")
     code, seconds = daemon.end()

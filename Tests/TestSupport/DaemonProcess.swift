@@ -31,7 +31,7 @@ package import Loop
     /// Starts the daemon and returns when it serves.
     /// - Parameters:
     ///   - configuration: lines of badged.conf.
-    ///   - limits: of open files; nil: as many as the system allows.
+    ///   - openFiles: most of them; nil: as many as the system allows.
     /// - Throws: `SystemError` when it cannot be started.
     package init(configuration: String = "", openFiles: UInt? = nil) async throws {
         var template = Array("/tmp/badged-test.XXXXXX".utf8CString)

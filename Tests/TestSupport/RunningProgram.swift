@@ -121,6 +121,9 @@ package final class RunningProgram: Sendable {
         hasTerminal: Bool = false,
         environment: [String: String] = [:]
     ) throws {
+        // One at a time, or a program inherits ends of another's pipes, which then never end.
+        Self.starting.lock()
+        defer { Self.starting.unlock() }
         var (standard, output, error): ([Int32], [Int32], [Int32]) = ([-1, -1], [-1, -1], [-1, -1])
         guard pipe(&standard) == 0, pipe(&output) == 0, pipe(&error) == 0 else { throw StartError(text: "pipe") }
         for end in standard + output + error { clinux_set_cloexec(end) }
@@ -187,6 +190,25 @@ package final class RunningProgram: Sendable {
         kill(id, SIGKILL)
     }
 
+    private static let starting = Lock()
+
+    /// A lock that a whole initialiser can hold.
+    private final class Lock: Sendable {
+        private let semaphore = DispatchSemaphore(value: 1)
+
+        func lock() { semaphore.wait() }
+        func unlock() { semaphore.signal() }
+    }
+
+    /// A test that is out of time is cancelled; with the program, everything that is waited for ends.
+    private func endingWhenCancelled<Result>(_ body: () async -> Result) async -> Result {
+        await withTaskCancellationHandler {
+            await body()
+        } onCancel: {
+            kill(id, SIGKILL)
+        }
+    }
+
     private func collect(_ stream: Stream, _ descriptor: Int32) {
         let collected = collected[stream]
         DispatchQueue(label: "collect").async {
@@ -221,11 +243,13 @@ package final class RunningProgram: Sendable {
 
     /// Waits until it has been stopped by a signal, or has ended.
     package func stops() async {
-        await withCheckedContinuation { continuation in
-            DispatchQueue(label: "stop").async { [id] in
-                var info = siginfo_t()
-                while waitid(P_PID, id_t(id), &info, WSTOPPED | WEXITED | WNOWAIT) != 0, errno == EINTR {}
-                continuation.resume()
+        await endingWhenCancelled {
+            await withCheckedContinuation { continuation in
+                DispatchQueue(label: "stop").async { [id] in
+                    var info = siginfo_t()
+                    while waitid(P_PID, id_t(id), &info, WSTOPPED | WEXITED | WNOWAIT) != 0, errno == EINTR {}
+                    continuation.resume()
+                }
             }
         }
     }
@@ -233,7 +257,8 @@ package final class RunningProgram: Sendable {
     /// Waits until a text has come out, behind the one waited for before; false when the stream ends without.
     package func says(_ text: String, on stream: Stream = .terminal) async -> Bool {
         let position = positions.withLock { $0[stream] ?? 0 }
-        guard let end = await collected[stream]?.wait(for: text, after: position) else { return false }
+        let end = await endingWhenCancelled { await collected[stream]?.wait(for: text, after: position) }
+        guard let end else { return false }
         positions.withLock { $0[stream] = end }
         return true
     }
@@ -253,9 +278,11 @@ package final class RunningProgram: Sendable {
     /// Waits for the end of the program and of its output; a signal counts 128 more than its number.
     package var exitCode: Int32 {
         get async {
-            _ = await collected[.output]?.wait(for: nil, after: 0)
-            _ = await collected[.error]?.wait(for: nil, after: 0)
-            return await status.value
+            await endingWhenCancelled {
+                _ = await collected[.output]?.wait(for: nil, after: 0)
+                _ = await collected[.error]?.wait(for: nil, after: 0)
+                return await status.value
+            }
         }
     }
 }

@@ -102,9 +102,9 @@ package final class ScriptedPeer: Sendable {
             defer { done.leave() }
             var play = script
             while true {
-                let socket = accept(listener, nil, nil)
+                let socket = clinux_accept(listener)
                 guard socket >= 0 else { return }
-                clinux_set_cloexec(socket)
+                _ = fcntl(socket, F_SETFL, 0)
                 let connection = Connection(socket)
                 play(connection)
                 lines(connection.received)
@@ -137,8 +137,8 @@ package final class ScriptedPeer: Sendable {
     }
 
     private static func listen(on path: String) throws -> Int32 {
-        let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-        clinux_set_cloexec(listener)
+        // In one step, or a program that another test starts meanwhile inherits it.
+        let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
+import CTestSupport
 import Glibc
 package import Loop
 package import Wire
@@ -20,6 +21,7 @@ package import Wire
     package var isReading = true { didSet { registration?.change(isReading ? .read : []) } }
 
     package init(socket: Int32) throws {
+        ctestsupport_link()
         self.socket = socket
         registration = try Loop.watch(socket, .read) { [weak self] _ in self?.readable() }
     }

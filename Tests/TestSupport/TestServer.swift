@@ -33,6 +33,9 @@ package import Workflows
             log: { _, text in box.lines.append(text) }
         )
         log = box
+        // The time stands still: how long a dialogue takes on a busy machine must not change its course.
+        let start = ContinuousClock.now
+        server.now = { start }
     }
 
     private let shelves: [any CardShelf]

@@ -18,6 +18,9 @@ let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "ef-dir": applicationDirectory,
     "secure-messaging": secureMessaging,
     "card-dialogue": cardDialogue,
+    "cv-certificate": cvCertificate,
+    "card-security": cardSecurity,
+    "virtual-card": virtualCard,
 ]
 
 /// A condition of which the failure is a finding.

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+import Dispatch
+import EID
+import ISO7816
+import ReadersVirtual
+
+@Sendable func cvCertificate(_ input: UnsafeRawBufferPointer) {
+    guard let certificate = try? CVCertificate(Array(input)) else { return }
+    guard let again = try? CVCertificate(certificate.encoded) else {
+        return require(false, "what was written cannot be read")
+    }
+    require(again == certificate, "a certificate changes when it is written and read")
+    require((7...16).contains(certificate.holderReference.count), "a reference of a wrong length")
+    _ = certificate.descriptionHash
+    _ = certificate.sectorHashes
+    if let key = try? certificate.publicKey.key(inheriting: .brainpoolP256r1) {
+        _ = try? certificate.isSigned(by: key, certificate.digest ?? .sha256)
+    }
+}
+
+@Sendable func cardSecurity(_ input: UnsafeRawBufferPointer) {
+    guard let security = try? CardSecurity(Array(input)) else { return }
+    require(security.content.count < input.count, "infos longer than their file")
+}
+
+private let card = try? VirtualCard()
+
+/// Commands to the virtual card, one byte of length before each; an answer is never less than a status word.
+@Sendable func virtualCard(_ input: UnsafeRawBufferPointer) {
+    let bytes = Array(input)
+    let done = DispatchSemaphore(value: 0)
+    Task {
+        await send(bytes[...])
+        done.signal()
+    }
+    done.wait()
+}
+
+private func send(_ bytes: ArraySlice<UInt8>) async {
+    guard let card else { return require(false, "no default card") }
+    await card.reset()
+    var rest = bytes
+    while let count = rest.popFirst() {
+        guard case .answer(let answer) = await card.exchange(Array(rest.prefix(Int(count)))) else {
+            return require(false, "no answer")
+        }
+        require(answer.count >= 2, "less than a status word")
+        rest = rest.dropFirst(Int(count))
+    }
+    let state = await card.state
+    require(state.pukCounter == 10 && !state.isDeactivated, "changed without a password")
+}

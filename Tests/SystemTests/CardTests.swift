@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Foundation
+import ISO7816
+import Readers
+import ReadersPCSC
+import Synchronization
+import Testing
+
+extension RealServices {
+    /// Cards in virtual readers of a real pcscd.
+    @Suite("cards")
+    struct CardTests {
+        private let one = "Virtual One 00 00", two = "Virtual One 00 01"
+
+        /// A pcscd with the two slots of one virtual reader, and a backend that has seen them.
+        private func world() async throws -> (PCSCD, PCSCBackend, Events) {
+            PCSCD.cleanUp()
+            let backend = PCSCBackend()
+            var events = Events(backend)
+            let pcscd = try PCSCD([.vpcd("Virtual One", port: 36_000)])
+            try await events.wait(for: "added \(two)")
+            return (pcscd, backend, events)
+        }
+
+        @Test("several readers, cards in and out")
+        func several() async throws {
+            PCSCD.cleanUp()
+            var events = Events(PCSCBackend())
+            let pcscd = try PCSCD([
+                .vpcd("Virtual A", port: 36_000), .vpcd("Virtual B", port: 36_010), .vpcd("Virtual C", port: 36_020),
+            ])
+            try await events.wait(for: "added Virtual C 00 01")
+            let cards = [36_000, 36_001, 36_010, 36_011, 36_020, 36_021].map { VPCDCard(port: $0) }
+            for card in cards { #expect(card.insert()) }
+            let names = ["A", "B", "C"].flatMap { ["Virtual \($0) 00 00", "Virtual \($0) 00 01"] }
+            #expect(try await Set(events.next(6)) == Set(names.map { "inserted \($0)" }))
+            #expect(Set(events.insertions.values.map(\.number)).count == 6)
+            cards[3].remove()
+            #expect(try await events.next() == "withdrawn Virtual B 00 01")
+            cards[3].insert()
+            #expect(try await events.next() == "inserted Virtual B 00 01")
+            for card in cards { card.remove() }
+            #expect(try await Set(events.next(6)) == Set(names.map { "withdrawn \($0)" }))
+            await pcscd.end()
+        }
+
+        @Test("commands and answers of all lengths", arguments: [1, 2, 255, 256, 257, 1000, 30_000, 65_500])
+        func lengths(length: Int) async throws {
+            let (pcscd, backend, stream) = try await world()
+            var events = stream
+            let card = VPCDCard(port: 36_000)
+            card.insert()
+            let connection = try await backend.connect(events.insertion(in: one))
+            let data = (0..<length).map { UInt8(truncatingIfNeeded: $0) }
+            let answer = try await connection.transmit(CommandAPDU(0, 0xC0, 0, 0, data: data))
+            #expect(answer == ResponseAPDU(data: data, .ok))
+            await connection.disconnect(reset: false)
+            await pcscd.end()
+        }
+
+        @Test("a card is reset on request, and not otherwise; a connection that is dropped is given back, reset")
+        func reset() async throws {
+            let (pcscd, backend, stream) = try await world()
+            var events = stream
+            let card = VPCDCard(port: 36_000)
+            card.insert()
+            let insertion = try await events.insertion(in: one)
+
+            var connection: (any CardConnection)? = try await backend.connect(insertion)
+            _ = try await connection?.transmit(CommandAPDU(0, 0, 0, 0))
+            await connection?.disconnect(reset: false)
+            #expect(card.resets == 0)
+            await #expect(throws: CardError.other("the connection to the card has been closed")) {
+                try await connection?.transmit(CommandAPDU(0, 0, 0, 0))
+            }
+
+            connection = try await backend.connect(insertion)
+            _ = try await connection?.transmit(CommandAPDU(0, 0, 0, 0))
+            await connection?.disconnect(reset: true)
+            #expect(card.resets == 1)
+
+            connection = try await backend.connect(insertion)
+            _ = try await connection?.transmit(CommandAPDU(0, 0, 0, 0))
+            connection = nil
+            // Waits until the dropped one has been given back.
+            connection = try await backend.connect(insertion)
+            #expect(card.resets == 2)
+            await connection?.disconnect(reset: false)
+            await pcscd.end()
+        }
+
+        @Test("a card that leaves inside a command has been removed")
+        func leaves() async throws {
+            let (pcscd, backend, stream) = try await world()
+            var events = stream
+            let card = VPCDCard(port: 36_000) { $0[1] == 0xEE ? .leave : FakeCard.echo($0) }
+            card.insert()
+            let connection = try await backend.connect(events.insertion(in: one))
+            _ = try await connection.transmit(CommandAPDU(0, 0, 0, 0))
+            await #expect(throws: CardError.removed) { try await connection.transmit(CommandAPDU(0, 0xEE, 0, 0)) }
+            #expect(try await events.next() == "withdrawn \(one)")
+            await #expect(throws: CardError.removed) { try await connection.transmit(CommandAPDU(0, 0, 0, 0)) }
+            await connection.disconnect(reset: true)
+            await pcscd.end()
+        }
+
+        @Test("a card that answers with less than a status word and stays is mute")
+        func mute() async throws {
+            let (pcscd, backend, stream) = try await world()
+            var events = stream
+            let card = VPCDCard(port: 36_000) { $0[1] == 0xEE ? .bytes([0x90]) : FakeCard.echo($0) }
+            card.insert()
+            let connection = try await backend.connect(events.insertion(in: one))
+            await #expect(throws: CardError.mute) { try await connection.transmit(CommandAPDU(0, 0xEE, 0, 0)) }
+            #expect(try await connection.transmit(CommandAPDU(0, 0, 0, 0)).status == .ok)
+            await connection.disconnect(reset: true)
+            await pcscd.end()
+        }
+
+        @Test("another card in the same reader is another insertion, and the old one cannot be connected to")
+        func swap() async throws {
+            let (pcscd, backend, stream) = try await world()
+            var events = stream
+            let first = VPCDCard(port: 36_000)
+            first.insert()
+            let old = try await events.insertion(in: one)
+            first.remove()
+            // This driver would take the next card for the same one, did it not see the reader empty in between.
+            #expect(try await events.next() == "withdrawn \(one)")
+            let second = VPCDCard(port: 36_000)
+            second.insert()
+            let new = try await events.insertion(in: one)
+            #expect(new != old)
+            await #expect(throws: CardError.removed) { try await backend.connect(old) }
+            let connection = try await backend.connect(new)
+            await connection.disconnect(reset: false)
+            await pcscd.end()
+        }
+
+        @Test("a reader held exclusively by another program is told as such, and when it becomes free")
+        func exclusive() async throws {
+            let (pcscd, backend, stream) = try await world()
+            var events = stream
+            let card = VPCDCard(port: 36_000)
+            card.insert()
+            let insertion = try await events.insertion(in: one)
+            let other = try OtherProgram()
+            try other.connect(one, exclusively: true)
+            await #expect(throws: CardError.exclusive) { try await backend.connect(insertion) }
+            try other.disconnect()
+            #expect(try await events.next() == "changed \(one)")
+            let connection = try await backend.connect(insertion)
+            await connection.disconnect(reset: false)
+            await pcscd.end()
+        }
+
+        @Test("the transaction of another program is waited for, even when it ends with a reset")
+        func contention() async throws {
+            let (pcscd, backend, stream) = try await world()
+            var events = stream
+            let card = VPCDCard(port: 36_000)
+            card.insert()
+            let insertion = try await events.insertion(in: one)
+            for reset in [false, true] {
+                let other = try OtherProgram()
+                try other.connect(one, exclusively: false)
+                try other.begin()
+                let waiting = Task { try await backend.connect(insertion) }
+                try await until { Threads.now.ofDriver.contains(where: { $0.name == "pcsc-card" }) }
+                try other.end(reset: reset)
+                let connection = try await waiting.value
+                #expect(try await connection.transmit(CommandAPDU(0, 0, 0, 0)).status == .ok)
+                await connection.disconnect(reset: false)
+            }
+            await pcscd.end()
+        }
+
+        @Test("who waits for a transaction can be cancelled at once, again and again, at the cost of one thread")
+        func cancellation() async throws {
+            let (pcscd, backend, stream) = try await world()
+            var events = stream
+            let card = VPCDCard(port: 36_000)
+            card.insert()
+            let insertion = try await events.insertion(in: one)
+            let other = try OtherProgram()
+            try other.connect(one, exclusively: false)
+            try other.begin()
+            for _ in 0..<20 {
+                let waiting = Task { try await backend.connect(insertion) }
+                try await until { Threads.now.ofDriver.contains(where: { $0.name == "pcsc-card" }) }
+                waiting.cancel()
+                await #expect(throws: CardError.other("cancelled")) { try await waiting.value }
+            }
+            #expect(Threads.now.ofDriver.count { $0.name == "pcsc-card" } == 1)
+            try other.end()
+            let connection = try await backend.connect(insertion)
+            #expect(try await connection.transmit(CommandAPDU(0, 0, 0, 0)).status == .ok)
+            // Ours is a transaction too: the other program waits for it now.
+            #expect(card.resets == 0)
+            await connection.disconnect(reset: false)
+            try other.begin()
+            try other.end()
+            await pcscd.end()
+        }
+
+        @Test("who waits for a transaction learns at once that the card has left")
+        func leavesWhileWaiting() async throws {
+            let (pcscd, backend, stream) = try await world()
+            var events = stream
+            let card = VPCDCard(port: 36_000)
+            card.insert()
+            let insertion = try await events.insertion(in: one)
+            let other = try OtherProgram()
+            try other.connect(one, exclusively: false)
+            try other.begin()
+            let waiting = Task { try await backend.connect(insertion) }
+            let inLine = Task { try await backend.connect(insertion) }
+            try await until { Threads.now.ofDriver.contains(where: { $0.name == "pcsc-card" }) }
+            card.remove()
+            await #expect(throws: CardError.removed) { try await waiting.value }
+            await #expect(throws: CardError.removed) { try await inLine.value }
+            try other.disconnect()
+            // The next card is not kept waiting by those.
+            card.insert()
+            let connection = try await backend.connect(events.insertion(in: one))
+            await connection.disconnect(reset: false)
+            await pcscd.end()
+        }
+
+        @Test("two readers work at the same time")
+        func parallel() async throws {
+            let (pcscd, backend, stream) = try await world()
+            var events = stream
+            // Each card answers only when the other one has been asked too.
+            let both = Rendezvous()
+            let cards = [36_000, 36_001].map { port in
+                VPCDCard(port: port) { command in
+                    if command[1] == 0xBB { both.meet() }
+                    return FakeCard.echo(command)
+                }
+            }
+            for card in cards { card.insert() }
+            _ = try await events.next(2)
+            let insertions = try [#require(events.insertions[one]), #require(events.insertions[two])]
+            try await withThrowingTaskGroup { [backend] group in
+                for insertion in insertions {
+                    group.addTask {
+                        let connection = try await backend.connect(insertion)
+                        #expect(try await connection.transmit(CommandAPDU(0, 0xBB, 0, 0)).status == .ok)
+                        await connection.disconnect(reset: false)
+                    }
+                }
+                try await group.waitForAll()
+            }
+            await pcscd.end()
+        }
+    }
+}
+
+/// Two threads that go on only together.
+private final class Rendezvous: Sendable {
+    private let count = Mutex(0)
+    private let gate = DispatchSemaphore(value: 0)
+    func meet() {
+        if count.withLock({ count in
+            count += 1
+            return count % 2 == 0
+        }) {
+            gate.signal()
+        } else {
+            gate.wait()
+        }
+    }
+}

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Foundation
+import ISO7816
+import Readers
+import Synchronization
+import Testing
+
+@testable import ReadersPCSC
+
+extension RealServices {
+    /// Readers that announce every change at once, as USB readers do, and whose keypad a test plays.
+    @Suite("readers with events and keypads")
+    struct FakeReaderTests {
+        private static let path = "/run/fake-reader"
+        private let name = "Fake Reader 00 00"
+
+        /// Feature list with EXECUTE_PACE and MODIFY_PIN_DIRECT, and properties.
+        private static let pace: UInt32 = 0x4200_0DCC, modify: UInt32 = 0x4200_0DB3, properties: UInt32 = 0x4233_0012
+        private static let features: [UInt8] = [
+            0x07, 4, 0x42, 0x00, 0x0D, 0xB3, 0x20, 4, 0x42, 0x00, 0x0D, 0xCC, 0x12, 4, 0x42, 0x33, 0x00, 0x12,
+        ]
+
+        /// A reader with keypad whose functions answer as `keypad` says.
+        private func keypadReader(
+            _ keypad: @escaping @Sendable (UInt32, [UInt8]) -> FakeReader.Control = { _, _ in FakeReader.Control() }
+        ) -> FakeReader {
+            unlink(Self.path)
+            let control: @Sendable (UInt32, [UInt8]) -> FakeReader.Control = { function, input in
+                switch function {
+                case 0x4200_0000 + 3400: FakeReader.Control(answer: Self.features)
+                case Self.properties: FakeReader.Control(answer: [0x0A, 4, 0, 0, 1, 0])
+                default: keypad(function, input)
+                }
+            }
+            return FakeReader(Self.path, control: control)
+        }
+
+        /// A pcscd with that reader, and a backend that has seen it.
+        private func world(_ reader: FakeReader, keypad: Bool = true) async throws -> (PCSCD, PCSCBackend, Events) {
+            PCSCD.cleanUp()
+            let backend = PCSCBackend()
+            var events = Events(backend)
+            let pcscd = try PCSCD([.fake("Fake Reader", path: reader.path)])
+            try await events.wait(for: "added \(name)" + (keypad ? " keypad" : ""))
+            return (pcscd, backend, events)
+        }
+
+        private func connect(_ backend: PCSCBackend, _ events: inout Events) async throws -> any KeypadConnection {
+            let connection = try await backend.connect(events.insertion(in: name))
+            return try #require(connection as? any KeypadConnection)
+        }
+
+        // MARK: Events
+
+        @Test("how long after pcscd an event comes")
+        func latency() async throws {
+            let reader = keypadReader()
+            let (pcscd, _, stream) = try await world(reader)
+            var events = stream
+            var times: (inserted: [Duration], withdrawn: [Duration]) = ([], [])
+            for _ in 0..<50 {
+                reader.insert()
+                #expect(try await events.next() == "inserted \(name)")
+                try times.inserted.append(.now - #require(reader.poweredUp))
+                reader.remove()
+                #expect(try await events.next() == "withdrawn \(name)")
+                try times.withdrawn.append(.now - #require(reader.toldAbsent))
+            }
+            for (what, list) in [("inserted", times.inserted.sorted()), ("withdrawn", times.withdrawn.sorted())] {
+                print("\(what), after pcscd learnt it: median \(list[25]), least \(list[0]), most \(list[49])")
+            }
+            await pcscd.end()
+        }
+
+        @Test("what a connection and a command cost")
+        func cost() async throws {
+            let reader = keypadReader()
+            let (pcscd, backend, stream) = try await world(reader)
+            var events = stream
+            reader.insert()
+            let insertion = try await events.insertion(in: name)
+            var times: (connect: [Duration], command: [Duration], disconnect: [Duration]) = ([], [], [])
+            for _ in 0..<50 {
+                var start = ContinuousClock.now
+                let connection = try await backend.connect(insertion)
+                times.connect.append(.now - start)
+                for _ in 0..<10 {
+                    start = .now
+                    let answer = try await connection.transmit(CommandAPDU(0, 0xC0, 0, 0, data: [1, 2, 3], le: 256))
+                    times.command.append(.now - start)
+                    #expect(answer.status == .ok)
+                }
+                start = .now
+                await connection.disconnect(reset: true)
+                times.disconnect.append(.now - start)
+            }
+            for (what, list) in [
+                ("connect", times.connect), ("command", times.command), ("disconnect with reset", times.disconnect),
+            ] {
+                let sorted = list.sorted()
+                print("\(what): median \(sorted[sorted.count / 2]), least \(sorted[0])")
+            }
+            await pcscd.end()
+        }
+
+        @Test("a card that is swapped as quickly as the reader can tell is another insertion")
+        func quickSwap() async throws {
+            let reader = keypadReader()
+            let (pcscd, backend, stream) = try await world(reader)
+            var events = stream
+            reader.insert()
+            var old = try await events.insertion(in: name)
+            for _ in 0..<20 {
+                // A card that nobody uses is powered down by pcscd, which then may be the only one to see the reader
+                // empty, and forgets it: such a swap nobody can notice. A card in use is not.
+                let connection = try await backend.connect(old)
+                reader.remove()
+                try await until { reader.toldAbsent != nil }
+                reader.insert()
+                let new = try await events.insertion(in: name)
+                #expect(new != old)
+                let gone = old
+                await #expect(throws: CardError.removed) { try await backend.connect(gone) }
+                await #expect(throws: CardError.removed) { try await connection.transmit(CommandAPDU(0, 0, 0, 0)) }
+                await connection.disconnect(reset: true)
+                old = new
+            }
+            let connection = try await backend.connect(old)
+            await connection.disconnect(reset: false)
+            await pcscd.end()
+        }
+
+        @Test("a card that does not answer a reset is an insertion that cannot be connected to")
+        func mute() async throws {
+            let reader = keypadReader()
+            let (pcscd, backend, stream) = try await world(reader)
+            var events = stream
+            reader.insert(answerToReset: nil)
+            let insertion = try await events.insertion(in: name)
+            await #expect(throws: CardError.mute) { try await backend.connect(insertion) }
+            await pcscd.end()
+        }
+
+        @Test("a driver that reports an error instead of an answer: gone when the card is, else mute")
+        func driverError() async throws {
+            unlink(Self.path)
+            let reader = FakeReader(Self.path, answer: { $0[1] == 0xEE ? .leave : FakeCard.echo($0) })
+            let (pcscd, backend, stream) = try await world(reader, keypad: false)
+            var events = stream
+            reader.insert()
+            let connection = try await backend.connect(events.insertion(in: name))
+            #expect(!(connection is any KeypadConnection))
+            await #expect(throws: CardError.removed) { try await connection.transmit(CommandAPDU(0, 0xEE, 0, 0)) }
+            #expect(try await events.next() == "withdrawn \(name)")
+            await connection.disconnect(reset: true)
+            await pcscd.end()
+        }
+
+        @Test("a reader that is pulled out takes its card along")
+        func unplugged() async throws {
+            let reader = keypadReader()
+            let (pcscd, backend, stream) = try await world(reader)
+            var events = stream
+            reader.insert()
+            let connection = try await backend.connect(events.insertion(in: name))
+            reader.unplug()
+            #expect(try await events.next() == "withdrawn \(name)")
+            await #expect(throws: CardError.removed) { try await connection.transmit(CommandAPDU(0, 0, 0, 0)) }
+            await connection.disconnect(reset: true)
+            await pcscd.end()
+        }
+
+        @Test("the wait for a transaction itself can be ended, and ends with the transaction of the other")
+        func transactionWait() async throws {
+            let reader = keypadReader()
+            let (pcscd, backend, stream) = try await world(reader)
+            var events = stream
+            reader.insert()
+            _ = try await events.insertion(in: name)
+            withExtendedLifetime(backend) {}
+            let other = try OtherProgram()
+            for givesUp in [true, false] {
+                let card = try PCSCContext().connect(ReaderName(name), .shared)
+                try other.connect(name, exclusively: false)
+                try other.begin()
+                let wait = TransactionWait()
+                let (ended, continuation) = AsyncStream.makeStream(of: PCSCCode.self)
+                thread { continuation.yield(wait.begin(card)) }
+                try await until { wait.isWaiting }
+                if givesUp { wait.giveUp() } else { try other.end() }
+                var codes = ended.makeAsyncIterator()
+                #expect(await codes.next() == (givesUp ? .invalidHandle : .success))
+                card.disconnect(reset: false)
+                try other.disconnect()
+            }
+            await pcscd.end()
+        }
+
+        // MARK: Features
+
+        @Test("a reader held exclusively at first is a basic one until it becomes free")
+        func heldAtFirst() async throws {
+            let reader = keypadReader()
+            PCSCD.cleanUp()
+            let pcscd = try PCSCD([.fake("Fake Reader", path: reader.path)])
+            reader.insert()
+            // Another program is quicker than we are.
+            try await until { reader.poweredUp != nil }
+            let other = try OtherProgram()
+            try await until { (try? other.connect(name, exclusively: true)) != nil }
+            let backend = PCSCBackend()
+            var events = Events(backend)
+            #expect(try await events.next(3) == ["health ok", "added \(name)", "inserted \(name)"])
+            let insertion = try #require(events.insertions[name])
+            await #expect(throws: CardError.exclusive) { try await backend.connect(insertion) }
+            try other.disconnect()
+            try await events.wait(for: "changed \(name) keypad")
+            let connection = try await backend.connect(insertion)
+            #expect(connection is any KeypadConnection)
+            await connection.disconnect(reset: false)
+            await pcscd.end()
+        }
+
+        @Test(
+            "a reader in the transaction of another program does not keep its events back, and its features come later"
+        )
+        func transactionAtFirst() async throws {
+            let reader = keypadReader()
+            PCSCD.cleanUp()
+            let pcscd = try PCSCD([.fake("Fake Reader", path: reader.path)])
+            reader.insert()
+            try await until { reader.poweredUp != nil }
+            let other = try OtherProgram()
+            try await until { (try? other.connect(name, exclusively: false)) != nil }
+            try other.begin()
+            var events = Events(PCSCBackend())
+            #expect(try await events.next(3) == ["health ok", "added \(name)", "inserted \(name)"])
+            reader.remove()
+            #expect(try await events.next() == "withdrawn \(name)")
+            try other.disconnect()
+            #expect(try await events.next() == "changed \(name) keypad")
+            await pcscd.end()
+        }
+
+        // MARK: Keypad
+
+        @Test("PACE on the reader: what is asked, and what comes back")
+        func pace() async throws {
+            let reader = keypadReader { function, input in
+                guard function == Self.pace else { return FakeReader.Control(code: FakeReader.Code.notSupported) }
+                if input.first == 3 { return FakeReader.Control(answer: [0, 0, 0, 0, 0, 0]) }
+                let members: [UInt8] = [0x90, 0x00, 2, 0, 0x31, 0x00, 2, 0x44, 0x45, 0, 3, 0, 1, 2, 3]
+                return FakeReader.Control(answer: [0, 0, 0, 0, UInt8(members.count), 0] + members)
+            }
+            let (pcscd, backend, stream) = try await world(reader)
+            var events = stream
+            reader.insert()
+            let connection = try await connect(backend, &events)
+            let result = try await connection.establishPACE(
+                KeypadPACERequest(passwordID: 3, chat: [0x7F, 0x4C, 0x00], certificateDescription: [0x30, 0x00])
+            )
+            var expected = KeypadPACEResult(outcome: .established, mseStatus: .ok)
+            expected.cardAccess = [0x31, 0x00]
+            expected.carCurrent = Array("DE".utf8)
+            expected.idPICC = [1, 2, 3]
+            #expect(result == expected)
+            #expect(try await connection.transmit(CommandAPDU(0, 0, 0, 0)).status == .ok)
+            try await connection.destroyPACE()
+            await connection.disconnect(reset: true)
+            let calls = reader.controls.filter { $0.function == Self.pace }.map(\.input)
+            #expect(calls == [[2, 10, 0, 3, 3, 0x7F, 0x4C, 0x00, 0, 2, 0, 0x30, 0x00], [3, 0, 0]])
+            #expect(reader.resets == 1)
+            await pcscd.end()
+        }
+
+        @Test(
+            "each way PACE on the reader can end",
+            arguments: [
+                ([0xC2, 0x63, 0x06, 0xF0, 0, 0], .wrongPassword), ([0xC2, 0x63, 0x06, 0xF0], .wrongPassword),
+                ([0x01, 0x00, 0x20, 0xF0, 0, 0], .cancelled), ([0x02, 0x00, 0x20, 0xF0, 0, 0], .timeout),
+                ([0x02, 0x00, 0x10, 0xF0, 0, 0], .noCard), ([0x06, 0x00, 0x00, 0xE0, 0, 0], .failed(0xE000_0006)),
+            ] as [([UInt8], KeypadPACEResult.Outcome)]
+        )
+        func outcome(answer: [UInt8], outcome: KeypadPACEResult.Outcome) async throws {
+            let reader = keypadReader { _, _ in FakeReader.Control(answer: answer) }
+            let (pcscd, backend, stream) = try await world(reader)
+            var events = stream
+            reader.insert()
+            let connection = try await connect(backend, &events)
+            #expect(try await connection.establishPACE(KeypadPACERequest(passwordID: 3)).outcome == outcome)
+            await connection.disconnect(reset: true)
+            await pcscd.end()
+        }
+
+        @Test(
+            "an answer cut in the middle of success is an error",
+            arguments: [[], [0, 0], [0, 0, 0, 0, 9, 0, 0x90]]
+        )
+        func cut(answer: [UInt8]) async throws {
+            let reader = keypadReader { _, _ in FakeReader.Control(answer: answer) }
+            let (pcscd, backend, stream) = try await world(reader)
+            var events = stream
+            reader.insert()
+            let connection = try await connect(backend, &events)
+            let error = CardError.other(
+                "the reader's answer to EstablishPACEChannel makes no sense (\(answer.count) bytes)"
+            )
+            await #expect(throws: error) { try await connection.establishPACE(KeypadPACERequest(passwordID: 3)) }
+            await connection.disconnect(reset: true)
+            await pcscd.end()
+        }
+
+        @Test(
+            "the new PIN on the reader: each way it can end",
+            arguments: [0x9000, 0x6400, 0x6401, 0x6402, 0x6403, 0x6982] as [UInt16]
+        )
+        func modifyPIN(status: UInt16) async throws {
+            let reader = keypadReader { function, _ in
+                guard function == Self.modify else { return FakeReader.Control(code: FakeReader.Code.notSupported) }
+                return FakeReader.Control(answer: [UInt8(status >> 8), UInt8(status & 0xFF)])
+            }
+            let (pcscd, backend, stream) = try await world(reader)
+            var events = stream
+            reader.insert()
+            let connection = try await connect(backend, &events)
+            #expect(try await connection.modifyPIN() == StatusWord(status))
+            await connection.disconnect(reset: true)
+            let call = try #require(reader.controls.last { $0.function == Self.modify })
+            #expect(call.input.count == 28)
+            #expect(call.input.suffix(4) == [0x00, 0x2C, 0x02, 0x03])
+            await pcscd.end()
+        }
+
+        @Test("a reader that fails while it asks: mute with the card in it, removed without", arguments: [true, false])
+        func failure(staysPresent: Bool) async throws {
+            let box = Box<FakeReader>()
+            let reader = keypadReader { _, _ in
+                if !staysPresent { box.value?.remove() }
+                return FakeReader.Control(code: FakeReader.Code.communicationError)
+            }
+            box.value = reader
+            let (pcscd, backend, stream) = try await world(reader)
+            var events = stream
+            reader.insert()
+            let connection = try await connect(backend, &events)
+            await #expect(throws: staysPresent ? CardError.mute : .removed) { try await connection.modifyPIN() }
+            await connection.disconnect(reset: true)
+            box.value = nil
+            await pcscd.end()
+        }
+
+        @Test("while somebody types a client can cancel; the reader is taken until it is done, then reset and free")
+        func cancelled() async throws {
+            let typing = DispatchSemaphore(value: 0)
+            let reader = keypadReader { _, _ in
+                typing.wait()
+                return FakeReader.Control(answer: [0, 0, 0, 0, 0, 0])
+            }
+            let (pcscd, backend, stream) = try await world(reader)
+            var events = stream
+            reader.insert()
+            let insertion = try await events.insertion(in: name)
+            let connection = try #require(await backend.connect(insertion) as? any KeypadConnection)
+            let asking = Task { try await connection.establishPACE(KeypadPACERequest(passwordID: 3)) }
+            try await until { reader.controls.contains { $0.function == Self.pace } }
+            asking.cancel()
+            await #expect(throws: CardError.other("cancelled")) { try await asking.value }
+            await connection.disconnect(reset: true)
+            let next = Task { try await backend.connect(insertion) }
+            next.cancel()
+            await #expect(throws: CardError.other("cancelled")) { try await next.value }
+            #expect(reader.resets == 0)
+            typing.signal()
+            let after = try await backend.connect(insertion)
+            #expect(reader.resets == 1)
+            await after.disconnect(reset: false)
+            await pcscd.end()
+        }
+    }
+}
+
+private final class Box<Value: Sendable>: Sendable {
+    private let held = Mutex<Value?>(nil)
+    init() {}
+    var value: Value? {
+        get { held.withLock { $0 } }
+        set { held.withLock { $0 = newValue } }
+    }
+}

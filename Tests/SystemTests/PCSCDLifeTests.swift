@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Foundation
+import ISO7816
+import Readers
+import ReadersPCSC
+import Testing
+
+extension RealServices {
+    /// pcscd comes and goes; the backend follows by itself.
+    @Suite("pcscd comes and goes")
+    struct PCSCDLifeTests {
+        private let one = "Virtual One 00 00", two = "Virtual One 00 01"
+
+        @Test("absent at start, started, stopped, started again, killed, started over its stale socket")
+        func life() async throws {
+            PCSCD.cleanUp()
+            let readers = [try PCSCD.Reader.vpcd("Virtual One", port: 36_000)]
+            var events = Events(PCSCBackend())
+            #expect(try await events.next() == "health pcscd")
+            #expect(events.checks.first?.advice?.contains("does not exist") == true)
+
+            var pcscd = try PCSCD(readers)
+            #expect(try await events.next(3) == ["health ok", "added \(one)", "added \(two)"])
+
+            let card = VPCDCard(port: 36_000)
+            #expect(card.insert())
+            #expect(try await events.next() == "inserted \(one)")
+            await pcscd.end()
+            #expect(
+                try await events.next(4) == ["withdrawn \(one)", "removed \(one)", "removed \(two)", "health pcscd"]
+            )
+            #expect(events.checks.first?.advice?.contains("does not exist") == true)
+
+            // A card in the reader when pcscd starts.
+            pcscd = try PCSCD(readers)
+            #expect(try await events.next() == "health ok")
+            try await events.wait(for: "added \(two)")
+            let second = VPCDCard(port: 36_001)
+            #expect(second.insert())
+            #expect(try await events.next() == "inserted \(two)")
+
+            await pcscd.end(SIGKILL)
+            #expect(
+                try await events.next(4) == ["removed \(one)", "withdrawn \(two)", "removed \(two)", "health pcscd"]
+            )
+            #expect(events.checks.first?.advice?.contains("nobody answers") == true)
+
+            pcscd = try PCSCD(readers)
+            #expect(try await events.next(3) == ["health ok", "added \(one)", "added \(two)"])
+            await pcscd.end()
+        }
+
+        @Test("killed and started again before anybody could look")
+        func quickRestart() async throws {
+            PCSCD.cleanUp()
+            let readers = [try PCSCD.Reader.vpcd("Virtual One", port: 36_000)]
+            var events = Events(PCSCBackend())
+            var pcscd = try PCSCD(readers)
+            try await events.wait(for: "added \(two)")
+            for _ in 0..<3 {
+                await pcscd.end(SIGKILL)
+                pcscd = try PCSCD(readers)
+                try await events.wait(for: "removed \(two)")
+                try await events.wait(for: "added \(two)")
+            }
+            await pcscd.end()
+        }
+
+        @Test("its socket is replaced while the old pcscd still lives")
+        func socketReplaced() async throws {
+            PCSCD.cleanUp()
+            var events = Events(PCSCBackend())
+            let old = try PCSCD([.vpcd("Virtual Old", port: 36_000)])
+            try await events.wait(for: "added Virtual Old 00 01")
+            // pcscd starts a second time only when the first seems gone.
+            try FileManager.default.removeItem(atPath: PCSCD.socket)
+            #expect(
+                try await events.next(3) == ["removed Virtual Old 00 00", "removed Virtual Old 00 01", "health pcscd"]
+            )
+            try FileManager.default.removeItem(atPath: PCSCD.folder + "/pcscd.pid")
+            let new = try PCSCD([.vpcd("Virtual New", port: 36_010)])
+            #expect(
+                try await events.next(3) == ["health ok", "added Virtual New 00 00", "added Virtual New 00 01"]
+            )
+            await old.end(SIGKILL)
+            let card = VPCDCard(port: 36_010)
+            #expect(card.insert())
+            #expect(try await events.next() == "inserted Virtual New 00 00")
+            await new.end()
+        }
+
+        @Test("its folder is removed with it and made anew")
+        func folderRemoved() async throws {
+            PCSCD.cleanUp()
+            var events = Events(PCSCBackend())
+            var pcscd = try PCSCD([.vpcd("Virtual One", port: 36_000)])
+            try await events.wait(for: "added \(two)")
+            await pcscd.end(SIGKILL)
+            try await events.wait(for: "health pcscd")
+            PCSCD.cleanUp()
+            pcscd = try PCSCD([.vpcd("Virtual One", port: 36_000)])
+            try await events.wait(for: "added \(two)")
+            await pcscd.end()
+        }
+
+        @Test("a socket whose owner hangs up at once is an access fault, and one of another version is told")
+        func strangers() async throws {
+            PCSCD.cleanUp()
+            try FileManager.default.createDirectory(atPath: PCSCD.folder, withIntermediateDirectories: true)
+            var events = Events(PCSCBackend())
+            #expect(try await events.next() == "health pcscd")
+
+            // pcscd whose polkit says no: it closes without a word, and what the client has written is lost.
+            let refusing = try #require(UnixListener(PCSCD.socket) { $0.hangUpUnread() })
+            try await events.wait(for: "health pcscdAccess")
+            #expect(events.checks.contains { $0.advice?.contains("access_pcsc") == true })
+            refusing.end()
+            unlink(PCSCD.socket)
+            try await events.wait(for: "health pcscd")
+
+            // The first exchange is about versions: size and command, then major, minor and a code, 32 bits each.
+            let other = try #require(
+                UnixListener(PCSCD.socket) { stream in
+                    guard stream.read(8 + 12) != nil else { return stream.close() }
+                    stream.write([9, 0, 0, 0, 9, 0, 0, 0, 0x1E, 0x00, 0x10, 0x80])
+                    _ = stream.read(1)
+                    stream.close()
+                }
+            )
+            while events.checks.first?.advice?.contains("protocol version") != true {
+                #expect(try await events.next() == "health pcscd")
+            }
+            other.end()
+            unlink(PCSCD.socket)
+
+            let pcscd = try PCSCD([])
+            try await events.wait(for: "health ok")
+            await pcscd.end()
+        }
+
+        @Test("ending the consumer ends the threads, whether pcscd is there or not", arguments: [true, false])
+        func end(isThere: Bool) async throws {
+            PCSCD.cleanUp()
+            let pcscd = isThere ? try PCSCD([.vpcd("Virtual One", port: 36_000)]) : nil
+            let backend = PCSCBackend()
+            let (started, continuation) = AsyncStream.makeStream(of: Void.self)
+            let consumer = Task {
+                for await event in backend.events {
+                    if case .added = event { continuation.finish() }
+                    if case .health(let checks) = event, checks.contains(where: { !$0.ok }), !isThere {
+                        continuation.finish()
+                    }
+                }
+            }
+            for await _ in started {}
+            #expect(!Threads.now.ofDriver.isEmpty)
+            consumer.cancel()
+            await consumer.value
+            try await until { Threads.now.ofDriver.isEmpty }
+            await pcscd?.end()
+        }
+
+        @Test("a connection to pcscd that has gone says so, and what was inserted then is no more")
+        func connectWithoutPCSCD() async throws {
+            PCSCD.cleanUp()
+            let backend = PCSCBackend()
+            var events = Events(backend)
+            let pcscd = try PCSCD([.vpcd("Virtual One", port: 36_000)])
+            try await events.wait(for: "added \(two)")
+            let card = VPCDCard(port: 36_000)
+            #expect(card.insert())
+            let insertion = try await events.insertion(in: one)
+            let connection = try await backend.connect(insertion)
+            await pcscd.end(SIGKILL)
+            await #expect(throws: CardError.serviceUnavailable) {
+                try await connection.transmit(CommandAPDU(0, 0xA4, 0, 0))
+            }
+            await connection.disconnect(reset: true)
+            try await events.wait(for: "health pcscd")
+            await #expect(throws: CardError.serviceUnavailable) { try await backend.connect(insertion) }
+            let again = try PCSCD([.vpcd("Virtual One", port: 36_000)])
+            try await events.wait(for: "added \(two)")
+            await #expect(throws: CardError.removed) { try await backend.connect(insertion) }
+            await again.end()
+        }
+    }
+}

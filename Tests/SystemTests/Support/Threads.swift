@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Foundation
+
+/// The threads of this process, as the kernel knows them.
+struct Threads: Sendable {
+    struct Thread: Sendable, Equatable {
+        let id: String
+        let name: String
+        /// How often it went to sleep by itself, so how often it was woken.
+        let switches: Int
+    }
+
+    let list: [Thread]
+
+    static var now: Threads {
+        let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
+        let list = tasks.sorted().compactMap { id -> Thread? in
+            guard let text = try? String(contentsOfFile: "/proc/self/task/\(id)/status", encoding: .utf8) else {
+                return nil
+            }
+            var fields: [Substring: Substring] = [:]
+            for line in text.split(separator: "\n") {
+                guard let colon = line.firstIndex(of: ":") else { continue }
+                fields[line[..<colon]] = line[line.index(after: colon)...].drop { $0 == "\t" || $0 == " " }
+            }
+            let switches = fields["voluntary_ctxt_switches"].flatMap { Int($0) }
+            return Thread(id: id, name: String(fields["Name"] ?? ""), switches: switches ?? 0)
+        }
+        return Threads(list: list)
+    }
+
+    /// Those of the PC/SC driver, but for the fake cards and readers of the tests.
+    var ofDriver: [Thread] { list.filter { $0.name.hasPrefix("pcsc-") } }
+
+    /// Threads that were there at both times and woke in between, with how often.
+    func wakeUps(until later: Threads) -> [(thread: Thread, count: Int)] {
+        later.list.compactMap { now in
+            guard let before = list.first(where: { $0.id == now.id && $0.name == now.name }) else { return nil }
+            return now.switches > before.switches ? (now, now.switches - before.switches) : nil
+        }
+    }
+}
