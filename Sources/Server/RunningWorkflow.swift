@@ -33,6 +33,7 @@ import Workflows
     /// Runs `body` up to its first wait at once, so that the next command finds the workflow where it waits.
     func start(_ body: @escaping @Loop () async -> Void) {
         task = Task.immediate { @Loop in await body() }
+        if isCancelled { task?.cancel() }
     }
 
     func cancel() {
@@ -114,6 +115,8 @@ import Workflows
             }
         state = asked
         session.push(.enter(asked, error: nil, reader: session.readerState(reader.name)))
+        // The client can turn out to be gone in just this moment.
+        guard !isCancelled else { throw .cancelled }
         let result = await withCheckedContinuation { continuation in
             pending = Pending(reader: reader, insertion: reader.insertion, continuation: continuation)
         }
@@ -130,6 +133,7 @@ import Workflows
         guard session.level >= .three else { return }
         state = .pause
         session.push(.pause(cause: "BadCardPosition"))
+        guard !isCancelled else { throw .cancelled }
         await withCheckedContinuation { pause = $0 }
         if isCancelled { throw .cancelled }
     }

@@ -64,10 +64,13 @@ struct StateTests {
     @Loop func cancel(at moment: Moment) async throws {
         guard moment != .idle else { return }
         let stage = try await Stage(at: moment)
-        await stage.client.send(#"{"cmd":"CANCEL","request":"gone"}"#)
+        var answers = await stage.client.exchange(#"{"cmd":"CANCEL","request":"gone"}"#)
         stage.gate?.open()
-        let final = await stage.client.next("CHANGE_PIN", "BAD_STATE", "ENTER_PIN", "ENTER_NEW_PIN")
-        #expect(final == #"{"msg":"CHANGE_PIN","reason":"User_Cancelled","success":false}"#)
+        if !answers.contains(where: { $0["success"] != nil }), let final = await stage.client.next("CHANGE_PIN") {
+            answers.append(final)
+        }
+        let final: JSON = #"{"msg":"CHANGE_PIN","reason":"User_Cancelled","success":false}"#
+        #expect(answers.filter { $0["msg"] != .string("READER") } == [final])
         #expect(!stage.server.isLent())
         #expect(await stage.client.exchange(#"{"cmd":"GET_STATUS"}"#) == [Moment.idle.status])
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import ISO7816
 import Loop
 import ReadersVirtual
 import Server
@@ -48,6 +49,21 @@ struct LeavingTests {
         #expect(await stage.client.next() == nil)
         await stage.server.clients(0)
         #expect(!stage.server.isLent())
+    }
+
+    @Test("a client that is gone when its question is asked leaves nothing behind")
+    @Loop func goneBeforeTheQuestion() async throws {
+        for _ in 0..<30 {
+            let stage = try await Stage(at: .enterPIN)
+            let gate = stage.readers.gate { _, command in command.cla == 0x00 && command.ins == 0x86 }
+            await stage.client.send(Stage.setPIN)
+            await gate.arrival()
+            // The server hears of it when it sends, or by itself, whichever comes first.
+            gate.open()
+            stage.client.close()
+            await stage.server.clients(0)
+            #expect(!stage.server.isLent())
+        }
     }
 
     @Test("half a line at the end is no command")
