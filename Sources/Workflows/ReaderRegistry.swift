@@ -225,7 +225,11 @@ package import Readers
 
     /// Puts a card into a virtual reader. SET_CARD. A card there that no workflow can use makes room, for there is no
     /// hand to take it out.
-    /// - Parameter supplier: the workflow to which the card belongs; it goes back to the shelf with it.
+    /// - Parameters:
+    ///   - description: of a new card; nil: the one on the shelf.
+    ///   - reader: a virtual one.
+    ///   - supplier: the workflow to which the card belongs; it goes back to the shelf with it.
+    /// - Throws: `CardShelfError`; then nothing has changed.
     package func insert(
         _ description: VirtualCardDescription?,
         into reader: Reader,
