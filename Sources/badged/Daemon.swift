@@ -111,13 +111,14 @@ import Workflows
             if !Task.isCancelled {
                 Log.warning("a card did not let go in time")
                 socket.close()
-                exit(0)
+                _exit(0)
             }
         }
         await server?.stop()
         deadline.cancel()
         registry.stop()
         socket.close()
-        exit(0)
+        // Not exit(): its handlers take down what threads that still wait in C use at that moment.
+        _exit(0)
     }
 }
