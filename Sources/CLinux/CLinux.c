@@ -89,3 +89,25 @@ int clinux_tcp_nodelay(int fd) {
     int on = 1;
     return setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
+
+/* Declared as the runtime does in its Concurrency.h; there is no header of it to include. Weak, for programs in C. */
+typedef __attribute__((swiftcall)) void enqueue_global(void *job);
+typedef __attribute__((swiftcall)) void enqueue_global_hook(void *job, enqueue_global *original);
+extern enqueue_global_hook *swift_task_enqueueGlobal_hook __attribute__((weak));
+/* The executor is two words; both zero means none in particular. */
+extern __attribute__((swiftcall, weak)) void swift_job_run(void *job, uintptr_t identity, uintptr_t implementation);
+
+static void (*global_job_sink)(void *job);
+
+static __attribute__((swiftcall)) void take_global_job(void *job, enqueue_global *original) {
+    (void)original;
+    global_job_sink(job);
+}
+
+void clinux_take_global_jobs(void (*sink)(void *job)) {
+    if (!&swift_task_enqueueGlobal_hook) return;
+    global_job_sink = sink;
+    swift_task_enqueueGlobal_hook = take_global_job;
+}
+
+void clinux_run_global_job(void *job) { swift_job_run(job, 0, 0); }

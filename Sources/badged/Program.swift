@@ -7,6 +7,7 @@ import Loop
 @main struct Program {
     static func main() {
         ProcessHardening.apply()
+        Pool.install()
         do throws(StartError) {
             let options = try CommandLineOptions(arguments: CommandLine.arguments.dropFirst())
             switch options.action {

@@ -45,3 +45,9 @@ void clinux_return_large_blocks(void);
 /* TCP_QUICKACK is not sticky: to be set before each read. */
 int clinux_tcp_quickack(int fd);
 int clinux_tcp_nodelay(int fd);
+
+/* Jobs of Swift tasks and actors that have no executor of their own go to sink from now on, and no longer to the pool of
+ * the language. To be called before the first task. A hook of the runtime, swift_task_enqueueGlobal_hook. */
+void clinux_take_global_jobs(void (*sink)(void *job));
+/* Runs such a job on the calling thread. */
+void clinux_run_global_job(void *job);
