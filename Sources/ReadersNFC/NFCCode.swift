@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CNFC
+
+/// An error code of libnfc.
+struct NFCCode: Error, Sendable, Equatable {
+    let value: Int32
+
+    static let openFailed = NFCCode(value: Int32(NFC_ENOTSUCHDEV))
+    static let aborted = NFCCode(value: Int32(NFC_EOPABORTED))
+    static let unsupported = NFCCode(value: Int32(NFC_EDEVNOTSUPP))
+
+    /// What to conclude from it.
+    enum Meaning: Sendable, Equatable {
+        /// The air: no answer, or a broken one. The device is well.
+        case radio
+        case aborted
+        /// The chip, or libnfc's driver for it, cannot do this.
+        case unsupported
+        /// The device does not answer, or is gone.
+        case device
+    }
+
+    var meaning: Meaning {
+        switch value {
+        // A chip error is a frame that did not fit or had the wrong form.
+        case NFC_ERFTRANS, NFC_ETGRELEASED, NFC_ECHIP, NFC_EOVFLOW, NFC_EMFCAUTHFAIL: .radio
+        case NFC_EOPABORTED: .aborted
+        case NFC_EDEVNOTSUPP, NFC_ENOTIMPL, NFC_EINVARG: .unsupported
+        default: .device
+        }
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import Readers
+
+/// The lines of GET_HEALTH about NFC devices: what is wrong, and what to do.
+enum NFCHealth {
+    /// `nfc` without a fault, or one line for each device that cannot be used.
+    static func checks(_ faults: [HealthCheck]) -> [HealthCheck] {
+        faults.isEmpty ? [HealthCheck("nfc", ok: true)] : faults
+    }
+
+    static func noLibrary() -> HealthCheck {
+        HealthCheck("nfc", ok: false, advice: "libnfc cannot be started: there is no memory left")
+    }
+
+    /// An entry of `[nfc] devices` that cannot be understood.
+    static func malformed(_ text: String) -> HealthCheck {
+        HealthCheck(
+            "nfc \(text)",
+            ok: false,
+            advice: "this is no connection string of libnfc; write in [nfc] devices such as "
+                + "pn532_uart:/dev/ttyUSB0:115200, or pn53x_usb"
+        )
+    }
+
+    static func noDescriptor(_ connection: ConnectionString) -> HealthCheck {
+        HealthCheck(
+            "nfc \(connection.text)",
+            ok: false,
+            advice: "no file descriptor below 1024 is left, and libnfc takes no other: lower max_clients, then reload "
+                + "this service"
+        )
+    }
+
+    /// A device that failed right after it was opened.
+    static func unsteady(_ connection: ConnectionString) -> HealthCheck {
+        HealthCheck(
+            "nfc \(connection.text)",
+            ok: false,
+            advice:
+                "the device stopped answering: check power and cable, take its power for a moment, then reload this "
+                + "service"
+        )
+    }
+
+    /// A device that libnfc could not open.
+    static func check(_ connection: ConnectionString, _ fault: SerialLineFault, group: String? = nil) -> HealthCheck {
+        HealthCheck("nfc \(connection.text)", ok: false, advice: advice(connection, fault, group: group))
+    }
+
+    private static func advice(_ connection: ConnectionString, _ fault: SerialLineFault, group: String?) -> String {
+        guard case .line(let path, let speed) = connection.place else { return "libnfc cannot open it" }
+        let baud = speed ?? SerialLine.defaultSpeed
+        switch fault {
+        case .missing:
+            return "there is no \(path): plug the board in, or correct [nfc] devices"
+        case .denied:
+            return "\(path) is not readable and writable for us: add this service's user to group "
+                + "\(group ?? "dialout"), or give the line to group badged by a udev rule, then restart this service"
+        case .notPermitted:
+            return "the service may not open \(path): allow it by a drop-in with DeviceAllow=\(path) rw, see "
+                + "docs/readers.md"
+        case .busy:
+            return "another program has \(path) for itself (ModemManager, brltty, a login on the serial console): end "
+                + "it or have it leave the line alone"
+        case .noTerminal:
+            return "\(path) is no serial line: correct [nfc] devices"
+        case .silent:
+            return "no answer on \(path) at any speed: check power, that TX and RX are crossed, and that the switches "
+                + "of the board say UART (HSU)"
+        case .speed(let found) where found == baud:
+            return "the board answers on \(path), and libnfc cannot use it: take its power for a moment, then reload "
+                + "this service"
+        case .speed(let found):
+            return "wrong speed: the board answers at \(found) baud, not at \(baud); write "
+                + "\(connection.driver):\(path):\(found) in [nfc] devices"
+        case .noise:
+            return "something answers on \(path) at \(baud) baud, but no board that libnfc knows: wrong device, wrong "
+                + "speed, or loose wires"
+        }
+    }
+
+    /// A device on USB, connected and not ours; `isDenied` when its device file is not for us. nil when all is as it
+    /// should be: the device is pcscd's.
+    static func check(_ device: USBDevice, isDenied: Bool) -> HealthCheck? {
+        let advice: String
+        switch device.driver {
+        case "pn533", "pn533_usb", "port100":
+            let driver = device.driver ?? ""
+            advice =
+                "device busy: the kernel's driver \(driver) has \(device.identity); write 'blacklist \(driver)' "
+                + "and 'blacklist nfc' to /etc/modprobe.d/badged.conf, run 'modprobe -r \(driver)', then plug it in "
+                + "again"
+        case "usbfs" where device.isCCID:
+            return nil
+        case "usbfs":
+            advice = "device busy: another program has \(device.identity): end it, then plug the device in again"
+        case nil where device.isCCID:
+            return nil
+        default:
+            guard isDenied else {
+                advice = "libnfc cannot open \(device.identity): plug it in again"
+                break
+            }
+            advice =
+                "\(device.node) (\(device.identity)) is not readable and writable for us: install the udev rule "
+                + "94-badged.rules, then plug the device in again"
+        }
+        return HealthCheck("nfc \(device.identity)", ok: false, advice: advice)
+    }
+}

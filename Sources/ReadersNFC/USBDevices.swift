@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+
+/// Devices on USB that libnfc could drive, as the kernel lists them, and who has them.
+struct USBDevice: Sendable, Equatable {
+    let bus: Int
+    let number: Int
+    let vendor: UInt16
+    let product: UInt16
+    /// As it tells it, may be empty.
+    let name: String
+    /// A CCID interface: by its class it is pcscd's.
+    let isCCID: Bool
+    /// The kernel driver that has taken an interface; `usbfs` for a program.
+    let driver: String?
+
+    var node: String { "/dev/bus/usb/\(Self.digits(bus))/\(Self.digits(number))" }
+    var identity: String { "\(Self.hex(vendor)):\(Self.hex(product))" + (name.isEmpty ? "" : " (\(name))") }
+
+    /// PN531, PN533 and their relatives, and PN532 behind a controller of ACS; the list of udev/94-badged.rules.
+    static let known: [(vendor: UInt16, product: UInt16)] = [
+        (0x04CC, 0x0531), (0x054C, 0x0193), (0x04CC, 0x2533), (0x04E6, 0x5591), (0x04E6, 0x5594), (0x1FD3, 0x0608),
+        (0x054C, 0x02E1), (0x072F, 0x2200), (0x072F, 0x90CC),
+    ]
+
+    /// Those of `known`. `root` is where the kernel lists USB devices and interfaces.
+    static func connected(root: String = "/sys/bus/usb/devices") -> [USBDevice] {
+        let names = names(in: root).sorted()
+        return names.compactMap { name in
+            guard !name.contains(":"),
+                let vendor = line(root, name, "idVendor").flatMap({ UInt16($0, radix: 16) }),
+                let product = line(root, name, "idProduct").flatMap({ UInt16($0, radix: 16) }),
+                known.contains(where: { $0 == (vendor, product) }),
+                let bus = line(root, name, "busnum").flatMap({ Int($0) }),
+                let number = line(root, name, "devnum").flatMap({ Int($0) })
+            else { return nil }
+            // Interfaces are named DEVICE:CONFIGURATION.INTERFACE.
+            let interfaces = names.filter { $0.hasPrefix(name + ":") }
+            let words = [line(root, name, "manufacturer"), line(root, name, "product")].compactMap { $0 }
+            return USBDevice(
+                bus: bus,
+                number: number,
+                vendor: vendor,
+                product: product,
+                name: words.joined(separator: " "),
+                isCCID: interfaces.contains { line(root, $0, "bInterfaceClass") == "0b" },
+                driver: interfaces.lazy.compactMap { link(root, $0, "driver") }.first
+            )
+        }
+    }
+
+    private static func names(in folder: String) -> [String] {
+        guard let stream = opendir(folder) else { return [] }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while let entry = readdir(stream) {
+            names.append(
+                withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+            )
+        }
+        return names
+    }
+
+    private static func line(_ path: String...) -> String? {
+        guard let file = fopen(path.joined(separator: "/"), "re") else { return nil }
+        defer { fclose(file) }
+        var buffer = [UInt8](repeating: 0, count: 256)
+        let count = fread(&buffer, 1, buffer.count, file)
+        return String(decoding: buffer.prefix(count).prefix { $0 != 0x0A }, as: UTF8.self)
+    }
+
+    private static func link(_ path: String...) -> String? {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = readlink(path.joined(separator: "/"), &buffer, buffer.count)
+        guard count > 0 else { return nil }
+        let target = String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return target.split(separator: "/").last.map(String.init)
+    }
+
+    private static func digits(_ number: Int) -> String {
+        String(repeating: "0", count: max(0, 3 - String(number).count)) + String(number)
+    }
+
+    private static func hex(_ number: UInt16) -> String {
+        let digits = String(number, radix: 16)
+        return String(repeating: "0", count: 4 - digits.count) + digits
+    }
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Dispatch
+package import ReadersVirtual
+import Synchronization
+
+extension PICC {
+    /// The eID card in software as a contactless card. Each call is a new insertion of it.
+    package static func eID(
+        _ card: VirtualCard,
+        _ technology: Technology = .a,
+        frameSizeCode: UInt8 = 8,
+        waitingTimeCode: UInt8 = 9
+    ) -> PICC {
+        let stay = stays.wrappingAdd(1, ordering: .relaxed).newValue
+        return PICC(
+            technology,
+            frameSizeCode: frameSizeCode,
+            waitingTimeCode: waitingTimeCode,
+            historicalBytes: [0x80, 0x31, 0xF8, 0x73, 0xF7, 0x41, 0xE0, 0x82, 0x90, 0x00],
+            onReset: { _ = wait { await card.reset() } },
+            application: { command in
+                switch wait({ await card.exchange(command, stay: stay) }) {
+                case .answer(let bytes): .answer(bytes)
+                case .mute, nil: .mute
+                case .removed: .removed
+                }
+            }
+        )
+    }
+
+    private static let stays = Atomic<UInt64>(0)
+
+    /// Blocks; the emulated chip has a thread of its own.
+    private static func wait<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) -> Value? {
+        let result = Mutex<Value?>(nil)
+        let done = DispatchSemaphore(value: 0)
+        let box = Box(result: result)
+        Task {
+            let value = await body()
+            box.result.withLock { $0 = value }
+            done.signal()
+        }
+        done.wait()
+        return box.result.withLock { $0 }
+    }
+
+    private final class Box<Value: Sendable>: Sendable {
+        let result: Mutex<Value?>
+        init(result: consuming Mutex<Value?>) { self.result = result }
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import Loop
+import NFCTestSupport
+import Readers
+import ReadersVirtual
+import Secrets
+import TestSupport
+import Testing
+import Wire
+
+/// The real daemon as a process, with a board that `[nfc] devices` names.
+@Suite("The daemon with NFC", .timeLimit(.minutes(2)))
+struct NFCDaemonTests {
+    @Loop private static func change(_ client: TestClient, reader: String) async -> Bool? {
+        await client.send(#"{"cmd":"RUN_CHANGE_PIN","reader":"\#(reader)"}"#)
+        while let message = await client.next() {
+            switch message["msg"]?.string {
+            case "ENTER_PIN": await client.send(#"{"cmd":"SET_PIN","value":"123456"}"#)
+            case "ENTER_NEW_PIN": await client.send(#"{"cmd":"SET_NEW_PIN","value":"654321"}"#)
+            case "CHANGE_PIN": if let success = message["success"]?.bool { return success }
+            default: break
+            }
+        }
+        return nil
+    }
+
+    @Test("a PIN is changed; a board that is pulled comes back at SIGHUP; SIGTERM turns the field off")
+    @Loop func life() async throws {
+        let board = try EmulatedPN532()
+        let reader = "pn532_uart:\(board.path)"
+        let daemon = try await DaemonProcess(configuration: "[nfc]\ndevices = \(board.connection)\n", usesNFC: true)
+        let client = try daemon.connect()
+        let info = try #require(await client.ask(#"{"cmd":"GET_INFO"}"#, "INFO"))
+        #expect("\(info)".contains("nfc"))
+        let card = try VirtualCard()
+        board.field.insert(.eID(card))
+        await client.waitForCard(in: reader)
+        #expect(await Self.change(client, reader: reader) == true)
+        #expect(await card.hasPIN(Secret("654321".utf8)))
+
+        board.unplug()
+        while let message = await client.next("READER"), message["attached"]?.bool != false {}
+        var health = try #require(await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH"))
+        while !"\(health)".contains("plug the board in") {
+            health = try #require(await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH"))
+        }
+        try board.plug()
+        daemon.signal(SIGHUP)
+        await client.waitForCard(in: reader)
+        #expect(board.field.isOn)
+        daemon.signal(SIGTERM)
+        #expect(await daemon.exitCode() == 0)
+        #expect(!board.field.isOn)
+    }
+
+    @Test("1100 clients do not push a board's descriptors to where libnfc's select(2) ends the process")
+    @Loop func manyClients() async throws {
+        let board = try EmulatedPN532()
+        let configuration = "[server]\nmax_clients = 2000\n[nfc]\ndevices = \(board.connection)\n"
+        let daemon = try await DaemonProcess(configuration: configuration, usesNFC: true)
+        let watcher = try daemon.connect()
+        var clients: [TestClient] = []
+        for _ in 0..<1100 { clients.append(try daemon.connect()) }
+        for client in clients { _ = await client.ask(#"{"cmd":"GET_API_LEVEL"}"#, "API_LEVEL") }
+        board.unplug()
+        while let message = await watcher.next("READER"), message["attached"]?.bool != false {}
+        try board.plug()
+        daemon.signal(SIGHUP)
+        board.field.insert(.eID(try VirtualCard()))
+        await watcher.waitForCard(in: "pn532_uart:\(board.path)")
+        for client in clients { client.close() }
+        daemon.signal(SIGTERM)
+        #expect(await daemon.exitCode() == 0)
+    }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Loop
+import NFCTestSupport
+import Readers
+import ReadersVirtual
+import Secrets
+import TestSupport
+import Testing
+import Wire
+
+/// Every fault of the air in every exchange of frames of a dialogue: nothing is lost that the protocol can save, no try
+/// is ever spent on the user's account, and the client learns the truth.
+@Suite("Faults of NFC", .timeLimit(.minutes(5)))
+struct NFCFaultMatrixTests {
+    /// What goes wrong in one exchange.
+    private static let harmless: [RadioField.Fault] = [
+        .commandLost, .answerLost, .answerBroken, .garbage([0xFF, 0x00, 0xFF]), .slow(2),
+    ]
+    private static let harmful: [RadioField.Fault] = [.powerLost, .removed, .removedAfter]
+
+    /// A person who knows all secrets, puts the card back when asked, and goes on after a pause.
+    private struct Outcome {
+        var questions: [String] = []
+        var success: Bool?
+        var reason: String?
+    }
+
+    @Loop private static func run(_ stage: NFCStage) async throws -> Outcome {
+        var outcome = Outcome()
+        let client = try stage.server.connect()
+        await client.send(#"{"cmd":"RUN_CHANGE_PIN","reader":"\#(stage.reader)"}"#)
+        while outcome.success == nil, outcome.questions.count < 20, let message = await client.next() {
+            let name = message["msg"]?.string ?? "?"
+            switch name {
+            case "ENTER_PIN": await client.send(#"{"cmd":"SET_PIN","value":"123456"}"#)
+            case "ENTER_CAN": await client.send(#"{"cmd":"SET_CAN","value":"500540"}"#)
+            case "ENTER_PUK": await client.send(#"{"cmd":"SET_PUK","value":"9876543210"}"#)
+            case "ENTER_NEW_PIN": await client.send(#"{"cmd":"SET_NEW_PIN","value":"654321"}"#)
+            case "PAUSE": await client.send(#"{"cmd":"CONTINUE"}"#)
+            case "INSERT_CARD": stage.insert()
+            case "CHANGE_PIN":
+                outcome.success = message["success"]?.bool
+                outcome.reason = message["reason"]?.string
+                continue
+            default: continue
+            }
+            outcome.questions.append(name)
+        }
+        client.close()
+        await stage.server.clients(0)
+        return outcome
+    }
+
+    /// Exchanges of a whole dialogue without a fault, and of the identification before it.
+    @Loop private static func length(_ technology: PICC.Technology, tries: Int) async throws -> (all: Int, before: Int)
+    {
+        let stage = try await NFCStage(technology, .card { $0.retryCounter = tries })
+        try await stage.insertAndWait()
+        let before = stage.field.exchanges
+        let outcome = try await run(stage)
+        try #require(outcome.success == true)
+        return (stage.field.exchanges, before)
+    }
+
+    @Test("a lost, broken, senseless or late block in any exchange is noticed by nobody", arguments: [3, 1, 0])
+    @Loop func harmless(tries: Int) async throws {
+        for technology in [PICC.Technology.a, .b] {
+            let (all, before) = try await Self.length(technology, tries: tries)
+            let questions = tries == 3 ? 2 : 3
+            for index in before..<all - 1 {
+                let fault = Self.harmless[index % Self.harmless.count]
+                let stage = try await NFCStage(technology, .card { $0.retryCounter = tries })
+                try await stage.insertAndWait()
+                stage.field.plan([index: fault])
+                let outcome = try await Self.run(stage)
+                #expect(outcome.success == true && outcome.reason == nil, "\(technology) \(index) \(fault)")
+                // A broken frame in the activation after a reset may cost the card's stay, nothing within it.
+                #expect(outcome.questions.filter { $0 != "INSERT_CARD" }.count >= questions)
+                let state = await stage.card.state
+                #expect(state.retryCounter == 3 && state.judgedPINs >= 1, "\(technology) \(index) \(fault)")
+                #expect(await stage.hasPIN("654321"))
+            }
+        }
+    }
+
+    @Test("a card that loses power or leaves in any exchange loses no try, and the client learns the truth")
+    @Loop func harmful() async throws {
+        let (all, before) = try await Self.length(.a, tries: 3)
+        for index in before..<all - 1 {
+            for fault in Self.harmful {
+                let stage = try await NFCStage(.a)
+                try await stage.insertAndWait()
+                stage.field.plan([index: fault])
+                let outcome = try await Self.run(stage)
+                let place = "exchange \(index), \(fault): \(outcome)"
+                let (isNew, isOld) = (await stage.hasPIN("654321"), await stage.hasPIN("123456"))
+                #expect(isNew != isOld, "\(place)")
+                #expect(await stage.card.state.retryCounter == 3, "\(place)")
+                switch outcome.success {
+                case true?: #expect(isNew && outcome.reason == nil, "\(place)")
+                case false?:
+                    // Only the loss of the very answer that would have confirmed the change leaves it open.
+                    #expect(outcome.reason == "Change_Pin_No_SetEidPinCommand_Response", "\(place)")
+                case nil: Issue.record("no end: \(place)")
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Loop
+import NFCTestSupport
+import Readers
+import ReadersNFC
+import ReadersVirtual
+import Secrets
+import TestSupport
+
+/// A whole server with one reader of the NFC driver: real libnfc, an emulated PN532, and the virtual eID card behind
+/// blocks of ISO/IEC 14443-4.
+@Loop final class NFCStage {
+    let board: EmulatedPN532
+    let server: TestServer
+    let card: VirtualCard
+    let technology: PICC.Technology
+
+    var field: RadioField { board.field }
+    var reader: String { "pn532_uart:\(board.path)" }
+
+    init(_ technology: PICC.Technology = .a, _ description: VirtualCardDescription = .init()) async throws {
+        self.technology = technology
+        card = try VirtualCard(description)
+        board = try EmulatedPN532()
+        server = try TestServer(readers: 0, backends: [NFCBackend(devices: [board.connection])])
+        try await server.ready([reader])
+    }
+
+    /// Lays the card on the reader.
+    func insert() { field.insert(.eID(card, technology)) }
+
+    /// Lays it there and waits until the server knows what it is.
+    func insertAndWait() async throws {
+        let watcher = try server.connect()
+        insert()
+        await watcher.waitForCard(in: reader)
+        watcher.close()
+    }
+
+    func hasPIN(_ pin: String) async -> Bool { await card.hasPIN(Secret(pin.utf8)) }
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Loop
+import NFCTestSupport
+import Readers
+import ReadersNFC
+import ReadersVirtual
+import Secrets
+import TestSupport
+import Testing
+import Workflows
+
+/// The dialogues of RUN_CHANGE_PIN on a reader of libnfc: the same messages as on every other.
+@Suite("RUN_CHANGE_PIN over NFC", .timeLimit(.minutes(1)))
+struct NFCWorkflowTests {
+    @Test("a PIN is changed, with cards of both types", arguments: [PICC.Technology.a, .b])
+    @Loop func happy(technology: PICC.Technology) async throws {
+        let stage = try await NFCStage(technology)
+        let scene = try await Scene(stage.server, reader: stage.reader)
+        try await scene.play("> RUN_CHANGE_PIN\n< CHANGE_PIN\n< INSERT_CARD")
+        stage.insert()
+        try await scene.play(
+            """
+            < READER 3
+            < ENTER_PIN 3
+            > SET_PIN 123456
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN 654321
+            < CHANGE_PIN true
+            """
+        )
+        #expect(await stage.hasPIN("654321"))
+        stage.field.remove()
+        try await scene.play("< READER -")
+        await scene.isQuiet()
+    }
+
+    @Test("wrong PINs lead to the CAN, then to the PUK, which gives the tries back")
+    @Loop func ladder() async throws {
+        let stage = try await NFCStage()
+        try await stage.insertAndWait()
+        let scene = try await Scene(stage.server, reader: stage.reader)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < ENTER_PIN 3
+            > SET_PIN 000000
+            < READER 2
+            < ENTER_PIN 2
+            > SET_PIN 000000
+            < READER 1
+            < ENTER_CAN 1
+            > SET_CAN 111111
+            < ENTER_CAN 1
+            > SET_CAN 500540
+            < ENTER_PIN 1
+            > SET_PIN 000000
+            < READER 0
+            < ENTER_PUK 0
+            > SET_PUK 0000000000
+            < ENTER_PUK 0
+            > SET_PUK 9876543210
+            < READER 3
+            < ENTER_PIN 3
+            > SET_PIN 123456
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN 654321
+            < CHANGE_PIN true
+            """
+        )
+        #expect(await stage.hasPIN("654321"))
+        #expect(await stage.card.state.pukCounter == 9)
+    }
+
+    @Test("a transport PIN, a deactivated PIN and a used-up PUK are told as everywhere")
+    @Loop func otherCards() async throws {
+        let transport = try await NFCStage(.a, .card { $0.transportPIN = SecretBox(Secret("12345".utf8)) })
+        try await transport.insertAndWait()
+        var scene = try await Scene(transport.server, reader: transport.reader)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < ENTER_PIN 3
+            > SET_PIN 12345
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN 654321
+            < CHANGE_PIN true
+            """
+        )
+        let deactivated = try await NFCStage(.b, .card { $0.deactivated = true })
+        try await deactivated.insertAndWait()
+        scene = try await Scene(deactivated.server, reader: deactivated.reader)
+        try await scene.play(
+            "> RUN_CHANGE_PIN\n< CHANGE_PIN\n< INSERT_CARD deactivated\n> CANCEL\n< CHANGE_PIN false User_Cancelled"
+        )
+        let usedUp = try await NFCStage(.a, .card { ($0.retryCounter, $0.pukCounter) = (0, 0) })
+        try await usedUp.insertAndWait()
+        scene = try await Scene(usedUp.server, reader: usedUp.reader)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < ENTER_PUK 0
+            > SET_PUK 9876543210
+            < READER 0 inoperative
+            < CHANGE_PIN false Establish_Pace_Channel_Puk_Inoperative
+            """
+        )
+    }
+
+    @Test("CANCEL and a client that goes away leave the card without a channel and the reader free")
+    @Loop func cancelled() async throws {
+        let stage = try await NFCStage()
+        try await stage.insertAndWait()
+        let gone = try await Scene(stage.server, reader: stage.reader)
+        try await gone.play(
+            "> RUN_CHANGE_PIN\n< CHANGE_PIN\n< ENTER_PIN 3\n> SET_PIN 123456\n< ENTER_NEW_PIN 3"
+        )
+        gone.client.close()
+        await stage.server.clients(0)
+        let scene = try await Scene(stage.server, reader: stage.reader)
+        try await scene.play(
+            """
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < ENTER_PIN 3
+            > CANCEL
+            < CHANGE_PIN false User_Cancelled
+            > RUN_CHANGE_PIN
+            < CHANGE_PIN
+            < ENTER_PIN 3
+            > SET_PIN 123456
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN 654321
+            < CHANGE_PIN true
+            """
+        )
+    }
+
+    @Test("a card that is taken away while its PIN is asked for ends the question")
+    @Loop func takenAway() async throws {
+        let stage = try await NFCStage()
+        try await stage.insertAndWait()
+        let scene = try await Scene(stage.server, reader: stage.reader)
+        try await scene.play("> RUN_CHANGE_PIN\n< CHANGE_PIN\n< ENTER_PIN 3")
+        stage.field.remove()
+        try await scene.play("< READER -\n< INSERT_CARD")
+        stage.insert()
+        try await scene.play("< READER 3\n< ENTER_PIN 3\n> CANCEL\n< CHANGE_PIN false User_Cancelled")
+        #expect(await stage.card.state.judgedPINs == 0)
+    }
+
+    @Test("a card that loses its field ten times in PACE lies badly; CONTINUE goes on")
+    @Loop func badPosition() async throws {
+        let stage = try await NFCStage()
+        try await stage.insertAndWait()
+        let scene = try await Scene(stage.server, reader: stage.reader)
+        try await scene.play("> RUN_CHANGE_PIN\n< CHANGE_PIN")
+        for _ in 1...10 {
+            try await scene.play("< ENTER_PIN 3")
+            // The second command of PACE, but for the one that is for the presence.
+            let next = stage.field.exchanges
+            stage.field.plan([next + 2: .powerLost])
+            try await scene.play("> SET_PIN 123456")
+        }
+        try await scene.play(
+            """
+            < PAUSE BadCardPosition
+            > CONTINUE
+            < ENTER_PIN 3
+            > SET_PIN 123456
+            < ENTER_NEW_PIN 3
+            > SET_NEW_PIN 654321
+            < CHANGE_PIN true
+            """
+        )
+        #expect(await stage.card.state.retryCounter == 3)
+    }
+
+    @Test("an unknown card is explained; the eID card after it is used")
+    @Loop func unknownCard() async throws {
+        let stage = try await NFCStage()
+        let scene = try await Scene(stage.server, reader: stage.reader)
+        try await scene.play("> RUN_CHANGE_PIN\n< CHANGE_PIN\n< INSERT_CARD")
+        var storage = PICC(application: PICC.echo)
+        storage.selectAnswer = 0x08
+        stage.field.insert(storage)
+        try await scene.play("< READER ?\n< INSERT_CARD unknownCard")
+        stage.field.remove()
+        try await scene.play("< READER -")
+        stage.insert()
+        try await scene.play("< READER 3\n< ENTER_PIN 3\n> CANCEL\n< CHANGE_PIN false User_Cancelled")
+    }
+
+    @Test("several NFC readers work at the same time")
+    @Loop func several() async throws {
+        let boards = try (0..<3).map { _ in try EmulatedPN532() }
+        let cards = try boards.map { _ in try VirtualCard() }
+        let server = try TestServer(readers: 0, backends: [NFCBackend(devices: boards.map(\.connection))])
+        try await server.ready(boards.map { "pn532_uart:\($0.path)" })
+        for (board, card) in zip(boards, cards) { board.field.insert(.eID(card)) }
+        var scenes: [Scene] = []
+        for board in boards {
+            let scene = try await Scene(server, reader: "pn532_uart:\(board.path)")
+            // The news of the card may come before or after.
+            try await scene.play("> RUN_CHANGE_PIN\n<? READER 3\n< CHANGE_PIN")
+            try await scene.play("<? INSERT_CARD\n<? READER 3\n<~ ENTER_PIN 3")
+            scenes.append(scene)
+        }
+        for scene in scenes { await scene.client.send(#"{"cmd":"SET_PIN","value":"123456"}"#) }
+        for scene in scenes { try await scene.play("< ENTER_NEW_PIN 3\n> SET_NEW_PIN 654321") }
+        for scene in scenes { try await scene.play("< CHANGE_PIN true") }
+        for card in cards { #expect(await card.hasPIN(Secret("654321".utf8))) }
+    }
+}
