@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+/// Why a workflow failed, by the SDK's names. docs/protocol.md, Failure reasons.
+///
+/// The SDK's reasons of the smartphone that plays a reader, and of its self-authentication, are not here: badged does
+/// neither.
+package enum FailureCode: String, Error, Sendable, CaseIterable {
+    // MARK: Any workflow
+    case userCancelled = "User_Cancelled"
+    case cardRemoved = "Card_Removed"
+
+    // MARK: The TcToken
+    case parseTcTokenInvalidURL = "Parse_TcToken_Invalid_Url"
+    case parseTcTokenMissingURL = "Parse_TcToken_Missing_Url"
+    case getTcTokenInvalidURL = "Get_TcToken_Invalid_Url"
+    case getTcTokenInvalidRedirectURL = "Get_TcToken_Invalid_Redirect_Url"
+    case getTcTokenInvalidCertificateKeyLength = "Get_TcToken_Invalid_Certificate_Key_Length"
+    case getTcTokenInvalidEphemeralKeyLength = "Get_TcToken_Invalid_Ephemeral_Key_Length"
+    case getTcTokenInvalidServerReply = "Get_TcToken_Invalid_Server_Reply"
+    case getTcTokenServiceUnavailable = "Get_TcToken_ServiceUnavailable"
+    case getTcTokenServerError = "Get_TcToken_Server_Error"
+    case getTcTokenClientError = "Get_TcToken_Client_Error"
+    case getTcTokenEmptyData = "Get_TcToken_Empty_Data"
+    case getTcTokenInvalidData = "Get_TcToken_Invalid_Data"
+    case getTcTokenNetworkError = "Get_TcToken_Network_Error"
+
+    // MARK: The certificate description
+    case certificateCheckFailedNoDescription = "Certificate_Check_Failed_No_Description"
+    case certificateCheckFailedNoSubjectURLInDescription = "Certificate_Check_Failed_No_SubjectUrl_In_Description"
+    case certificateCheckFailedHashMismatch = "Certificate_Check_Failed_Hash_Mismatch"
+    case certificateCheckFailedSameOriginPolicyViolation = "Certificate_Check_Failed_Same_Origin_Policy_Violation"
+    case certificateCheckFailedHashMissingInDescription = "Certificate_Check_Failed_Hash_Missing_In_Description"
+
+    // MARK: The chain of the terminal certificate
+    case preVerificationNoTestEnvironment = "Pre_Verification_No_Test_Environment"
+    case preVerificationInvalidCertificateChain = "Pre_Verification_Invalid_Certificate_Chain"
+    case preVerificationInvalidCertificateSignature = "Pre_Verification_Invalid_Certificate_Signature"
+    case preVerificationCertificateExpired = "Pre_Verification_Certificate_Expired"
+
+    // MARK: The certificates of EAC1
+    case extractCVCsFromEAC1NoUniqueAT = "Extract_Cvcs_From_Eac1_No_Unique_At"
+    case extractCVCsFromEAC1NoUniqueDV = "Extract_Cvcs_From_Eac1_No_Unique_Dv"
+    case extractCVCsFromEAC1ATMissing = "Extract_Cvcs_From_Eac1_At_Missing"
+    case extractCVCsFromEAC1DVMissing = "Extract_Cvcs_From_Eac1_Dv_Missing"
+
+    // MARK: The card and its passwords
+    case connectCardConnectionFailed = "Connect_Card_Connection_Failed"
+    case connectCardEIDInactive = "Connect_Card_Eid_Inactive"
+    case establishPACEChannelBasicReaderNoPIN = "Establish_Pace_Channel_Basic_Reader_No_Pin"
+    case establishPACEChannelPUKInoperative = "Establish_Pace_Channel_Puk_Inoperative"
+    case establishPACEChannelUnknownPasswordID = "Establish_Pace_Channel_Unknown_Password_Id"
+    case establishPACEChannelUserCancelled = "Establish_Pace_Channel_User_Cancelled"
+    case maintainCardConnectionPACEUnrecoverable = "Maintain_Card_Connection_Pace_Unrecoverable"
+
+    // MARK: Terminal and chip authentication
+    case didAuthenticateEAC1CardCommandFailed = "Did_Authenticate_Eac1_Card_Command_Failed"
+    case processCertificatesFromEAC2CVCChainMissing = "Process_Certificates_From_Eac2_Cvc_Chain_Missing"
+    case didAuthenticateEAC2InvalidCVCChain = "Did_Authenticate_Eac2_Invalid_Cvc_Chain"
+    case didAuthenticateEAC2CardCommandFailed = "Did_Authenticate_Eac2_Card_Command_Failed"
+
+    // MARK: PAOS
+    case genericSendReceivePAOSUnhandled = "Generic_Send_Receive_Paos_Unhandled"
+    case genericSendReceiveNetworkError = "Generic_Send_Receive_Network_Error"
+    case genericSendReceiveTLSError = "Generic_Send_Receive_Tls_Error"
+    case genericSendReceiveServerError = "Generic_Send_Receive_Server_Error"
+    case genericSendReceiveServiceUnavailable = "Generic_Send_Receive_Service_Unavailable"
+    case genericSendReceiveClientError = "Generic_Send_Receive_Client_Error"
+    case genericSendReceivePAOSUnknown = "Generic_Send_Receive_Paos_Unknown"
+    case genericSendReceivePAOSUnexpected = "Generic_Send_Receive_Paos_Unexpected"
+    case genericSendReceiveInvalidEphemeralKeyLength = "Generic_Send_Receive_Invalid_Ephemeral_Key_Length"
+    case genericSendReceiveCertificateError = "Generic_Send_Receive_Certificate_Error"
+    case genericSendReceiveSessionResumptionFailed = "Generic_Send_Receive_Session_Resumption_Failed"
+    case transmitCardCommandFailed = "Transmit_Card_Command_Failed"
+    case startPAOSResponseMissing = "Start_Paos_Response_Missing"
+    case startPAOSResponseError = "Start_Paos_Response_Error"
+
+    // MARK: The refresh address
+    case checkRefreshAddressFatalTLSErrorBeforeReply = "Check_Refresh_Address_Fatal_Tls_Error_Before_Reply"
+    case checkRefreshAddressInvalidEphemeralKeyLength = "Check_Refresh_Address_Invalid_Ephemeral_Key_Length"
+    case checkRefreshAddressServiceUnavailable = "Check_Refresh_Address_Service_Unavailable"
+    case checkRefreshAddressServerError = "Check_Refresh_Address_Server_Error"
+    case checkRefreshAddressClientError = "Check_Refresh_Address_Client_Error"
+    case checkRefreshAddressServiceTimeout = "Check_Refresh_Address_Service_Timeout"
+    case checkRefreshAddressProxyError = "Check_Refresh_Address_Proxy_Error"
+    case checkRefreshAddressFatalTLSErrorAfterReply = "Check_Refresh_Address_Fatal_Tls_Error_After_Reply"
+    case checkRefreshAddressUnknownNetworkError = "Check_Refresh_Address_Unknown_Network_Error"
+    case checkRefreshAddressInvalidHTTPResponse = "Check_Refresh_Address_Invalid_Http_Response"
+    case checkRefreshAddressEmpty = "Check_Refresh_Address_Empty"
+    case checkRefreshAddressInvalidURL = "Check_Refresh_Address_Invalid_Url"
+    case checkRefreshAddressNoHTTPSScheme = "Check_Refresh_Address_No_Https_Scheme"
+    case checkRefreshAddressFetchCertificateError = "Check_Refresh_Address_Fetch_Certificate_Error"
+    case checkRefreshAddressUnsupportedCertificate = "Check_Refresh_Address_Unsupported_Certificate"
+    case checkRefreshAddressHashMissingInCertificate = "Check_Refresh_Address_Hash_Missing_In_Certificate"
+    case browserSendFailed = "Browser_Send_Failed"
+
+    // MARK: RUN_CHANGE_PIN
+    case changePINNoSetEIDPINCommandResponse = "Change_Pin_No_SetEidPinCommand_Response"
+    case changePINInputTimeout = "Change_Pin_Input_Timeout"
+    case changePINUserCancelled = "Change_Pin_User_Cancelled"
+    case changePINNewPINMismatch = "Change_Pin_New_Pin_Mismatch"
+    case changePINNewPINInvalidLength = "Change_Pin_New_Pin_Invalid_Length"
+    case changePINUnexpectedTransmitStatus = "Change_Pin_Unexpected_Transmit_Status"
+    case changePINCardUserCancelled = "Change_Pin_Card_User_Cancelled"
+    case changePINUnrecoverable = "Change_Pin_Unrecoverable"
+}
