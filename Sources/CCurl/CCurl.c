@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "CCurl.h"
+
+#include <curl/curl.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Each function with the type that curl.h gives it. */
+#define FUNCTIONS(f)                                                                                                   \
+    f(curl_global_init) f(curl_easy_init) f(curl_easy_cleanup) f(curl_easy_reset) f(curl_easy_setopt)                  \
+    f(curl_easy_getinfo) f(curl_easy_strerror) f(curl_multi_init) f(curl_multi_cleanup) f(curl_multi_add_handle)       \
+    f(curl_multi_remove_handle) f(curl_multi_perform) f(curl_multi_poll) f(curl_multi_wakeup)                          \
+    f(curl_multi_info_read) f(curl_slist_append) f(curl_slist_free_all)
+
+/* Macros of curl.h that check types would call the functions themselves. */
+#undef curl_easy_setopt
+#undef curl_easy_getinfo
+
+static struct {
+#define FIELD(name) __typeof__(&name) name;
+    FUNCTIONS(FIELD)
+#undef FIELD
+} curl;
+
+static const char *failure;
+static char failure_words[256];
+
+static void load(void) {
+    void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!library) {
+        snprintf(failure_words, sizeof failure_words, "%s", dlerror());
+        failure = failure_words;
+        return;
+    }
+#define FIND(name)                                                                                                     \
+    if (!failure && !(curl.name = (__typeof__(&name))dlsym(library, #name))) failure = "libcurl.so.4 has no " #name;
+    FUNCTIONS(FIND)
+#undef FIND
+    if (!failure && curl.curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) failure = "libcurl does not start";
+}
+
+const char *ccurl_load(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load);
+    return failure;
+}
+
+struct ccurl_session {
+    CURLM *multi;
+    CURL *easy;
+};
+
+ccurl_session *ccurl_session_new(void) {
+    ccurl_session *session = calloc(1, sizeof *session);
+    if (!session) return NULL;
+    session->multi = curl.curl_multi_init();
+    session->easy = curl.curl_easy_init();
+    if (session->multi && session->easy) return session;
+    ccurl_session_free(session);
+    return NULL;
+}
+
+void ccurl_session_free(ccurl_session *session) {
+    if (session->easy) curl.curl_easy_cleanup(session->easy);
+    if (session->multi) curl.curl_multi_cleanup(session->multi);
+    free(session);
+}
+
+void ccurl_wake(ccurl_session *session) { curl.curl_multi_wakeup(session->multi); }
+
+static CURLcode prepare_tls(CURL *easy, void *context, void *owner) {
+    (void)easy;
+    const ccurl_request *request = owner;
+    return request->prepare_tls(request->owner, context) ? CURLE_OK : CURLE_ABORTED_BY_CALLBACK;
+}
+
+static int connected(void *owner, char *remote, char *local, int remote_port, int local_port) {
+    (void)remote, (void)local, (void)remote_port, (void)local_port;
+    const ccurl_request *request = owner;
+    return request->connected(request->owner) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
+}
+
+static size_t header(char *bytes, size_t size, size_t count, void *owner) {
+    const ccurl_request *request = owner;
+    return request->header(request->owner, bytes, size * count) ? size * count : 0;
+}
+
+static size_t received(char *bytes, size_t size, size_t count, void *owner) {
+    const ccurl_request *request = owner;
+    return request->received(request->owner, bytes, size * count) ? size * count : 0;
+}
+
+static ccurl_end end(CURLcode code) {
+    switch (code) {
+        case CURLE_OK: return CCURL_DONE;
+        case CURLE_OPERATION_TIMEDOUT: return CCURL_TIMEOUT;
+        case CURLE_URL_MALFORMAT:
+        case CURLE_UNSUPPORTED_PROTOCOL:
+        case CURLE_COULDNT_RESOLVE_HOST:
+        case CURLE_COULDNT_CONNECT: return CCURL_UNREACHABLE;
+        case CURLE_SSL_CONNECT_ERROR:
+        case CURLE_SSL_ENGINE_NOTFOUND:
+        case CURLE_SSL_CERTPROBLEM:
+        case CURLE_SSL_CIPHER:
+        case CURLE_PEER_FAILED_VERIFICATION: return CCURL_TLS;
+        case CURLE_ABORTED_BY_CALLBACK:
+        case CURLE_WRITE_ERROR: return CCURL_REFUSED;
+        default: return CCURL_BROKEN;
+    }
+}
+
+static struct curl_slist *list(const char *const *lines) {
+    struct curl_slist *all = NULL;
+    for (; *lines; lines++) {
+        struct curl_slist *longer = curl.curl_slist_append(all, *lines);
+        if (!longer) break;
+        all = longer;
+    }
+    return all;
+}
+
+static void configure(CURL *easy, const ccurl_request *request, struct curl_slist *headers, char *words) {
+#define SET(option, value) curl.curl_easy_setopt(easy, CURLOPT_##option, value)
+    SET(URL, request->url);
+    SET(PROTOCOLS_STR, request->schemes);
+    SET(FOLLOWLOCATION, 0L);
+    SET(HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    SET(SSL_ENABLE_ALPN, 0L);
+    SET(PROXY, "");
+    SET(NETRC, (long)CURL_NETRC_IGNORED);
+    SET(NOSIGNAL, 1L);
+    SET(HTTPHEADER, headers);
+    SET(ERRORBUFFER, words);
+    SET(CONNECTTIMEOUT_MS, request->connect_milliseconds);
+    SET(TIMEOUT_MS, request->total_milliseconds);
+    SET(HTTP09_ALLOWED, 0L);
+    SET(TCP_NODELAY, 1L);
+    /* Both are judged by EService: in prepare_tls it takes over the verification of the certificate. */
+    SET(SSL_VERIFYPEER, 0L);
+    SET(SSL_VERIFYHOST, 0L);
+    SET(SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    if (!strcmp(request->method, "HEAD")) SET(NOBODY, 1L);
+    if (!strcmp(request->method, "POST")) {
+        SET(POST, 1L);
+        SET(POSTFIELDS, request->body ? request->body : "");
+        SET(POSTFIELDSIZE_LARGE, (curl_off_t)request->body_count);
+    }
+    SET(SSL_CTX_FUNCTION, prepare_tls);
+    SET(SSL_CTX_DATA, (void *)request);
+    SET(PREREQFUNCTION, connected);
+    SET(PREREQDATA, (void *)request);
+    SET(HEADERFUNCTION, header);
+    SET(HEADERDATA, (void *)request);
+    SET(WRITEFUNCTION, received);
+    SET(WRITEDATA, (void *)request);
+#undef SET
+}
+
+/* False when it was cancelled. */
+static bool drive(ccurl_session *session, const ccurl_request *request, CURLcode *code) {
+    for (;;) {
+        int running = 0, left = 0;
+        if (request->cancelled(request->owner)) return false;
+        if (curl.curl_multi_perform(session->multi, &running) != CURLM_OK) return true;
+        CURLMsg *message = curl.curl_multi_info_read(session->multi, &left);
+        if (message && message->msg == CURLMSG_DONE) {
+            *code = message->data.result;
+            return true;
+        }
+        /* libcurl itself ends the wait in time for its own time-outs. */
+        if (curl.curl_multi_poll(session->multi, NULL, 0, 60000, NULL) != CURLM_OK) return true;
+    }
+}
+
+ccurl_outcome ccurl_run(ccurl_session *session, const ccurl_request *request) {
+    ccurl_outcome outcome = {.end = CCURL_BROKEN};
+    char words[CURL_ERROR_SIZE] = "";
+    struct curl_slist *headers = list(request->headers);
+    CURLcode code = CURLE_FAILED_INIT;
+    curl.curl_easy_reset(session->easy);
+    configure(session->easy, request, headers, words);
+    if (curl.curl_multi_add_handle(session->multi, session->easy) == CURLM_OK) {
+        bool finished = drive(session, request, &code);
+        curl.curl_easy_getinfo(session->easy, CURLINFO_RESPONSE_CODE, &outcome.status);
+        curl.curl_multi_remove_handle(session->multi, session->easy);
+        outcome.end = finished ? end(code) : CCURL_CANCELLED;
+    }
+    curl.curl_easy_reset(session->easy);
+    curl.curl_slist_free_all(headers);
+    if (code != CURLE_OK)
+        snprintf(outcome.words, sizeof outcome.words, "%s", *words ? words : curl.curl_easy_strerror(code));
+    return outcome;
+}

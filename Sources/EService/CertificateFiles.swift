@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import EID
+import Glibc
+
+/// Folders of CV certificates: `NAME.cvcert`, DER.
+enum CertificateFiles {
+    static let suffix = ".cvcert"
+    /// Files that are looked at in one folder.
+    static let maximumCount = 256
+
+    /// The names in a folder, sorted; nil when it cannot be read.
+    static func names(in folder: String) -> [String]? {
+        guard let directory = opendir(folder) else { return nil }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while let entry = readdir(directory), names.count < maximumCount {
+            let name = withUnsafeBytes(of: entry.pointee.d_name) {
+                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name.hasSuffix(suffix), !name.hasPrefix(".") { names.append(name) }
+        }
+        return names.sorted()
+    }
+
+    /// - Throws: `CVCertificateError`, also for a file that cannot be read.
+    static func read(_ path: String) throws(CVCertificateError) -> CVCertificate {
+        guard let file = fopen(path, "re") else { throw .malformed(String(cString: strerror(errno))) }
+        defer { fclose(file) }
+        var bytes = [UInt8](repeating: 0, count: CVCertificate.maximumLength + 1)
+        let count = fread(&bytes, 1, bytes.count, file)
+        return try CVCertificate(Array(bytes.prefix(count)))
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import EID
+import ISO7816
+
+/// What the server sends for EAC1, read but not judged. TR-03112-7, 3.6.4.1.
+package struct EAC1Input: Sendable, Equatable {
+    /// Those that can be read, in any order.
+    package let certificates: [CVCertificate]
+    /// DER.
+    package let description: [UInt8]?
+    package let requiredCHAT: CHAT?
+    package let optionalCHAT: CHAT?
+    package let auxiliaryData: AuxiliaryData?
+    package let transactionInfo: String?
+    package let acceptedEIDTypes: Set<EIDType>
+
+    init(_ data: XMLElement) throws(FieldError) {
+        // One that cannot be read is as good as none: then the terminal's or its issuer's is missing.
+        certificates = try data.allHex("Certificate").prefix(CVCertificatePool.maximumCount)
+            .compactMap { try? CVCertificate($0) }
+        description = try data.hex("CertificateDescription")
+        requiredCHAT = try Self.chat(try data.hex("RequiredCHAT"))
+        optionalCHAT = try Self.chat(try data.hex("OptionalCHAT"))
+        auxiliaryData = try data.hex("AuthenticatedAuxiliaryData").flatMap(Self.auxiliaryData)
+        let infos = data.all("TransactionInfo")
+        guard infos.count <= 1 else { throw FieldError(words: "TransactionInfo is there twice") }
+        transactionInfo = infos.first.map(\.collapsed).flatMap { $0.isEmpty ? nil : $0 }
+        let types = try data.all("AcceptedEIDType").map { element throws(FieldError) in
+            guard let type = EIDType(rawValue: element.trimmed) else {
+                throw FieldError(words: "AcceptedEIDType is unknown")
+            }
+            return type
+        }
+        acceptedEIDTypes = types.isEmpty ? EIDType.defaults : Set(types)
+    }
+
+    private static func chat(_ bytes: [UInt8]?) throws(FieldError) -> CHAT? {
+        guard let bytes else { return nil }
+        guard let object = try? BERTLV(bytes), let chat = try? CHAT(object),
+            chat.terminalType == .authenticationTerminal, chat.role == .terminal
+        else { throw FieldError(words: "RequiredCHAT or OptionalCHAT is no template of a terminal") }
+        return chat
+    }
+
+    /// Only what a person can be told of: date of birth, date of expiry, community, each once and of its own form.
+    private static func auxiliaryData(_ bytes: [UInt8]) throws(FieldError) -> AuxiliaryData? {
+        if bytes.isEmpty { return nil }
+        guard let object = try? BERTLV(bytes), let entries = try? object.children,
+            let data = try? AuxiliaryData(object),
+            data.values.count == entries.count
+        else { throw FieldError(words: "AuthenticatedAuxiliaryData is none, or has an unknown or repeated entry") }
+        for (kind, value) in data.values {
+            let isValid =
+                switch kind {
+                case .dateOfBirth, .dateOfExpiry: isDate(value)
+                case .communityID: (1...16).contains(value.count)
+                }
+            guard isValid else { throw FieldError(words: "AuthenticatedAuxiliaryData has an entry of a wrong form") }
+        }
+        return data
+    }
+
+    /// YYYYMMDD in ASCII digits.
+    private static func isDate(_ value: [UInt8]) -> Bool {
+        let digits = value.map { Int($0) - 0x30 }
+        guard digits.count == 8, digits.allSatisfy((0...9).contains) else { return false }
+        return (1...12).contains(digits[4] * 10 + digits[5]) && (1...31).contains(digits[6] * 10 + digits[7])
+    }
+}
+
+/// What the server sends for EAC2, read but not judged. TR-03112-7, 3.6.4.2.
+package struct EAC2Input: Sendable, Equatable {
+    /// Uncompressed.
+    package let ephemeralPublicKey: [UInt8]
+    package let certificates: [CVCertificate]
+    package let signature: [UInt8]?
+
+    /// Bytes of a key on a curve of 521 bit.
+    private static let maximumKey = 133
+
+    init(_ data: XMLElement) throws(FieldError) {
+        guard let key = try data.hex("EphemeralPublicKey"), key.first == 4, !key.count.isMultiple(of: 2),
+            (3...Self.maximumKey).contains(key.count)
+        else { throw FieldError(words: "EphemeralPublicKey is missing or no uncompressed point") }
+        ephemeralPublicKey = key
+        certificates = try data.allHex("Certificate").prefix(CVCertificatePool.maximumCount)
+            .compactMap { try? CVCertificate($0) }
+        signature = try data.hex("Signature")
+    }
+}

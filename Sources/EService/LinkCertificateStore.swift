@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+package import EID
+import Glibc
+
+/// Link certificates that have led from an anchor to a service, kept for services and cards that leave them out.
+///
+/// Only what was verified gets in, so a service cannot fill it; it holds no more than a few all the same. What is read
+/// from it is verified again with the chain it is used in.
+package struct LinkCertificateStore: Sendable, Equatable {
+    package static let maximumCount = 64
+
+    private let folder: String
+
+    /// - Parameter folder: made when it is missing; its parent must be there.
+    package init(folder: String) { self.folder = folder }
+
+    /// What is kept; files that are damaged are passed over.
+    package func load() -> [CVCertificate] {
+        (CertificateFiles.names(in: folder) ?? []).prefix(Self.maximumCount)
+            .compactMap { try? CertificateFiles.read("\(folder)/\($0)") }
+            .filter { $0.chat.role == .cvca && $0.authorityReference != $0.holderReference }
+    }
+
+    /// Adds what is not there yet. What has expired makes room.
+    /// - Returns: false when not all could be written.
+    package func save(_ certificates: [CVCertificate], today: CVDate) -> Bool {
+        guard !certificates.isEmpty else { return true }
+        guard mkdir(folder, 0o700) == 0 || errno == EEXIST else { return false }
+        var names = Set(CertificateFiles.names(in: folder) ?? [])
+        var isComplete = true
+        for certificate in certificates {
+            guard let name = Self.name(of: certificate) else { return false }
+            if names.contains(name) { continue }
+            if names.count >= Self.maximumCount {
+                for old in names where isExpired(old, today) && unlink("\(folder)/\(old)") == 0 { names.remove(old) }
+            }
+            guard names.count < Self.maximumCount, write(certificate.encoded, name) else {
+                isComplete = false
+                continue
+            }
+            names.insert(name)
+        }
+        return isComplete
+    }
+
+    private func isExpired(_ name: String, _ today: CVDate) -> Bool {
+        guard let certificate = try? CertificateFiles.read("\(folder)/\(name)") else { return true }
+        return certificate.expirationDate < today
+    }
+
+    /// The same for the same certificate, another for any other.
+    private static func name(of certificate: CVCertificate) -> String? {
+        guard let hash = try? DigestAlgorithm.sha256.hash(certificate.encoded) else { return nil }
+        return HexBinary.text(hash.prefix(16)) + CertificateFiles.suffix
+    }
+
+    /// Whole or not at all: other names are no certificates, and a rename is one step.
+    private func write(_ bytes: [UInt8], _ name: String) -> Bool {
+        var template = Array("\(folder)/.new-XXXXXX".utf8CString)
+        let descriptor = mkstemp(&template)
+        guard descriptor >= 0 else { return false }
+        let isWritten = Glibc.write(descriptor, bytes, bytes.count) == bytes.count && fsync(descriptor) == 0
+        close(descriptor)
+        if isWritten, rename(template, "\(folder)/\(name)") == 0 { return true }
+        unlink(template)
+        return false
+    }
+}

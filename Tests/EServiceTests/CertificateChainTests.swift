@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ECard
+import EID
+import Foundation
+import TestSupport
+import Testing
+
+@testable import EService
+
+struct CertificateChainTests {
+    private static let first = Array("DETESTeIDBG00001".utf8)
+    private static let second = Array("DETESTeIDBG00002".utf8)
+
+    // MARK: For a card
+
+    @Test(
+        "a card gets the chain that begins at what it trusts, whatever the order of the certificates",
+        arguments: [
+            (["dv"], first, ["dv"]), (["cvca", "dv"], first, ["dv"]), (["dv", "dv-next"], second, ["dv-next"]),
+            (["dv-next", "link"], first, ["link", "dv-next"]), (["link", "dv-next"], first, ["link", "dv-next"]),
+            (["cvca-next", "dv-next", "cvca", "link"], first, ["link", "dv-next"]),
+            // The shorter one, where there are two.
+            (["link", "dv-next", "dv"], first, ["dv"]),
+            (["dv"], second, nil), ([], first, nil), (["link", "cvca", "cvca-next"], first, nil),
+            (["dv-next"], first, nil),
+        ] as [([String], [UInt8], [String]?)]
+    )
+    func chain(names: [String], reference: [UInt8], expected: [String]?) throws {
+        let chain = try Fixtures.pool(names).chain(startingAt: reference)
+        let certificates = try expected.map { try ($0 + ["terminal"]).map(Fixtures.certificate) }
+        #expect(chain == certificates)
+    }
+
+    @Test("the current trust point of a card counts before its previous one")
+    func bothReferences() throws {
+        let pool = try Fixtures.pool(["link", "dv-next"])
+        #expect(pool.chain(startingAtFirstOf: [Self.second, Self.first])?.count == 2)
+        #expect(pool.chain(startingAtFirstOf: [Self.first, Self.second])?.count == 3)
+        #expect(pool.chain(startingAtFirstOf: [Array("DEOTHER".utf8), Self.first])?.count == 3)
+        #expect(pool.chain(startingAtFirstOf: []) == nil)
+    }
+
+    @Test("a pool takes no second terminal certificate, nothing twice, and no more than it can search")
+    func bounds() throws {
+        var pool = try Fixtures.pool(["dv", "dv", "terminal", "link"])
+        #expect(try pool.certificates == ["dv", "link"].map(Fixtures.certificate))
+        pool.add(try (0..<200).map { try Fixtures.numbered($0) })
+        #expect(pool.certificates.count == CVCertificatePool.maximumCount)
+    }
+
+    // MARK: From an anchor
+
+    @Test(
+        "a chain is believed that begins at an anchor",
+        arguments: [
+            (["dv"], ["cvca"], 2), (["dv-next"], ["cvca-next"], 2), (["dv-next", "link"], ["cvca"], 3),
+            (["link", "cvca-next", "dv-next"], ["cvca"], 3),
+        ]
+    )
+    func verified(names: [String], anchors: [String], count: Int) throws {
+        let anchors = try anchors.map(Fixtures.certificate)
+        let pool = try Fixtures.pool(names)
+        let test = try TrustAnchors(test: anchors).verify(pool, on: Fixtures.day())
+        #expect(test.chain.count == count && !test.isProductive)
+        #expect(try TrustAnchors(productive: anchors).verify(pool, on: Fixtures.day()).isProductive)
+    }
+
+    @Test(
+        "a chain is refused that begins nowhere",
+        arguments: [
+            (["dv"], []), (["dv"], ["cvca-next"]), (["dv-next"], ["cvca"]), ([], ["cvca"]), (["cvca", "dv"], []),
+        ] as [([String], [String])]
+    )
+    func noChain(names: [String], anchors: [String]) throws {
+        let anchors = TrustAnchors(test: try anchors.map(Fixtures.certificate))
+        #expect(throws: TrustAnchors.Refusal.noChain) { try anchors.verify(Fixtures.pool(names), on: Fixtures.day()) }
+    }
+
+    @Test("one wrong signature anywhere in a chain is enough", arguments: ["terminal", "dv-next", "link"])
+    func signature(name: String) throws {
+        func forged(_ other: String) throws -> CVCertificate {
+            let certificate = try Fixtures.certificate(other)
+            guard other == name else { return certificate }
+            var bytes = certificate.encoded
+            bytes[bytes.count - 1] ^= 1
+            return try CVCertificate(bytes)
+        }
+        let pool = CVCertificatePool(terminal: try forged("terminal"), try ["link", "dv-next"].map(forged))
+        let anchors = TrustAnchors(test: [try Fixtures.certificate("cvca")])
+        #expect(throws: TrustAnchors.Refusal.signature) { try anchors.verify(pool, on: Fixtures.day()) }
+    }
+
+    @Test("the first and the last day of a certificate belong to its time, the days around do not")
+    func dates() throws {
+        let anchors = TrustAnchors(test: [try Fixtures.certificate("cvca")])
+        let pool = try Fixtures.pool(["dv"])
+        let terminal = pool.terminal
+        func verify(_ year: Int, _ month: Int, _ day: Int) throws {
+            _ = try anchors.verify(pool, on: CVDate(year: year, month: month, day: day) ?? .earliest)
+        }
+        let (from, to) = (terminal.effectiveDate, terminal.expirationDate)
+        // Else the days below would be others.
+        #expect((from.month, from.day) == (1, 1))
+        #expect((to.month, to.day) == (12, 31))
+        #expect(throws: Never.self) { try verify(from.year, 1, 1) }
+        #expect(throws: Never.self) { try verify(to.year, 12, 31) }
+        #expect(throws: TrustAnchors.Refusal.expired) { try verify(from.year - 1, 12, 31) }
+        #expect(throws: TrustAnchors.Refusal.expired) { try verify(to.year + 1, 1, 1) }
+        _ = try anchors.verify(pool, on: nil)
+    }
+
+    // MARK: Files
+
+    @Test("a folder of anchors: the productive ones, those in test, link certificates, and what is wrong")
+    func folder() throws {
+        let folder = try TemporaryFolder()
+        #expect(TrustAnchors(folder: folder.path + "/none").warnings.count == 1)
+        try folder.write("a.cvcert", TestPKI.file("cvca.cvcert"))
+        try folder.write("link.cvcert", TestPKI.file("link.cvcert"))
+        try folder.write("dv.cvcert", TestPKI.file("dv.cvcert"))
+        try folder.write("broken.cvcert", [0x7F, 0x21])
+        try folder.write("huge.cvcert", [UInt8](repeating: 0, count: 100_000))
+        try folder.write("README", [1])
+        try folder.write(".hidden.cvcert", [1])
+        var forged = try TestPKI.file("cvca.cvcert")
+        forged[forged.count - 1] ^= 1
+        try folder.write("forged.cvcert", forged)
+        try FileManager.default.createDirectory(atPath: folder.path + "/test", withIntermediateDirectories: false)
+        try folder.write("test/b.cvcert", TestPKI.file("cvca-next.cvcert"))
+        let anchors = TrustAnchors(folder: folder.path)
+        #expect(try anchors.productive == [Fixtures.certificate("cvca")])
+        #expect(try anchors.test == [Fixtures.certificate("cvca-next")])
+        #expect(try anchors.links == [Fixtures.certificate("link")])
+        #expect(anchors.warnings.count == 4)
+    }
+
+    @Test("link certificates are kept once, and are there the next time")
+    func store() throws {
+        let folder = try TemporaryFolder()
+        let store = LinkCertificateStore(folder: folder.path + "/links")
+        #expect(store.load() == [])
+        let link = try Fixtures.certificate("link")
+        #expect(store.save([link, link], today: try Fixtures.day()))
+        #expect(store.save([link], today: try Fixtures.day()))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path + "/links").count == 1)
+        #expect(LinkCertificateStore(folder: folder.path + "/links").load() == [link])
+        // What is no link certificate does not come back.
+        try folder.write("links/root.cvcert", TestPKI.file("cvca.cvcert"))
+        try folder.write("links/broken.cvcert", [0])
+        #expect(store.load() == [link])
+        #expect(!LinkCertificateStore(folder: "/proc/nowhere").save([link], today: try Fixtures.day()))
+    }
+
+    @Test("the store is bounded; what has expired makes room")
+    func storeBound() throws {
+        let folder = try TemporaryFolder()
+        let store = LinkCertificateStore(folder: folder.path)
+        let many = try (0..<LinkCertificateStore.maximumCount).map { try Fixtures.numbered($0) }
+        let link = try Fixtures.certificate("link")
+        #expect(store.save(many, today: try Fixtures.day()))
+        #expect(!store.save([link], today: try Fixtures.day()))
+        #expect(!store.load().contains(link))
+        let later = CVDate(year: link.expirationDate.year + 1, month: 1, day: 1) ?? .earliest
+        #expect(store.save([link], today: later))
+        #expect(store.load() == [link])
+    }
+
+    @Test("a link certificate that has led to an anchor serves a service that leaves it out")
+    func keptLinks() throws {
+        let folder = try TemporaryFolder()
+        var configuration = EServiceConfiguration(userAgent: .init(name: "badged", version: (0, 1, 0)))
+        configuration.trustAnchors = TrustAnchors(test: [try Fixtures.certificate("cvca")])
+        configuration.linkCertificates = LinkCertificateStore(folder: folder.path)
+        let day = try Fixtures.day()
+        configuration.today = { day }
+        let origin = try #require(WebAddress("https://dienst.example/token")).origin
+        let check = RequestCheck(configuration: configuration, isDeveloperMode: false, origin: origin, connections: [])
+        let short = try Fixtures.input(["dv-next", "terminal"])
+        #expect(throws: EServiceFailure(.preVerificationInvalidCertificateChain, .certificateChain)) {
+            try check.judge(short)
+        }
+        _ = try check.judge(Fixtures.input(["terminal", "link", "dv-next"]))
+        let request = try check.judge(short).request
+        #expect(request.certificates.chain(startingAt: Self.first)?.count == 3)
+    }
+}
+
+/// A folder that goes away with the test.
+final class TemporaryFolder {
+    let path: String
+
+    init() throws {
+        path = FileManager.default.temporaryDirectory.path + "/badged-eservice-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    func write(_ name: String, _ bytes: [UInt8]) throws {
+        try Data(bytes).write(to: URL(filePath: "\(path)/\(name)"))
+    }
+}

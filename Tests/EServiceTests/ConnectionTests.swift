@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import COpenSSLServer
+import Dispatch
+import ECard
+import EID
+import EService
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import EIDServer
+
+/// What connections offer and accept, against libssl as the server.
+struct ConnectionTests {
+    /// A server that answers 404: whoever hears it has found the connection good enough to speak on it.
+    private final class Peer {
+        let listener: Listener
+        let context: TLSContext
+
+        init(
+            _ suites: String = TLSProfile.webCiphers,
+            _ certificate: CertificateName = .web,
+            usesPSK: Bool = false,
+            answer: @escaping Listener.Handler = { _, _ in HTTPResponse(404) },
+            context change: (OpaquePointer) throws -> Void = { _ in }
+        ) throws {
+            var profile = TLSProfile(certificate: certificate)
+            (profile.ciphers, profile.usesPSK) = (suites, usesPSK)
+            context = try TLSContext(profile, try TLSCertificates(host: "localhost")[certificate]) { _ in nil }
+            try change(context.pointer)
+            listener = try Listener(port: 0, .tls(context, answer, failed: { _ in }))
+        }
+
+        deinit { listener.close() }
+
+        func session(_ host: String = "localhost", isDeveloperMode: Bool = false) throws -> EServiceSession {
+            let url = "https://\(host):\(listener.port)/token"
+            return EServiceSession(tcTokenURL: url, isDeveloperMode: isDeveloperMode, try ServiceStage.configuration())
+        }
+
+        func reason(_ host: String = "localhost", isDeveloperMode: Bool = false) async throws -> FailureCode? {
+            let session = try session(host, isDeveloperMode: isDeveloperMode)
+            do throws(EServiceFailure) {
+                _ = try await session.request()
+                return nil
+            } catch {
+                return error.reason
+            }
+        }
+    }
+
+    @Test(
+        "the suites of TR-03116-4 are spoken, and no other",
+        arguments: [
+            ("ECDHE-RSA-AES256-GCM-SHA384", .web, true), ("DHE-RSA-AES256-GCM-SHA384", .web, true),
+            ("ECDHE-RSA-AES128-GCM-SHA256", .web, true), ("DHE-RSA-AES128-GCM-SHA256", .web, true),
+            ("ECDHE-ECDSA-AES256-GCM-SHA384", .webEC, true), ("ECDHE-ECDSA-AES128-GCM-SHA256", .webEC, true),
+            ("ECDHE-RSA-AES256-SHA384", .web, false), ("ECDHE-RSA-AES128-SHA", .web, false),
+            ("DHE-RSA-AES256-SHA256", .web, false), ("AES256-GCM-SHA384", .web, false),
+            ("ECDHE-RSA-CHACHA20-POLY1305", .web, false), ("ECDHE-ECDSA-AES256-CCM", .webEC, false),
+        ] as [(String, CertificateName, Bool)]
+    )
+    func suites(suite: String, certificate: CertificateName, isSpoken: Bool) async throws {
+        let reason = try await Peer(suite, certificate).reason()
+        #expect(reason == (isSpoken ? .getTcTokenClientError : .getTcTokenNetworkError))
+    }
+
+    @Test(
+        "the curves of TR-03116-4 are agreed on, and no other",
+        arguments: [
+            ("brainpoolP512r1", true), ("brainpoolP384r1", true), ("brainpoolP256r1", true), ("secp384r1", true),
+            ("prime256v1", true), ("secp521r1", false), ("X25519", false), ("secp224r1", false),
+        ]
+    )
+    func curves(name: String, isAgreed: Bool) async throws {
+        let peer = try Peer(
+            "ECDHE-RSA-AES256-GCM-SHA384",
+            context: { context in
+                var text = Array(name.utf8CString)
+                try #require(SSL_CTX_ctrl(context, SSL_CTRL_SET_GROUPS_LIST, 0, &text) == 1)
+            }
+        )
+        #expect(try await peer.reason() == (isAgreed ? .getTcTokenClientError : .getTcTokenNetworkError))
+    }
+
+    @Test(
+        "a key agreement needs 3000 bit",
+        arguments: [
+            ("ffdhe2048", false, .getTcTokenInvalidEphemeralKeyLength), ("ffdhe3072", false, .getTcTokenClientError),
+            ("ffdhe2048", true, .getTcTokenClientError),
+        ] as [(String, Bool, FailureCode)]
+    )
+    func ephemeralKey(group: String, isDeveloperMode: Bool, reason: FailureCode) async throws {
+        let peer = try Peer(
+            "DHE-RSA-AES256-GCM-SHA384",
+            context: { context in
+                SSL_CTX_ctrl(context, SSL_CTRL_SET_DH_AUTO, 0, nil)
+                let maker = try #require(EVP_PKEY_CTX_new_from_name(nil, "DH", nil))
+                defer { EVP_PKEY_CTX_free(maker) }
+                var key: OpaquePointer?
+                try #require(EVP_PKEY_keygen_init(maker) == 1)
+                try #require(EVP_PKEY_CTX_set_group_name(maker, group) == 1)
+                try #require(EVP_PKEY_generate(maker, &key) == 1)
+                // The context owns it from here on.
+                try #require(SSL_CTX_set0_tmp_dh_pkey(context, key) == 1)
+            }
+        )
+        #expect(try await peer.reason(isDeveloperMode: isDeveloperMode) == reason)
+    }
+
+    @Test("a certificate has to name the address that is spoken to")
+    func addresses() async throws {
+        let peer = try Peer()
+        #expect(try await peer.reason("127.0.0.1") == .getTcTokenClientError)
+        let other = try Peer(TLSProfile.webCiphers, .wrongHost)
+        #expect(try await other.reason("127.0.0.1") == .getTcTokenNetworkError)
+    }
+
+    @Test("a server that staples the news of its own revocation is not spoken to")
+    func revoked() async throws {
+        let peer = try Peer(context: { context in
+            let status: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = { connection, _ in
+                guard let response = ConnectionTests.revocation(connection) else { return SSL_TLSEXT_ERR_NOACK }
+                let copy = CRYPTO_malloc(response.count, "", 0)
+                copy?.copyMemory(from: response, byteCount: response.count)
+                SSL_ctrl(connection, SSL_CTRL_SET_TLSEXT_STATUS_REQ_OCSP_RESP, response.count, copy)
+                return SSL_TLSEXT_ERR_OK
+            }
+            typealias Plain = @convention(c) () -> Void
+            SSL_CTX_callback_ctrl(context, SSL_CTRL_SET_TLSEXT_STATUS_REQ_CB, unsafeBitCast(status, to: Plain.self))
+        })
+        #expect(try await peer.reason() == .getTcTokenNetworkError)
+    }
+
+    /// An OCSP response that says so of the server's certificate, signed with its key.
+    private static func revocation(_ connection: OpaquePointer?) -> [UInt8]? {
+        guard let certificate = SSL_get_certificate(connection), let key = SSL_get_privatekey(connection),
+            let basic = OCSP_BASICRESP_new(), let identifier = OCSP_cert_to_id(EVP_sha1(), certificate, certificate),
+            let now = X509_gmtime_adj(nil, 0)
+        else { return nil }
+        defer {
+            OCSP_BASICRESP_free(basic)
+            OCSP_CERTID_free(identifier)
+            ASN1_STRING_free(now)
+        }
+        guard
+            OCSP_basic_add1_status(
+                basic,
+                identifier,
+                V_OCSP_CERTSTATUS_REVOKED,
+                OCSP_REVOKED_STATUS_NOSTATUS,
+                now,
+                now,
+                nil
+            )
+                != nil, OCSP_basic_sign(basic, certificate, key, EVP_sha256(), nil, 0) == 1,
+            let response = OCSP_response_create(OCSP_RESPONSE_STATUS_SUCCESSFUL, basic)
+        else { return nil }
+        defer { OCSP_RESPONSE_free(response) }
+        var bytes: UnsafeMutablePointer<UInt8>?
+        let count = i2d_OCSP_RESPONSE(response, &bytes)
+        guard count > 0, let bytes else { return nil }
+        defer { CRYPTO_free(bytes, "", 0) }
+        return Array(UnsafeBufferPointer(start: bytes, count: Int(count)))
+    }
+
+    // MARK: What is offered
+
+    /// The fields of a ClientHello. RFC 5246, 7.4.1.2.
+    private struct ClientHello: Sendable {
+        var suites: [UInt16] = []
+        var extensions: [UInt32: [UInt8]] = [:]
+
+        static let last = Mutex<ClientHello?>(nil)
+
+        /// Keeps what the client of this connection says.
+        static func record(_ context: OpaquePointer) {
+            SSL_CTX_set_client_hello_cb(
+                context,
+                { connection, _, _ in
+                    var hello = ClientHello()
+                    var bytes: UnsafePointer<UInt8>?
+                    var count = SSL_client_hello_get0_ciphers(connection, &bytes)
+                    hello.suites = ClientHello.numbers(Array(UnsafeBufferPointer(start: bytes, count: count)))
+                    for type in 0..<UInt32(64) where SSL_client_hello_get0_ext(connection, type, &bytes, &count) == 1 {
+                        hello.extensions[type] = Array(UnsafeBufferPointer(start: bytes, count: count))
+                    }
+                    ClientHello.last.withLock { $0 = hello }
+                    return SSL_CLIENT_HELLO_SUCCESS
+                },
+                nil
+            )
+        }
+
+        static func numbers(_ bytes: [UInt8]) -> [UInt16] {
+            stride(from: 0, to: bytes.count - 1, by: 2).map { UInt16(bytes[$0]) << 8 | UInt16(bytes[$0 + 1]) }
+        }
+
+        /// The list in an extension, behind its length.
+        func list(_ type: UInt32) -> [UInt16]? { extensions[type].map { Self.numbers(Array($0.dropFirst(2))) } }
+    }
+
+    /// Extension types. RFC 6066, RFC 8422, RFC 5246, RFC 7301.
+    private static let (serverName, status, groups, signatures, protocols): (UInt32, UInt32, UInt32, UInt32, UInt32) =
+        (0, 5, 10, 13, 16)
+
+    @Test("what is offered is exactly what TR-03116-4 has: to a service, and to an eID-Server with a key")
+    func offers() async throws {
+        let paos = try Peer("RSA-PSK-AES256-GCM-SHA384", .psk, usesPSK: true, context: ClientHello.record)
+        let token = """
+            <TCTokenType><ServerAddress>https://localhost:\(paos.listener.port)/</ServerAddress>\
+            <SessionIdentifier>1</SessionIdentifier><RefreshAddress>https://localhost/</RefreshAddress>\
+            <Binding>urn:liberty:paos:2006-08</Binding>\
+            <PathSecurity-Parameters><PSK>00</PSK></PathSecurity-Parameters></TCTokenType>
+            """
+        let answer: Listener.Handler = { _, _ in HTTPResponse(200, "text/xml", Array(token.utf8)) }
+        let web = try Peer(answer: answer, context: ClientHello.record)
+        let session = try web.session()
+        // Records the hello of the service first, then that of the eID-Server, which knows no key and refuses.
+        let refused = try Peer(context: ClientHello.record)
+        _ = try await refused.reason()
+        let standard = try #require(ClientHello.last.withLock { $0 })
+        #expect(standard.suites == [0xC02C, 0xC030, 0x009F, 0xC02B, 0xC02F, 0x009E, 0x00FF])
+        #expect(standard.list(Self.groups) == [28, 27, 26, 24, 23])
+        #expect(
+            standard.list(Self.signatures) == [
+                0x0601, 0x0501, 0x0401, 0x0602, 0x0502, 0x0402, 0x0603, 0x0503, 0x0403,
+            ]
+        )
+        #expect(standard.extensions[Self.status] != nil)
+        #expect(standard.extensions[Self.serverName] != nil)
+        #expect(standard.extensions[Self.protocols] == nil)
+
+        await #expect(throws: EServiceFailure(.genericSendReceiveTLSError, .tls)) { try await session.request() }
+        let keyed = try #require(ClientHello.last.withLock { $0 })
+        #expect(keyed.suites == [0x00AD, 0x00AC, 0x0095, 0x00FF])
+        #expect(keyed.extensions[Self.groups] == nil)
+        #expect(keyed.list(Self.signatures) == [0x0601, 0x0501, 0x0401])
+    }
+
+    // MARK: Cancellation
+
+    @Test(
+        "a request that waits for a server ends at once: when its task is cancelled, and when it is closed",
+        arguments: [true, false]
+    )
+    func cancellation(byTask: Bool) async throws {
+        let (asked, said) = AsyncStream<Void>.makeStream()
+        let release = DispatchSemaphore(value: 0)
+        defer { release.signal() }
+        let peer = try Peer(
+            answer: { _, _ in
+                said.yield()
+                release.wait()
+                return HTTPResponse(404)
+            }
+        )
+        let session = try peer.session()
+        let task = Task {
+            do throws(EServiceFailure) {
+                _ = try await session.request()
+                return FailureCode?.none
+            } catch {
+                return error.reason
+            }
+        }
+        for await _ in asked { break }
+        let start = ContinuousClock.now
+        if byTask { task.cancel() } else { session.close() }
+        #expect(await task.value == .userCancelled)
+        #expect(ContinuousClock.now - start < .seconds(5), "it would have waited for 20 s")
+        // What was closed stays so.
+        if !byTask {
+            await #expect(throws: EServiceFailure(.userCancelled, .cancelledByUser)) { try await session.request() }
+        }
+    }
+
+    @Test("the language's own threads never wait for a server")
+    func thread() async throws {
+        let names = Mutex<[String]>([])
+        let session = try ServiceStage.session(["fault": "refresh-404"]) { configuration in
+            let today = configuration.today
+            let record: @Sendable () -> Void = {
+                let name = (try? String(contentsOfFile: "/proc/thread-self/comm", encoding: .utf8)) ?? ""
+                names.withLock { $0.append(name) }
+            }
+            configuration.today = {
+                record()
+                return today()
+            }
+            configuration.log = { _ in record() }
+        }
+        _ = try await session.request()
+        _ = await session.refreshAddress(after: .ok)
+        #expect(names.withLock { $0 } == ["badged-web\n", "badged-web\n"])
+    }
+
+    @Test("a server that waits for an answer hears of a cancellation")
+    func farewell() async throws {
+        let session = try ServiceStage.session()
+        let output = MadeUpCard.eac1(try await session.request())
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            do throws(EServiceFailure) {
+                _ = try await session.sendEAC1(output)
+                return FailureCode?.none
+            } catch {
+                return error.reason
+            }
+        }
+        #expect(await task.value == .userCancelled)
+        let last = await session.fail(ECardResult(.cancelledByUser))
+        #expect(last?.isError == true && last?.origin == .server)
+        #expect(await session.fail(ECardResult(.cancelledByUser)) == nil, "nothing is pending any more")
+    }
+
+    @Test("an error of the card is told in the answer that the server waits for, and it has the last word")
+    func cardError() async throws {
+        let session = try ServiceStage.session()
+        _ = try await session.sendEAC1(MadeUpCard.eac1(try await session.request()))
+        let last = await session.fail(ECardResult(.cardRemoved))
+        #expect(last?.minor == .cancellationByUser)
+        let outcome = await session.refreshAddress(after: ECardResult(.cardRemoved))
+        #expect(outcome.url?.hasSuffix("?ResultMajor=error&ResultMinor=cancellationByUser") == true)
+        let report = try ServiceStage.report(outcome)
+        #expect(report.contains("cancellationByUser") && report.contains(#""notes":[]"#))
+    }
+
+    @Test(
+        "an error in a message of the server is answered to that message",
+        arguments: ["eac1-chat-garbage", "eac2-no-key"]
+    )
+    func errorAnswered(fault: String) async throws {
+        let session = try ServiceStage.session(["fault": fault])
+        let failure = try #require(await MadeUpCard.authenticate(session))
+        let outcome = await session.refreshAddress(after: failure.result)
+        let report = try ServiceStage.report(outcome)
+        #expect(report.contains("/al/common#internalError") && report.contains(#""notes":[]"#))
+    }
+
+    @Test(
+        "an address that cannot be one is told apart from none",
+        arguments: [
+            ("", .parseTcTokenMissingURL), ("localhost", .parseTcTokenInvalidURL),
+            ("https://", .parseTcTokenInvalidURL),
+            ("file:///etc/passwd", .getTcTokenInvalidURL), ("http://localhost/", .getTcTokenInvalidURL),
+        ] as [(String, FailureCode)]
+    )
+    func invocation(url: String, reason: FailureCode) async throws {
+        let session = EServiceSession(tcTokenURL: url, isDeveloperMode: false, try ServiceStage.configuration())
+        do throws(EServiceFailure) {
+            _ = try await session.request()
+            Issue.record("accepted")
+        } catch {
+            #expect(error.reason == reason)
+        }
+        #expect(await session.refreshAddress(after: .ok) == RefreshOutcome(url: nil))
+    }
+
+    @Test("steps out of turn fail without a connection")
+    func outOfTurn() async throws {
+        let session = try ServiceStage.session()
+        await #expect(throws: EServiceFailure(.genericSendReceiveNetworkError, .connection)) {
+            try await session.sendEAC2(MadeUpCard.eac2)
+        }
+        #expect(await session.fail(ECardResult(.unknown)) == nil)
+    }
+}

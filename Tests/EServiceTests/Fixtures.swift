@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import EID
+import TestSupport
+
+@testable import EService
+
+/// Certificates of Tests/PKI: `cvca` certifies `dv` and, by `link`, `cvca-next`, which certifies `dv-next`. Both document
+/// verifiers have the same name and key, and `terminal` is certified with it.
+enum Fixtures {
+    static func certificate(_ name: String) throws -> CVCertificate {
+        try CVCertificate(TestPKI.file("\(name).cvcert"))
+    }
+
+    static func pool(_ names: [String]) throws -> CVCertificatePool {
+        CVCertificatePool(terminal: try certificate("terminal"), try names.map(certificate))
+    }
+
+    /// A day on which all of them are valid.
+    static func day() throws -> CVDate { try certificate("terminal").effectiveDate }
+}
+
+extension Fixtures {
+    /// The link certificate with a holder of its own; its signature is wrong.
+    static func numbered(_ number: Int) throws -> CVCertificate {
+        var bytes = try TestPKI.file("link.cvcert")
+        let holder = Array("DETESTeIDBG00002".utf8)
+        guard let place = bytes.indices.first(where: { bytes[$0...].starts(with: holder) }) else {
+            return try certificate("link")
+        }
+        let digits = Array("\(10_000 + number)".utf8)
+        for (offset, digit) in digits.enumerated() { bytes[place + holder.count - digits.count + offset] = digit }
+        return try CVCertificate(bytes)
+    }
+
+    /// EAC1 with these certificates and the description of Tests/PKI.
+    static func input(_ names: [String], description: [UInt8]? = nil) throws -> EAC1Input {
+        let certificates = try names.map { "<Certificate>\(hex(try certificate($0).encoded))</Certificate>" }.joined()
+        let description = try description ?? TestPKI.file("description.der")
+        let text = """
+            <Data>\(certificates)<CertificateDescription>\(hex(description))</CertificateDescription></Data>
+            """
+        return try EAC1Input(XMLReader.read(Array(text.utf8), maximumLength: 100_000))
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ECard
+import Testing
+
+@testable import EService
+
+struct ResultTests {
+    @Test(
+        "each status has the minor result of the SDK's table",
+        arguments: [
+            (.unknown, "/al/common#unknownError"), (.wrongLength, "/al/common#unknownError"),
+            (.unexpectedTransmitStatus, "/al/common#unknownError"), (.terminalRefused, "/al/common#noPermission"),
+            (.pinDeactivated, "/al/common#noPermission"), (.pukInoperative, "/al/common#noPermission"),
+            (.cardNotAuthentic, "/al/common#internalError"), (.unexpectedMessage, "/al/common#internalError"),
+            (.noStartPAOSResponse, "/al/common#internalError"),
+            (.noCertificateDescription, "/al/common#parameterError"),
+            (.sameOriginViolation, "/al/common#parameterError"), (.refreshAddress, "/al/common#communicationError"),
+            (.wrongPIN, "/al/common#communicationError"), (.noTcToken, "/dp#trustedChannelEstablishmentFailed"),
+            (.tls, "/dp#trustedChannelEstablishmentFailed"), (.timeout, "/dp#trustedChannelEstablishmentFailed"),
+            (.certificateExpired, "/il/signature#invalidCertificatePath"),
+            (.productiveInDeveloperMode, "/il/signature#invalidCertificatePath"),
+            (.cancelledByUser, "/sal#cancellationByUser"), (.cardRemoved, "/sal#cancellationByUser"),
+            (.documentInvalid, "/sal/mEAC#DocumentValidityVerificationFailed"),
+        ] as [(FailureStatus, String)]
+    )
+    func minor(status: FailureStatus, suffix: String) {
+        #expect(status.minor.uri == "http://www.bsi.bund.de/ecard/api/1.1/resultminor" + suffix)
+        #expect(ECardResult(status).isError)
+    }
+
+    @Test("every status and its minor result have words", arguments: FailureStatus.allCases)
+    func words(status: FailureStatus) {
+        #expect(status.message.hasSuffix("."))
+        #expect(status.minor.description?.hasSuffix(".") == true)
+    }
+
+    @Test("a server's own result goes on as it is")
+    func serverResult() {
+        let result = ECardResult(.error, ResultMinor(uri: "urn:x"), message: "No.", origin: .server)
+        #expect(EServiceFailure(.startPAOSResponseError, .serverError, serverResult: result).result == result)
+        #expect(EServiceFailure(.startPAOSResponseError, .serverError).result == ECardResult(.serverError))
+    }
+
+    @Test(
+        "the browser hears one of five words",
+        arguments: [
+            (.ok, "ResultMajor=ok"), (ECardResult(.warning), "ResultMajor=ok"),
+            (ECardResult(.cancelledByUser), "ResultMajor=error&ResultMinor=cancellationByUser"),
+            (ECardResult(.cardRemoved), "ResultMajor=error&ResultMinor=cancellationByUser"),
+            (ECardResult(.tls), "ResultMajor=error&ResultMinor=trustedChannelEstablishmentFailed"),
+            (ECardResult(.refreshAddress), "ResultMajor=error&ResultMinor=communicationError"),
+            (ECardResult(.terminalRefused), "ResultMajor=error&ResultMinor=clientError"),
+            (ECardResult(.error, nil, origin: .server), "ResultMajor=error&ResultMinor=serverError"),
+            (ECardResult(.error, .internalError, origin: .server), "ResultMajor=error&ResultMinor=serverError"),
+            (
+                ECardResult(.error, ResultMinor(uri: "a#&x=y"), origin: .server),
+                "ResultMajor=error&ResultMinor=serverError"
+            ),
+        ] as [(ECardResult, String)]
+    )
+    func parameters(result: ECardResult, expected: String) {
+        let items = RefreshOutcome.parameters(of: result).map { "\($0.name)=\($0.value)" }
+        #expect(items.joined(separator: "&") == expected)
+    }
+
+    @Test(
+        "an HTTP status is told apart by its class",
+        arguments: [
+            (
+                503, .getTcTokenServiceUnavailable, .genericSendReceiveServiceUnavailable,
+                .checkRefreshAddressServiceUnavailable
+            ),
+            (500, .getTcTokenServerError, .genericSendReceiveServerError, .checkRefreshAddressServerError),
+            (404, .getTcTokenClientError, .genericSendReceiveClientError, .checkRefreshAddressClientError),
+            (
+                301, .getTcTokenInvalidServerReply, .genericSendReceiveNetworkError,
+                .checkRefreshAddressInvalidHTTPResponse
+            ),
+            (
+                204, .getTcTokenInvalidServerReply, .genericSendReceiveNetworkError,
+                .checkRefreshAddressInvalidHTTPResponse
+            ),
+        ] as [(Int, FailureCode, FailureCode, FailureCode)]
+    )
+    func httpStatus(status: Int, token: FailureCode, paos: FailureCode, refresh: FailureCode) {
+        #expect(TcTokenFetch.failure(status: status).reason == token)
+        #expect(PAOSClient.failure(status: status).reason == paos)
+        #expect(RefreshAddressSearch.failure(status: status).reason == refresh)
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Testing
+
+@testable import EService
+
+struct TcTokenTests {
+    /// A token with these elements changed; nil leaves one out.
+    private static func document(_ changes: [String: String?] = [:], extra: String = "") -> [UInt8] {
+        let names = [
+            "ServerAddress", "SessionIdentifier", "RefreshAddress", "CommunicationErrorAddress", "Binding",
+            "PathSecurity-Protocol",
+        ]
+        var values: [String: String] = [
+            "ServerAddress": "https://eid.example/paos", "SessionIdentifier": "1a2b",
+            "RefreshAddress": "https://service.example/done?s=1",
+            "CommunicationErrorAddress": "https://service.example/bad",
+            "Binding": "urn:liberty:paos:2006-08", "PathSecurity-Protocol": "urn:ietf:rfc:4279", "PSK": "00FF",
+        ]
+        for (name, value) in changes { values[name] = value }
+        let elements = names.compactMap { name in values[name].map { "<\(name)>\($0)</\(name)>" } }.joined()
+        let key = values["PSK"].map { "<PathSecurity-Parameters><PSK>\($0)</PSK></PathSecurity-Parameters>" } ?? ""
+        return Array("<?xml version=\"1.0\"?><TCTokenType>\(elements)\(key)\(extra)</TCTokenType>".utf8)
+    }
+
+    @Test("a token says where to go, with which key, and how to come back")
+    func valid() throws {
+        let token = try TcToken(Self.document(["SessionIdentifier": " 1a2b\n"]))
+        #expect(token.serverAddress.text == "https://eid.example/paos")
+        #expect(token.sessionIdentifier == "1a2b")
+        #expect(token.refreshAddress.text == "https://service.example/done?s=1")
+        #expect(token.communicationErrorAddress?.text == "https://service.example/bad")
+        #expect(token.preSharedKey == [0x00, 0xFF])
+    }
+
+    @Test("elements count by local name, and others are passed over")
+    func namespaces() throws {
+        let text = String(decoding: Self.document(extra: "<More/>"), as: UTF8.self)
+            .replacing("<TCTokenType>", with: "<t:TCTokenType xmlns:t='urn:t' xmlns='urn:u'>")
+            .replacing("</TCTokenType>", with: "</t:TCTokenType>")
+        #expect(try TcToken(Array(text.utf8)) == TcToken(Self.document()))
+    }
+
+    @Test(
+        "a token without these is valid all the same",
+        arguments: ["CommunicationErrorAddress", "PathSecurity-Protocol", "PSK"]
+    )
+    func optional(name: String) throws {
+        let token = try TcToken(Self.document([name: nil]))
+        #expect((token.preSharedKey == nil) == (name == "PSK"))
+        #expect((token.communicationErrorAddress == nil) == (name == "CommunicationErrorAddress"))
+    }
+
+    @Test(
+        "a token that breaks a rule is refused, and the way back is still known",
+        arguments: [
+            ("Binding", "urn:liberty:paos:2003-08"), ("Binding", nil), ("PathSecurity-Protocol", "urn:ietf:rfc:5487"),
+            ("PathSecurity-Protocol", ""), ("ServerAddress", nil), ("ServerAddress", ""),
+            ("ServerAddress", "http://eid.example"), ("SessionIdentifier", nil), ("SessionIdentifier", " "),
+            ("SessionIdentifier", String(repeating: "a", count: 256)), ("PSK", ""), ("PSK", "0"), ("PSK", "zz"),
+            ("PSK", String(repeating: "00", count: 257)),
+        ] as [(String, String?)]
+    )
+    func refused(name: String, value: String?) {
+        #expect {
+            try TcToken(Self.document([name: value]))
+        } throws: { error in
+            let refusal = error as? TcToken.Refusal
+            return refusal?.refreshAddress?.text == "https://service.example/done?s=1"
+                && refusal?.communicationErrorAddress?.text == "https://service.example/bad"
+        }
+    }
+
+    @Test("without a RefreshAddress, or with one that is not https, only the error address is left")
+    func noRefresh() {
+        for value in [nil, "", "http://service.example/", "nowhere"] as [String?] {
+            #expect {
+                try TcToken(Self.document(["RefreshAddress": value]))
+            } throws: { error in
+                let refusal = error as? TcToken.Refusal
+                return refusal?.refreshAddress == nil && refusal?.communicationErrorAddress != nil
+            }
+        }
+    }
+
+    @Test("developer mode takes the way back over http, but no eID-Server")
+    func developerMode() throws {
+        #expect(
+            try TcToken(Self.document(["RefreshAddress": "http://localhost/r"]), allowsHTTP: true).refreshAddress
+                .isSecure == false
+        )
+        #expect(throws: TcToken.Refusal.self) {
+            try TcToken(Self.document(["ServerAddress": "http://localhost/paos"]), allowsHTTP: true)
+        }
+    }
+
+    @Test("an element that is there twice makes the token unreadable")
+    func duplicates() {
+        for extra in ["<Binding>urn:liberty:paos:2006-08</Binding>", "<PathSecurity-Parameters/>"] {
+            #expect(throws: TcToken.Refusal.self) { try TcToken(Self.document(extra: extra)) }
+        }
+    }
+
+    @Test("a token of more than 64 KiB is not looked at")
+    func tooLarge() {
+        let blanks = [UInt8](repeating: 0x20, count: TcToken.maximumLength)
+        #expect(throws: TcToken.Refusal.self) { try TcToken(Self.document() + blanks) }
+    }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Testing
+
+@testable import EService
+
+struct XMLReaderTests {
+    private func read(_ text: String) throws(XMLError) -> XMLElement {
+        try XMLReader.read(Array(text.utf8), maximumLength: 1024 * 1024)
+    }
+
+    @Test("elements and attributes are known by local name, whatever prefix or namespace they have")
+    func names() throws {
+        let root = try read(
+            "<p:a xmlns:p='urn:x' xmlns:q='urn:y' q:type='p:T'><b>1</b><p:b> 2 </p:b>text<![CDATA[<&]]></p:a>"
+        )
+        #expect(root.name == "a")
+        #expect(root.attributes == ["type": "p:T"])
+        #expect(root.all("b").map(\.trimmed) == ["1", "2"])
+        #expect(root.text == "text<&")
+        #expect(throws: XMLError.duplicate("b")) { try root.only("b") }
+    }
+
+    @Test(
+        "a document type is refused before anything in it counts",
+        arguments: [
+            "<!DOCTYPE a><a/>",
+            "<!DOCTYPE a SYSTEM 'file:///etc/passwd'><a/>",
+            "<!DOCTYPE a [<!ENTITY x SYSTEM 'file:///etc/passwd'>]><a>&x;</a>",
+            "<!DOCTYPE a PUBLIC '-//X' 'http://127.0.0.1:9/x.dtd'><a/>",
+            """
+            <!DOCTYPE a [<!ENTITY a0 "lol"><!ENTITY a1 "&a0;&a0;&a0;&a0;&a0;&a0;&a0;&a0;&a0;&a0;">\
+            <!ENTITY a2 "&a1;&a1;&a1;&a1;&a1;&a1;&a1;&a1;&a1;&a1;">]><a>&a2;</a>
+            """,
+            "<!DOCTYPE a [<!ENTITY % p SYSTEM 'http://127.0.0.1:9/'>%p;]><a/>",
+        ]
+    )
+    func doctype(text: String) {
+        #expect(throws: XMLError.doctype) { try read(text) }
+    }
+
+    @Test("what is larger or deeper than any message is refused")
+    func bounds() {
+        func nested(_ depth: Int) -> String {
+            String(repeating: "<a>", count: depth) + String(repeating: "</a>", count: depth)
+        }
+        #expect(throws: Never.self) { try read(nested(XMLReader.maximumDepth)) }
+        #expect(throws: XMLError.tooLarge) { try read(nested(XMLReader.maximumDepth + 1)) }
+        #expect(throws: XMLError.tooLarge) {
+            try read("<a>" + String(repeating: "<b/>", count: XMLReader.maximumElements) + "</a>")
+        }
+        let attributes = (0...XMLReader.maximumAttributes).map { " a\($0)=''" }.joined()
+        #expect(throws: XMLError.tooLarge) { try read("<a\(attributes)/>") }
+        let name = String(repeating: "n", count: XMLReader.maximumName + 1)
+        #expect(throws: XMLError.tooLarge) { try read("<\(name)/>") }
+        #expect(throws: XMLError.tooLarge) { try read("<a \(name)=''/>") }
+        #expect(throws: XMLError.tooLarge) { try XMLReader.read(Array("<a></a>".utf8), maximumLength: 6) }
+    }
+
+    @Test(
+        "what is not well-formed is refused",
+        arguments: [
+            "", " ", "text", "<a>", "<a></b>", "<a/><b/>", "<a b=1/>", "<a b='' b=''/>", "<p:a/>", "<a>&x;</a>",
+            "<a>\u{1}</a>",
+            "<a>\u{FEFF}", "<?xml version='1.0' encoding='EBCDIC-FR'?><a/>",
+        ]
+    )
+    func malformed(text: String) {
+        #expect {
+            try read(text)
+        } throws: { error in
+            if case XMLError.malformed = error { true } else { false }
+        }
+    }
+
+    @Test("bytes that are no UTF-8 are refused")
+    func encoding() {
+        #expect(throws: XMLError.self) {
+            try XMLReader.read([0x3C, 0x61, 0x3E, 0xFF, 0x3C, 0x2F, 0x61, 0x3E], maximumLength: 99)
+        }
+    }
+
+    @Test(
+        "hexBinary is pairs of digits and nothing else",
+        arguments: [
+            ("", []), ("00fF", [0x00, 0xFF]), ("0", nil), ("0g", nil), ("0x00", nil), ("00 11", nil), ("é0", nil),
+            ("０0", nil),
+        ] as [(String, [UInt8]?)]
+    )
+    func hexBinary(text: String, bytes: [UInt8]?) {
+        #expect(HexBinary.bytes(text) == bytes)
+        if let bytes { #expect(HexBinary.text(bytes) == text.lowercased()) }
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ECard
+import EID
+import EService
+import ISO7816
+
+@Sendable func tcToken(_ input: UnsafeRawBufferPointer) {
+    do throws(TcToken.Refusal) {
+        let token = try TcToken(Array(input))
+        require(token.serverAddress.isSecure && token.refreshAddress.isSecure, "a token without https")
+        require(!token.sessionIdentifier.isEmpty, "a token without a session")
+        require(token.preSharedKey?.isEmpty != true, "a key of no bytes")
+    } catch {
+        require(error.refreshAddress?.isSecure != false, "a way back without https")
+        require(error.communicationErrorAddress?.isSecure != false, "a way back without https")
+    }
+}
+
+@Sendable func webAddress(_ input: UnsafeRawBufferPointer) {
+    guard let text = String(validating: input, as: UTF8.self), let address = WebAddress(text) else { return }
+    require(address.origin.port != 0 && !address.origin.host.isEmpty, "an origin that cannot be")
+    require(WebAddress(address.text) == address, "an address changes when it is read again")
+    require(!address.text.contains("@") || address.text.contains("/"), "an address with a user")
+}
+
+@Sendable func paos(_ input: UnsafeRawBufferPointer) {
+    guard let message = try? PAOSMessage(Array(input)) else { return }
+    var result = ECardResult(.cardRemoved)
+    switch message.content {
+    case .eac1(let request):
+        if let terminal = request.certificates.first(where: { $0.chat.role == .terminal }) {
+            search(CVCertificatePool(terminal: terminal, request.certificates))
+        }
+        require(!request.acceptedEIDTypes.isEmpty, "no kind of eID at all")
+    case .eac2(let answer):
+        require(answer.ephemeralPublicKey.first == 4, "a key that is no uncompressed point")
+        let pool = (answer.certificates.first { $0.chat.role == .terminal }).map { CVCertificatePool(terminal: $0) }
+        if let pool {
+            let eac2 = EAC2(ephemeralPublicKey: answer.ephemeralPublicKey, signature: nil, certificates: pool)
+            require(eac2.compressedKey.count * 2 + 1 == answer.ephemeralPublicKey.count, "half a key is not half")
+        }
+    case .transmit(let commands):
+        require(!commands.isEmpty && commands.allSatisfy { $0.command.count >= 4 }, "a command that is none")
+    case .startPAOSResponse(let answer):
+        require(message.pending == nil, "an answer to the last message")
+        result = answer
+    case .initializeFramework, .eacAdditional:
+        break
+    }
+    // Whatever a server says, what we write of it is well-formed: it can be read, and is a message of ours.
+    for pending in [.initializeFrameworkResponse, .didAuthenticateResponse(.eac1), .transmitResponse]
+        as [PAOSMessage.Pending]
+    {
+        let document = PAOSEnvelope.document(
+            .error(result, to: pending),
+            messageID: message.messageID ?? "",
+            relatesTo: message.messageID
+        )
+        do throws(PAOSMessage.Failure) {
+            _ = try PAOSMessage(document)
+            require(false, "a message of ours is one of a server")
+        } catch {
+            guard case .unknown(let words) = error else {
+                return require(false, "a message of ours is one of a server")
+            }
+            require(words.hasPrefix("no message of that name"), "a message of ours cannot be read")
+        }
+    }
+}
+
+@Sendable func certificateDescription(_ input: UnsafeRawBufferPointer) {
+    guard let description = try? CertificateDescription(Array(input)) else { return }
+    require(description.encoded.elementsEqual(input), "a description changes when it is read")
+    require(description.purpose.utf8.count <= description.termsOfUsage.utf8.count, "a purpose out of nothing")
+}
+
+/// Certificates one after the other; the first one of a terminal is the service's, self-signed ones are anchors.
+@Sendable func certificateChain(_ input: UnsafeRawBufferPointer) {
+    let certificates = ((try? BERTLV.sequence(Array(input))) ?? []).compactMap { try? CVCertificate($0.encoded) }
+    guard let terminal = certificates.first(where: { $0.chat.role == .terminal }) else { return }
+    let pool = CVCertificatePool(terminal: terminal, certificates)
+    require(pool.certificates.count <= CVCertificatePool.maximumCount, "a pool without a bound")
+    search(pool)
+}
+
+/// Looks for a chain from each name that there is.
+private func search(_ pool: CVCertificatePool) {
+    for reference in pool.certificates.map(\.authorityReference) + [pool.terminal.authorityReference] {
+        guard let chain = pool.chain(startingAt: reference) else { continue }
+        require(chain.last == pool.terminal, "a chain to somebody else")
+        require(chain.first?.authorityReference == reference, "a chain from somebody else")
+        require(
+            zip(chain, chain.dropFirst()).allSatisfy {
+                $0.holderReference == $1.authorityReference && $0.chat.role.mayIssue($1.chat.role)
+            },
+            "a chain with a gap"
+        )
+    }
+}
