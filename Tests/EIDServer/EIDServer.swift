@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import COpenSSLServer
+import Crypto
+package import EID
+import Glibc
+import Synchronization
+package import Wire
+
+/// An eService with its eID-Server on loopback, for tests: TR-03124-1 and TR-03112 towards the client, TR-03110 towards
+/// the card. It can be told to do almost anything wrong; see `ServiceOptions` and `Fault`.
+package final class EIDServer: Sendable {
+    /// The root of its CV certificates, and how it can be checked.
+    package let authority: CVAuthority
+    private let certificates: TLSCertificates
+    private let certificateHashes: [[UInt8]]
+    private let host: String
+    private let date: CVDate?
+    private let state: State
+    let listeners: Listeners
+
+    /// What threads share.
+    final class State: Sendable {
+        let conversations = Mutex<(all: [String: Conversation], order: [String])>(([:], []))
+        let handshakeErrors = Mutex<[JSON]>([])
+        let server = Mutex<Weak>(Weak())
+
+        /// The handlers of connections must not keep a server that nobody wants any more.
+        struct Weak { weak var server: EIDServer? }
+
+        /// Older ones are forgotten.
+        static let capacity = 1000
+    }
+
+    /// Listens when it returns. `host` stands in URLs and certificates and must lead to 127.0.0.1. `port` is that of the
+    /// eService, the eID-Server has the next one; 0 takes free ones. `date` counts instead of the system's day.
+    package init(
+        authority: CVAuthority? = nil,
+        host: String = "localhost",
+        port: UInt16 = 0,
+        date: CVDate? = nil
+    ) throws {
+        // A client that goes away while it is answered must not end the process.
+        signal(SIGPIPE, SIG_IGN)
+        let state = State()
+        (self.host, self.date, self.state) = (host, date, state)
+        self.authority = if let authority { authority } else { try CVAuthority(folder: CVAuthority.folder) }
+        certificates = try TLSCertificates(host: host)
+        certificateHashes = try certificates.listedHashes(CVAuthority.digest)
+        listeners = Listeners(
+            certificates,
+            base: port,
+            Listeners.Callbacks(
+                handle: { request, handshake, listener in
+                    let server = state.server.withLock { $0.server }
+                    return server?.answer(request, handshake, listener) ?? HTTPResponse(500)
+                },
+                key: { Self.key($0, state) },
+                failed: { listener, why in
+                    let error = JSON.object([
+                        .init("listener", .string(listener.rawValue)), .init("error", .string(why)),
+                    ])
+                    state.handshakeErrors.withLock { errors in
+                        if errors.count < State.capacity { errors.append(error) }
+                    }
+                }
+            )
+        )
+        state.server.withLock { $0.server = self }
+        _ = try listeners.port(.web)
+        _ = try listeners.port(.psk)
+    }
+
+    deinit { listeners.close() }
+
+    /// Ends all connections.
+    package func stop() { listeners.close() }
+
+    /// The authority of the TLS certificates, PEM: for tools that want one.
+    package var tlsAuthority: String {
+        let buffer = BIO_new(BIO_s_mem())
+        defer { BIO_free(buffer) }
+        guard PEM_write_bio_X509(buffer, certificates.authority.pointer) == 1 else { return "" }
+        var bytes = [UInt8](repeating: 0, count: 8192)
+        let count = BIO_read(buffer, &bytes, Int32(bytes.count))
+        return String(decoding: bytes.prefix(Int(max(count, 0))), as: UTF8.self)
+    }
+
+    // MARK: Addresses
+
+    /// Scheme, host and port.
+    package func origin(_ listener: ListenerName = .web) throws -> String {
+        "https://\(host):\(try listeners.port(listener))"
+    }
+
+    /// The TcToken URL of a run with these parameters.
+    package func tcTokenURL(_ parameters: [String: String] = [:], on listener: ListenerName = .web) throws -> String {
+        let query = parameters.sorted { $0.key < $1.key }.map { "\($0)=\(Percent.encode($1))" }
+        return try origin(listener) + "/tctoken" + (query.isEmpty ? "" : "?" + query.joined(separator: "&"))
+    }
+
+    // MARK: What happened
+
+    /// The report of a run, the last one without a name; nil when there is none.
+    package func report(_ session: String? = nil) -> JSON? { conversation(session)?.json }
+
+    /// All messages of a run.
+    package func messages(_ session: String? = nil) -> JSON? { conversation(session)?.messages }
+
+    /// TLS handshakes that failed: port and reason.
+    package var handshakeErrors: JSON { .array(state.handshakeErrors.withLock { $0 }) }
+
+    package var reports: JSON {
+        let all = state.conversations.withLock { state in state.order.compactMap { state.all[$0] } }
+        return .array(all.map(\.json))
+    }
+
+    func conversation(_ id: String?) -> Conversation? {
+        state.conversations.withLock { state in (id ?? state.order.last).flatMap { state.all[$0] } }
+    }
+
+    // MARK: Runs
+
+    func begin(_ options: ServiceOptions, on listener: ListenerName, _ handshake: Handshake) throws -> Conversation {
+        let conversation = try Conversation(
+            options,
+            origin: try origin(listener),
+            authority: authority,
+            certificateHashes: certificateHashes,
+            today: date ?? .today,
+            handshake: handshake
+        )
+        state.conversations.withLock { state in
+            state.all[conversation.id] = conversation
+            state.order.append(conversation.id)
+            if state.order.count > State.capacity { state.all[state.order.removeFirst()] = nil }
+        }
+        return conversation
+    }
+
+    private static func key(_ identity: String, _ state: State) -> [UInt8]? {
+        guard let conversation = state.conversations.withLock({ $0.all[identity] }) else { return nil }
+        switch conversation.options.fault {
+        case .tlsPSKUnknown: return nil
+        case .tlsPSKWrong: return conversation.psk.map { ~$0 }
+        default: return conversation.psk
+        }
+    }
+}

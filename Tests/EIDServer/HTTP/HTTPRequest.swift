@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+/// A request as a client sent it.
+struct HTTPRequest: Sendable {
+    let method: String
+    /// The target up to the question mark.
+    let path: String
+    /// Decoded; the last of a name counts.
+    let query: [String: String]
+    /// By name in lower case.
+    let headers: [String: String]
+    let body: [UInt8]
+
+    /// Largest head and body that are taken.
+    static let maximumHead = 65_536
+    static let maximumBody = 4 << 20
+
+    /// Reads the next request from `source`, which gives bytes until it gives nil; `buffer` keeps what came too early.
+    /// nil when the connection is over or what comes is no request of HTTP/1.1 with a length.
+    init?(from source: () -> [UInt8]?, buffer: inout [UInt8], answerEarly: ([UInt8]) -> Bool) {
+        var searched = 0
+        var end: Int?
+        while end == nil {
+            end = Self.endOfHead(buffer, from: max(searched - 3, 0))
+            searched = buffer.count
+            guard end ?? searched <= Self.maximumHead else { return nil }
+            if end == nil {
+                guard let more = source() else { return nil }
+                buffer += more
+            }
+        }
+        guard let end, let head = Head(buffer[..<(end - 4)]) else { return nil }
+        var rest = Array(buffer[end...])
+        guard head.headers["transfer-encoding"] == nil, let length = Int(head.headers["content-length"] ?? "0"),
+            (0...Self.maximumBody).contains(length)
+        else { return nil }
+        if head.headers["expect"] != nil, rest.count < length {
+            guard answerEarly(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)) else { return nil }
+        }
+        while rest.count < length {
+            guard let more = source() else { return nil }
+            rest += more
+        }
+        (method, headers, body) = (head.method, head.headers, Array(rest.prefix(length)))
+        let parts = head.target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        path = Percent.decode(parts.first ?? "") ?? ""
+        query = Self.query(parts.count == 2 ? parts[1] : "")
+        buffer = Array(rest.dropFirst(length))
+    }
+
+    /// Does the client want the connection to end after the answer?
+    var isLast: Bool { headers["connection"]?.lowercased() == "close" }
+
+    private static func endOfHead(_ bytes: [UInt8], from start: Int) -> Int? {
+        guard bytes.count >= 4 else { return nil }
+        return (start...bytes.count - 4).first { bytes[$0..<$0 + 4].elementsEqual("\r\n\r\n".utf8) }.map { $0 + 4 }
+    }
+
+    private struct Head {
+        let method: String
+        let target: Substring
+        var headers: [String: String] = [:]
+
+        init?(_ bytes: ArraySlice<UInt8>) {
+            var lines = String(decoding: bytes, as: UTF8.self).split(
+                separator: "\r\n",
+                omittingEmptySubsequences: false
+            )[
+                ...
+            ]
+            guard let words = lines.popFirst()?.split(separator: " "), words.count == 3, words[2].hasPrefix("HTTP/1.")
+            else { return nil }
+            (method, target) = (String(words[0]), words[1])
+            for line in lines {
+                guard let colon = line.firstIndex(of: ":") else { return nil }
+                let value = line[line.index(after: colon)...].drop { $0 == " " }
+                headers[line[..<colon].lowercased()] = String(value)
+            }
+        }
+    }
+
+    private static func query(_ text: Substring) -> [String: String] {
+        var values: [String: String] = [:]
+        for item in text.split(separator: "&") {
+            let parts = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard let name = Percent.decode(parts[0]) else { continue }
+            values[name] = parts.count == 2 ? Percent.decode(parts[1]) ?? "" : ""
+        }
+        return values
+    }
+}
+
+/// Percent encoding of RFC 3986 2.1.
+enum Percent {
+    /// nil when a percent sign stands without its two digits, or the bytes are no UTF-8.
+    static func decode(_ text: Substring) -> String? {
+        var bytes: [UInt8] = []
+        var rest = Array(text.utf8)[...]
+        while let byte = rest.popFirst() {
+            switch byte {
+            case UInt8(ascii: "+"): bytes.append(0x20)
+            case UInt8(ascii: "%"):
+                guard rest.count >= 2, let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
+                else {
+                    return nil
+                }
+                bytes.append(value)
+                rest = rest.dropFirst(2)
+            default: bytes.append(byte)
+            }
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+
+    /// Everything but the unreserved characters encoded.
+    static func encode(_ text: String) -> String {
+        text.utf8.map { byte in
+            let isPlain =
+                byte < 0x80 && (Character(UnicodeScalar(byte)).isLetter || Character(UnicodeScalar(byte)).isNumber)
+            if isPlain || "-._~".utf8.contains(byte) { return String(UnicodeScalar(byte)) }
+            return "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+        }.joined()
+    }
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import Synchronization
+
+/// A port on loopback, with a blocking thread for it and one for each connection.
+final class Listener: Sendable {
+    typealias Handler = @Sendable (HTTPRequest, Handshake) -> HTTPResponse
+
+    /// What a connection gets.
+    enum Service: Sendable {
+        case tls(TLSContext, Handler, failed: @Sendable (String) -> Void)
+        /// An answer of HTTP without TLS.
+        case plain
+        /// Nothing at all.
+        case silent
+    }
+
+    let port: UInt16
+    private let socket: Int32
+    private let service: Service
+    private let open = Mutex<(isOver: Bool, descriptors: Set<Int32>)>((false, []))
+
+    /// Most connections at once; more are closed as they come.
+    private static let capacity = 256
+    /// Seconds that a connection may be idle; a user takes long to read and type.
+    private static let patience = 300
+
+    /// Listens on 127.0.0.1; port 0 takes any that is free.
+    init(port: UInt16, _ service: Service) throws(TLSError) {
+        self.service = service
+        let bound = try BoundSocket(port: port)
+        (socket, self.port) = (bound.descriptor, bound.port)
+        guard listen(socket, 64) == 0 else {
+            Glibc.close(socket)
+            throw TLSError("port \(port) is taken")
+        }
+        startThread { [self] in acceptAll() }
+    }
+
+    /// Ends the listener and its connections.
+    func close() {
+        open.withLock { state in
+            state.isOver = true
+            for descriptor in state.descriptors { shutdown(descriptor, Int32(SHUT_RDWR)) }
+        }
+        shutdown(socket, Int32(SHUT_RDWR))
+    }
+
+    private func acceptAll() {
+        defer { Glibc.close(socket) }
+        while true {
+            let connection = accept(socket, nil, nil)
+            if connection < 0, errno == EINTR || errno == ECONNABORTED { continue }
+            guard connection >= 0 else { return }
+            _ = fcntl(connection, F_SETFD, FD_CLOEXEC)
+            let isWelcome = open.withLock { state in
+                guard !state.isOver, state.descriptors.count < Self.capacity else { return false }
+                state.descriptors.insert(connection)
+                return true
+            }
+            guard isWelcome else {
+                Glibc.close(connection)
+                continue
+            }
+            startThread { [self] in
+                serve(connection)
+                _ = open.withLock { $0.descriptors.remove(connection) }
+                Glibc.close(connection)
+            }
+        }
+    }
+
+    private func serve(_ descriptor: Int32) {
+        var patience = timeval(tv_sec: Self.patience, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        var yes: Int32 = 1
+        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, socklen_t(MemoryLayout<Int32>.size))
+        switch service {
+        case .tls(let context, let handler, let failed): serve(descriptor, context, handler, failed)
+        case .plain:
+            var buffer = [UInt8](repeating: 0, count: 4096)
+            guard recv(descriptor, &buffer, buffer.count, 0) > 0 else { return }
+            let answer = HTTPResponse(200).head
+            _ = send(descriptor, answer, answer.count, Int32(MSG_NOSIGNAL))
+        case .silent:
+            var buffer = [UInt8](repeating: 0, count: 4096)
+            while recv(descriptor, &buffer, buffer.count, 0) > 0 {}
+        }
+    }
+
+    private func serve(
+        _ descriptor: Int32,
+        _ context: TLSContext,
+        _ handler: Handler,
+        _ failed: (String) -> Void
+    ) {
+        let connection: TLSConnection
+        do throws(TLSError) {
+            connection = try TLSConnection(context, descriptor)
+        } catch {
+            return failed(error.message)
+        }
+        var buffer: [UInt8] = []
+        while let request = HTTPRequest(from: connection.read, buffer: &buffer, answerEarly: connection.write) {
+            let response = handler(request, connection.handshake)
+            guard deliver(response, to: request, over: connection) else { return reset(descriptor) }
+            if response.closes || request.isLast { break }
+        }
+        connection.close()
+    }
+
+    /// False when the connection is to break.
+    private func deliver(_ response: HTTPResponse, to request: HTTPRequest, over connection: TLSConnection) -> Bool {
+        if response.delay > 0 { sleep(response.delay) }
+        let body = request.method == "HEAD" ? [] : response.body
+        switch response.delivery {
+        case .whole: return connection.write(response.head + body)
+        case .reset: return false
+        case .half:
+            _ = connection.write(response.head + body.prefix(body.count / 2))
+            return false
+        case .drip(let milliseconds):
+            guard connection.write(response.head) else { return false }
+            return body.allSatisfy { byte in
+                usleep(milliseconds * 1000)
+                return connection.write([byte])
+            }
+        }
+    }
+
+    /// What is sent next is a TCP reset.
+    private func reset(_ descriptor: Int32) {
+        var linger = Glibc.linger(l_onoff: 1, l_linger: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<Glibc.linger>.size))
+    }
+}
+
+/// A TCP socket bound to 127.0.0.1.
+struct BoundSocket {
+    let descriptor: Int32
+    let port: UInt16
+
+    init(port: UInt16) throws(TLSError) {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        guard descriptor >= 0 else { throw TLSError("no socket") }
+        var yes: Int32 = 1
+        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0
+            }
+        }
+        guard isBound else {
+            close(descriptor)
+            throw TLSError("port \(port) is taken")
+        }
+        (self.descriptor, self.port) = (descriptor, UInt16(bigEndian: address.sin_port))
+    }
+}
+
+/// Runs `body` on a detached thread of its own.
+func startThread(_ body: @escaping @Sendable () -> Void) {
+    final class Start: Sendable {
+        let body: @Sendable () -> Void
+        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+    }
+    let start = Unmanaged.passRetained(Start(body))
+    var thread = pthread_t()
+    let code = pthread_create(
+        &thread,
+        nil,
+        { raw in
+            if let raw { Unmanaged<Start>.fromOpaque(raw).takeRetainedValue().body() }
+            return nil
+        },
+        start.toOpaque()
+    )
+    guard code == 0 else { return start.release() }
+    pthread_detach(thread)
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import COpenSSLServer
+
+/// Is EF.CardSecurity signed by a document signer of the authority that we know? TR-03110-2 3.4, RFC 5652 5.
+enum PassiveAuthentication {
+    /// `authority`: the country signer, X.509 DER.
+    static func isGenuine(_ file: [UInt8], authority: [UInt8]) -> Bool {
+        defer { ERR_clear_error() }
+        let message = file.withUnsafeBufferPointer { buffer -> OpaquePointer? in
+            var cursor = buffer.baseAddress
+            return d2i_CMS_ContentInfo(nil, &cursor, buffer.count)
+        }
+        let root = authority.withUnsafeBufferPointer { buffer -> OpaquePointer? in
+            var cursor = buffer.baseAddress
+            return d2i_X509(nil, &cursor, buffer.count)
+        }
+        defer {
+            CMS_ContentInfo_free(message)
+            X509_free(root)
+        }
+        guard let message, let root, let store = X509_STORE_new() else { return false }
+        defer { X509_STORE_free(store) }
+        X509_STORE_add_cert(store, root)
+        // A document signer's certificate is for no purpose that libcrypto has a name for.
+        X509_STORE_set_purpose(store, X509_PURPOSE_ANY)
+        return CMS_verify(message, nil, store, nil, nil, UInt32(CMS_BINARY)) == 1
+    }
+}

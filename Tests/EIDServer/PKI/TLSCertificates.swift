@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+import Synchronization
+
+/// The server certificates, each for one way of being right or wrong.
+enum CertificateName: String, Sendable, CaseIterable {
+    case web
+    case webEC = "web-ec"
+    case psk
+    /// Not in the certificate description.
+    case unlisted
+    case expired
+    case future
+    /// For another host.
+    case wrongHost = "wronghost"
+    /// RSA of 1024 bit.
+    case weak
+
+    var isListed: Bool { self != .unlisted }
+}
+
+/// The TLS side's certificates, made anew at each start by an authority that nobody needs to trust: eID clients go by
+/// the hashes in the certificate description. TR-03124-1 2.7.3.
+final class TLSCertificates: Sendable {
+    let authority: TLSCertificate
+    private let certificates: [CertificateName: TLSCertificate]
+
+    /// Keys of 3072 bit take long to find: once for each process.
+    private static let keys = Mutex<(strong: TLSKey?, weak: TLSKey?)>((nil, nil))
+
+    init(host: String) throws(TLSError) {
+        let (strong, weak) = try Self.keys.withLock { keys throws(TLSError) in
+            let strong = if let key = keys.strong { key } else { try TLSKey(.rsa(bits: 3072)) }
+            let weak = if let key = keys.weak { key } else { try TLSKey(.rsa(bits: 1024)) }
+            keys = (strong, weak)
+            return (strong, weak)
+        }
+        let curve = try TLSKey(.p256)
+        var authoritySubject = TLSCertificate.Subject()
+        (authoritySubject.hosts, authoritySubject.isAuthority) = (["badged-eidserver TLS authority"], true)
+        let authority = try TLSCertificate(authoritySubject, curve)
+        var certificates: [CertificateName: TLSCertificate] = [:]
+        for name in CertificateName.allCases {
+            var subject = TLSCertificate.Subject(hosts: host == "localhost" ? [host, "127.0.0.1"] : [host])
+            var key = strong
+            switch name {
+            case .web, .psk, .unlisted: break
+            case .webEC: key = curve
+            case .expired: subject.validity = -60 ... -30
+            case .future: subject.validity = 30...60
+            case .wrongHost: subject.hosts = ["other.invalid"]
+            case .weak: key = weak
+            }
+            certificates[name] = try TLSCertificate(subject, key, issuer: authority)
+        }
+        (self.authority, self.certificates) = (authority, certificates)
+    }
+
+    subscript(_ name: CertificateName) -> TLSCertificate { certificates[name] ?? authority }
+
+    /// What a certificate description lists. TR-03110-4 A.2.1.
+    func listedHashes(_ digest: DigestAlgorithm) throws(CryptoError) -> [[UInt8]] {
+        var hashes: [[UInt8]] = []
+        for name in CertificateName.allCases where name.isListed { hashes.append(try digest.hash(self[name].der)) }
+        return hashes
+    }
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+import EID
+import ISO7816
+import Wire
+
+/// The commands that the service sends through its own secure messaging, and what it learns from the answers.
+final class CardReading {
+    /// Session keys that can be shared.
+    final class Keys {
+        let keys: SessionKeys
+        init(_ keys: consuming SessionKeys) { self.keys = keys }
+    }
+
+    /// One command on its way, with the state of the channel that its answer belongs to.
+    final class Step {
+        enum Purpose {
+            case other
+            case verification(String)
+            case pseudonym
+            case group(UInt8)
+        }
+
+        let purpose: Purpose
+        let command: CommandAPDU
+        fileprivate var channel: SecureMessaging
+
+        fileprivate init(_ purpose: Purpose, _ command: CommandAPDU, _ channel: consuming SecureMessaging) {
+            self.purpose = purpose
+            self.command = command
+            self.channel = channel
+        }
+    }
+
+    private let keys: Keys
+    private let readLength: Int
+    private var exchanges: UInt32 = 0
+    private var planned: [(Step.Purpose, CommandAPDU)] = []
+    private var groups: [UInt8: [UInt8]] = [:]
+    private(set) var pending: [Step] = []
+    /// By SDK name: text, list, digits; true or false for comparisons; null for what the card refused.
+    private(set) var data: [JSON.Member] = []
+
+    /// No data group is longer; a card that announces more is not believed.
+    private static let maximumGroup = 1 << 16
+
+    init(
+        _ rights: AccessRights,
+        readLength: Int,
+        sector: CVAuthority,
+        keys: Keys
+    ) throws(ConversationError) {
+        (self.keys, self.readLength) = (keys, readLength)
+        planned = [(.other, .select(application: ApplicationID.eid)), verify("DocumentValidity", .dateOfExpiry)]
+        if rights.contains(.ageVerification) { planned.append(verify("AgeVerification", .dateOfBirth)) }
+        if rights.contains(.communityIDVerification) { planned.append(verify("AddressVerification", .communityID)) }
+        if rights.contains(.restrictedIdentification) {
+            do throws(CryptoError) {
+                let identifier = BERTLV(0x80, RestrictedIdentification.protocolID(CVAuthority.digest)).encoded
+                let key = try sector.sectorKey().value
+                let request = BERTLV(0x7C, [BERTLV(0xA0, key)]).encoded
+                planned += [
+                    (.other, CommandAPDU(0x00, 0x22, 0x41, 0xA4, data: identifier + BERTLV(0x84, [1]).encoded)),
+                    (.pseudonym, CommandAPDU(0x00, 0x86, 0x00, 0x00, data: request, le: 256)),
+                ]
+            } catch {
+                throw .internalError("sector key: \(error)")
+            }
+        }
+        for group in rights.rights.compactMap(\.dataGroup) {
+            planned.append((.group(group), .readBinary(shortFileID: group, le: readLength)))
+        }
+    }
+
+    /// VERIFY with the object identifier of what is to be compared. TR-03110-3 B.11.8.
+    private func verify(_ name: String, _ kind: AuxiliaryData.Kind) -> (Step.Purpose, CommandAPDU) {
+        let data = BERTLV(0x06, kind.identifier).encoded
+        return (.verification(name), CommandAPDU(0x80, 0x20, 0x80, 0x00, data: data))
+    }
+
+    /// Is there nothing left to send?
+    var isDone: Bool { planned.isEmpty && pending.isEmpty }
+
+    /// Plans the selection of the application once more, which harms nothing.
+    func planSelection() { planned.append((.other, .select(application: ApplicationID.eid))) }
+
+    /// The next commands, secured; at most `count`, all of them when it is 0.
+    func next(_ count: Int) throws(ConversationError) -> [CommandAPDU] {
+        var secured: [CommandAPDU] = []
+        let due = planned.prefix(count == 0 ? planned.count : count)
+        planned.removeFirst(due.count)
+        for (purpose, command) in due {
+            let step = Step(purpose, command, SecureMessaging(keys.keys.clone(), exchanges: exchanges))
+            exchanges += 1
+            do {
+                secured.append(try step.channel.wrap(command))
+            } catch {
+                throw .internalError("secure messaging: \(error)")
+            }
+            pending.append(step)
+        }
+        return secured
+    }
+
+    /// The card's answers to all that is pending. What is too long for one answer is planned anew.
+    func receive(_ answers: [[UInt8]]) throws(ConversationError) {
+        guard answers.count == pending.count else {
+            throw .incorrectParameter("\(pending.count) commands, \(answers.count) answers")
+        }
+        for (step, bytes) in zip(pending, answers) {
+            guard let secured = ResponseAPDU(bytes: bytes) else {
+                throw .incorrectParameter("an answer without status")
+            }
+            let answer: ResponseAPDU
+            do {
+                answer = try step.channel.unwrap(secured)
+            } catch {
+                throw .internalError("an answer of the card is not genuine: \(error), status \(secured.status)")
+            }
+            take(answer, step)
+        }
+        pending = []
+    }
+
+    private func take(_ answer: ResponseAPDU, _ step: Step) {
+        switch step.purpose {
+        case .other: break
+        case .verification(let name): data.append(.init(name, .bool(answer.status == .ok)))
+        case .pseudonym:
+            let identifier = (try? BERTLV(answer.data).children.first?.value).flatMap { $0 }
+            data.append(.init("Pseudonym", identifier.map { .string(Hex.encode($0)) } ?? .null))
+        case .group(let number): take(answer, group: number)
+        }
+    }
+
+    private func take(_ answer: ResponseAPDU, group number: UInt8) {
+        let name = AccessRight.reading(dataGroup: number)?.serviceName ?? "DG\(number)"
+        guard answer.status == .ok || answer.status == StatusWord(0x6282) else {
+            // Reading on at the end of a file is no loss.
+            if groups[number] == nil { data.append(.init(name, .null)) }
+            return
+        }
+        let content = groups[number, default: []] + answer.data
+        let isFirst = groups[number] == nil
+        groups[number] = content
+        let whole = min(Self.announcedLength(content), Self.maximumGroup)
+        if content.count >= whole {
+            data.append(.init(name, DataGroup.value(Array(content.prefix(whole)))))
+        } else if isFirst {
+            // Other files were current since: select this one again with a first byte, then read on.
+            planned.append((.other, .readBinary(shortFileID: number, le: 1)))
+            for offset in stride(from: content.count, to: whole, by: readLength) {
+                planned.append((.group(number), .readBinary(offset: offset, le: min(readLength, whole - offset))))
+            }
+        }
+    }
+
+    /// Bytes of the object at the beginning, tag and length included.
+    private static func announcedLength(_ content: [UInt8]) -> Int {
+        guard content.count >= 2 else { return content.count }
+        guard content[1] & 0x80 != 0 else { return 2 + Int(content[1]) }
+        let count = Int(content[1] & 0x7F)
+        guard content.count >= 2 + count, count <= 3 else { return content.count }
+        return 2 + count + content[2..<2 + count].reduce(0) { $0 << 8 | Int($1) }
+    }
+}
+
+/// The content of a data group in a form for people. TR-03110-4 2.
+enum DataGroup {
+    /// Texts as texts, several as a list, everything else as hexadecimal digits.
+    static func value(_ content: [UInt8]) -> JSON {
+        guard let object = try? BERTLV(content) else { return .string(Hex.encode(content)) }
+        return value(object, depth: 0)
+    }
+
+    private static func value(_ object: BERTLV, depth: Int) -> JSON {
+        if object.isConstructed, depth < 8, let children = try? object.children {
+            let values = children.map { value($0, depth: depth + 1) }
+            return values.count == 1 ? values[0] : .array(values)
+        }
+        // UTF8String, NumericString, PrintableString, IA5String.
+        let isText = [0x0C, 0x12, 0x13, 0x16].contains(object.tag)
+        let text = isText ? String(validating: object.value, as: UTF8.self) : nil
+        return .string(text ?? Hex.encode(object.value))
+    }
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+extension Fault {
+    /// What a client that follows the specifications makes of it.
+    package var outcome: Outcome {
+        switch self {
+        case .tcTokenRedirect, .tcTokenSlow, .startSlow, .eac2OtherAT, .eac2OldAT, .eac2Slow, .transmitSlow,
+            .refreshOtherOrigin:
+            .success
+        case .tcTokenDoctype, .startRelates, .eac2XYOnly, .transmitGarbage, .transmitSkip, .refreshOneHop:
+            .own
+        default: .error
+        }
+    }
+
+    /// What the server does.
+    package var what: String {
+        switch self {
+        case .tcToken404: "HTTP 404"
+        case .tcToken500: "HTTP 500"
+        case .tcTokenEmpty: "HTTP 200 without a body"
+        case .tcTokenHTML: "HTTP 200 with a page of HTML"
+        case .tcTokenMalformed: "XML that is not well formed"
+        case .tcTokenDoctype: "a document type with an entity before the token"
+        case .tcTokenEntities: "entities that double thirty times"
+        case .tcTokenExternalEntity: "an entity that names a file of the client"
+        case .tcTokenAttribute: "an attribute of 8 MiB"
+        case .tcTokenBinding: "another Binding"
+        case .tcTokenPathProtocol: "an unknown PathSecurity-Protocol"
+        case .tcTokenNoServerAddress: "no ServerAddress"
+        case .tcTokenHTTPServerAddress: "ServerAddress is http"
+        case .tcTokenHTTPRefresh: "RefreshAddress is http"
+        case .tcTokenNoSession: "no SessionIdentifier"
+        case .tcTokenPSKOdd: "the PSK is no hexBinary"
+        case .tcTokenEmptyParameters: "PathSecurity-Parameters without PSK"
+        case .tcTokenNoRefresh: "no RefreshAddress"
+        case .tcTokenCommErrorOnly: "everything empty but CommunicationErrorAddress"
+        case .tcTokenRedirect: "redirects 302, 303, 307 before the token"
+        case .tcTokenRedirect301: "redirect 301 before the token"
+        case .tcTokenRedirectHTTP: "a redirect to http"
+        case .tcTokenRedirectLoop: "redirects without end"
+        case .tcTokenSlow: "the answer comes after 8 seconds"
+        case .tcTokenDrip: "a byte each second"
+        case .tcTokenClose: "the connection is reset instead of an answer"
+        case .tcTokenTruncate: "the connection is reset in the body"
+        case .tcTokenHuge: "64 MiB of white space before the token"
+        case .tlsPSKWrong: "the server has another PSK than the token"
+        case .tlsPSKUnknown: "the server does not know the SessionIdentifier"
+        case .tlsUnlisted: "the PAOS certificate is not in the description"
+        case .tlsExpired: "the PAOS certificate has expired"
+        case .tlsFuture: "the PAOS certificate is not yet valid"
+        case .tlsWronghost: "the PAOS certificate is for another host"
+        case .tlsWeak: "the PAOS certificate has an RSA key of 1024 bit"
+        case .tlsNoPSK: "the PAOS endpoint has no PSK suite"
+        case .tlsCiphers: "the PAOS endpoint has only suites that TR-03116-4 does not name"
+        case .tlsV11: "the PAOS endpoint speaks TLS 1.1 alone"
+        case .tlsPlain: "the PAOS endpoint speaks HTTP without TLS"
+        case .tlsRefused: "nothing listens at the PAOS endpoint"
+        case .tlsSilent: "the PAOS endpoint accepts and says nothing"
+        case .start500: "HTTP 500"
+        case .start404: "HTTP 404"
+        case .startEmpty: "HTTP 200 without a body"
+        case .startMalformed: "XML that is not well formed"
+        case .startEntities: "entities that double thirty times"
+        case .startHuge: "64 MiB of white space in the message"
+        case .startDeep: "elements in each other, 100 000 deep"
+        case .startDrip: "a byte each second"
+        case .startUnknown: "an unknown message"
+        case .startSOAPFault: "a SOAP fault"
+        case .startWrongOrder: "Transmit instead of EAC1"
+        case .startRelates: "RelatesTo names another message"
+        case .startServerError: "StartPAOSResponse with an error"
+        case .startSlow: "the answer comes after 8 seconds"
+        case .startClose: "the connection is reset"
+        case .eac1NoCerts: "no certificates"
+        case .eac1NoAT: "no terminal certificate"
+        case .eac1TwoAT: "two terminal certificates"
+        case .eac1NoDV: "no certificate of a document verifier"
+        case .eac1IsTerminal: "the terminal certificate is for an inspection system"
+        case .eac1CertGarbage: "the terminal certificate is cut off"
+        case .eac1CertSignature: "the signature of the terminal certificate is wrong"
+        case .eac1DVSignature: "the signature of the DV certificate is wrong"
+        case .eac1UnknownRoot: "a chain of an unknown root"
+        case .eac1RogueRoot: "a chain of a root that borrows the name of ours"
+        case .eac1ATExpired: "the terminal certificate has expired"
+        case .eac1ATFuture: "the terminal certificate is not yet valid"
+        case .eac1DVExpired: "the DV certificate has expired"
+        case .eac1NoDescription: "no CertificateDescription"
+        case .eac1TwoDescriptions: "CertificateDescription twice"
+        case .eac1DescriptionHash: "the description is not that of the certificate"
+        case .eac1DescriptionGarbage: "the description is no DER"
+        case .eac1NoSubjectURL: "the description has no subjectURL"
+        case .eac1OtherSubjectURL: "the subjectURL is of another origin"
+        case .eac1NoCommCerts: "the description lists no TLS certificates"
+        case .eac1ChatMore: "RequiredCHAT goes beyond the terminal certificate"
+        case .eac1ChatGarbage: "RequiredCHAT is no CHAT"
+        case .eac1AuxGarbage: "AuthenticatedAuxiliaryData is no object 67"
+        case .eac1AuxUnknown: "AuthenticatedAuxiliaryData asks for what nobody knows"
+        case .eac1500: "HTTP 500 instead of EAC2"
+        case .eac2Signature: "the terminal's signature is wrong"
+        case .eac2Challenge: "the terminal has signed another challenge"
+        case .eac2NoKey: "no EphemeralPublicKey"
+        case .eac2TwoKeys: "EphemeralPublicKey twice"
+        case .eac2XYOnly: "EphemeralPublicKey without its first byte, 04"
+        case .eac2OffCurve: "EphemeralPublicKey is no point of the curve"
+        case .eac2NoLink: "the link certificate that the card needs does not come (with chain=late)"
+        case .eac2OtherAT: "another valid terminal certificate beside the key"
+        case .eac2OldAT: "an expired terminal certificate beside the key"
+        case .eac2Unknown: "an unknown message"
+        case .eac2Skip: "StartPAOSResponse with ok instead of EAC2"
+        case .eac2Close: "the connection is reset instead of EAC2"
+        case .eac2ServerError: "StartPAOSResponse with an error instead of EAC2"
+        case .eac2Slow: "the answer comes after 8 seconds"
+        case .transmitMAC: "the first command has a wrong checksum"
+        case .transmitPlain: "the first command is not secured"
+        case .transmitGarbage: "two letters before the digits of InputAPDU"
+        case .transmitNone: "Transmit without commands"
+        case .transmitMany: "20 000 commands"
+        case .transmitStatus: "6A82 alone is acceptable for the first command"
+        case .transmitSkip: "StartPAOSResponse with ok instead of Transmit"
+        case .transmitClose: "the connection is reset instead of Transmit"
+        case .transmit500: "HTTP 500 instead of Transmit"
+        case .transmitSlow: "the answer comes after 8 seconds"
+        case .transmitEndless: "Transmit again and again"
+        case .finalError: "StartPAOSResponse with an error after all was read"
+        case .finalMalformed: "XML that is not well formed instead of StartPAOSResponse"
+        case .finalUnknown: "an unknown message instead of StartPAOSResponse"
+        case .refreshOtherOrigin:
+            "RefreshAddress of another origin, which redirects to the eService, which redirects once more"
+        case .refreshOneHop: "RefreshAddress of another origin, which redirects to the eService"
+        case .refresh404: "RefreshAddress of another origin, which answers 404"
+        case .refresh200: "RefreshAddress of another origin, which answers 200"
+        case .refreshHTTP: "RefreshAddress of another origin, which redirects to http"
+        case .refreshLoop: "RefreshAddress of another origin, which redirects to itself"
+        case .refreshUnlisted: "RefreshAddress with a certificate that is not in the description"
+        case .refreshRefused: "nothing listens at the RefreshAddress"
+        }
+    }
+
+    /// The catalogue as docs/testing.md would show it.
+    package static var table: String {
+        let rows = allCases.map { "| `\($0.rawValue)` | \($0.stage) | \($0.what) | \($0.outcome.rawValue) |\n" }
+        return "| fault | stage | what the server does | conformant client |\n|---|---|---|---|\n" + rows.joined()
+    }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import EID
+
+/// What a run is to be like: the parameters of the TcToken URL. docs/testing.md explains them.
+struct ServiceOptions: Sendable {
+    enum Mode: String, Sendable { case psk, attached }
+    enum Chain: String, Sendable {
+        case direct
+        /// Link certificate in EAC1.
+        case link
+        /// Only in EAC2, after the client named the card's authority reference.
+        case late
+    }
+
+    struct Wrong: Error {
+        let message: String
+    }
+
+    var mode = Mode.psk
+    var required = AccessRights([
+        .readDocumentType, .readIssuingState, .readGivenNames, .readFamilyName, .readDateOfBirth, .readAddress,
+        .restrictedIdentification, .ageVerification,
+    ])
+    var optional = AccessRights([
+        .readDateOfExpiry, .readDoctoralDegree, .readPlaceOfBirth, .communityIDVerification,
+    ])
+    var sendsRequired = true
+    var age = 18
+    var community: [UInt8] = [0x02, 0x76]
+    var transactionInfo: String?
+    var eidTypes: [String] = []
+    var canAllowed = false
+    var initializesFramework = false
+    var usesAdditionalInput = false
+    var chain = Chain.direct
+    var reversesCertificates = false
+    var includesRoot = false
+    /// Commands in a Transmit; 0: all.
+    var batch = 0
+    /// Le of READ BINARY.
+    var readLength = 256
+    var acceptableStatus: [String] = []
+    var keepsConnections = true
+    var requiresPassiveAuthentication = false
+    var fault: Fault?
+
+    init(_ query: [String: String]) throws(Wrong) {
+        func flag(_ name: String, _ standard: Bool) throws(Wrong) -> Bool {
+            switch query[name] {
+            case nil: standard
+            case "1": true
+            case "0": false
+            default: throw Wrong(message: "\(name) is neither 0 nor 1")
+            }
+        }
+        func number(_ name: String, _ standard: Int, _ range: ClosedRange<Int>) throws(Wrong) -> Int {
+            guard let text = query[name] else { return standard }
+            guard let value = Int(text), range.contains(value) else { throw Wrong(message: "\(name) is out of range") }
+            return value
+        }
+        func list(_ name: String) -> [String] { (query[name] ?? "").split(separator: ",").map(String.init) }
+        func rights(_ name: String, _ standard: AccessRights) throws(Wrong) -> AccessRights {
+            guard query[name] != nil else { return standard }
+            var rights: [AccessRight] = []
+            for word in list(name) {
+                guard let right = AccessRight(serviceName: word) else { throw Wrong(message: "unknown right \(word)") }
+                rights.append(right)
+            }
+            return AccessRights(rights)
+        }
+        func choice<T: RawRepresentable<String>>(_ name: String, _ standard: T) throws(Wrong) -> T {
+            guard let text = query[name] else { return standard }
+            guard let value = T(rawValue: text) else { throw Wrong(message: "\(name) cannot be \(text)") }
+            return value
+        }
+        mode = try choice("mode", mode)
+        required = try rights("required", required)
+        optional = try rights("optional", optional)
+        sendsRequired = try flag("requiredchat", sendsRequired)
+        age = try number("age", age, 0...150)
+        if let digits = query["community"] {
+            guard let bytes = Hex.decode(digits) else { throw Wrong(message: "community is no hexBinary") }
+            community = bytes
+        }
+        transactionInfo = query["transaction"]
+        eidTypes = list("eidtypes")
+        canAllowed = try flag("can", canAllowed)
+        initializesFramework = try flag("init", initializesFramework)
+        usesAdditionalInput = try flag("additional", usesAdditionalInput)
+        chain = try choice("chain", chain)
+        reversesCertificates = try flag("reverse", reversesCertificates)
+        includesRoot = try flag("cvca", includesRoot)
+        batch = try number("batch", batch, 0...100)
+        readLength = try number("le", readLength, 0...256)
+        if readLength == 0 { readLength = 256 }
+        acceptableStatus = list("accept")
+        keepsConnections = try flag("keepalive", keepsConnections)
+        switch query["pa"] {
+        case nil, "warn": break
+        case "require": requiresPassiveAuthentication = true
+        default: throw Wrong(message: "pa is neither warn nor require")
+        }
+        if let name = query["fault"], !name.isEmpty {
+            guard let fault = Fault(rawValue: name) else { throw Wrong(message: "unknown fault \(name)") }
+            self.fault = fault
+        }
+    }
+}
+
+extension AccessRight {
+    /// The name in the SDK's vocabulary, or DG and the number of the data group that may be read.
+    var serviceName: String {
+        if let name { return name }
+        return dataGroup.map { "DG\($0)" } ?? "bit\(rawValue)"
+    }
+
+    init?(serviceName: String) {
+        guard let right = Self.allCases.first(where: { $0.serviceName == serviceName }) else { return nil }
+        self = right
+    }
+
+    /// The data group that it lets read.
+    var dataGroup: UInt8? { (8...29).contains(rawValue) ? rawValue - 7 : nil }
+}

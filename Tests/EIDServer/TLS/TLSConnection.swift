@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import COpenSSLServer
+import Crypto
+import Glibc
+
+/// What a handshake came to.
+struct Handshake: Sendable {
+    let version: String
+    let cipher: String
+    let isResumed: Bool
+    let serverName: String?
+    let pskIdentity: String?
+    /// SHA-256 of the TLS 1.2 master secret: the same for a session and for what resumes it.
+    let session: [UInt8]
+}
+
+/// The server's side of one TLS connection; calls block. It owns the descriptor.
+final class TLSConnection {
+    private let context: TLSContext
+    private let ssl: OpaquePointer
+    private let descriptor: Int32
+    let handshake: Handshake
+
+    /// Takes the descriptor of an accepted connection over and makes the handshake.
+    init(_ context: TLSContext, _ descriptor: Int32) throws(TLSError) {
+        self.context = context
+        self.descriptor = descriptor
+        guard let ssl = SSL_new(context.pointer) else { throw TLSError("SSL_new") }
+        self.ssl = ssl
+        SSL_set_fd(ssl, descriptor)
+        ERR_clear_error()
+        guard SSL_accept(ssl) == 1 else {
+            let error = TLSError("handshake")
+            SSL_free(ssl)
+            throw error
+        }
+        handshake = Self.describe(ssl)
+    }
+
+    deinit { SSL_free(ssl) }
+
+    private static func describe(_ ssl: OpaquePointer) -> Handshake {
+        var secret = [UInt8](repeating: 0, count: 64)
+        let count = SSL_get_session(ssl).map { SSL_SESSION_get_master_key($0, &secret, secret.count) } ?? 0
+        return Handshake(
+            version: String(cString: SSL_get_version(ssl)),
+            cipher: SSL_get_current_cipher(ssl).map { String(cString: SSL_CIPHER_get_name($0)) } ?? "",
+            isResumed: SSL_session_reused(ssl) == 1,
+            serverName: SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name).map { String(cString: $0) },
+            pskIdentity: SSL_get_psk_identity(ssl).map { String(cString: $0) },
+            session: (try? DigestAlgorithm.sha256.hash(Array(secret.prefix(count)))) ?? []
+        )
+    }
+
+    /// The next bytes, at most 16 KiB; nil at the end or when the connection broke.
+    func read() -> [UInt8]? {
+        var buffer = [UInt8](repeating: 0, count: 16_384)
+        ERR_clear_error()
+        let count = SSL_read(ssl, &buffer, Int32(buffer.count))
+        guard count > 0 else { return nil }
+        buffer.removeLast(buffer.count - Int(count))
+        return buffer
+    }
+
+    /// Did all bytes go out?
+    func write(_ bytes: [UInt8]) -> Bool {
+        var rest = bytes[...]
+        ERR_clear_error()
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { SSL_write(ssl, $0.baseAddress, Int32(min($0.count, 16_384))) }
+            guard count > 0 else { return false }
+            rest = rest.dropFirst(Int(count))
+        }
+        return true
+    }
+
+    /// Says good-bye. A connection that is to break does not.
+    func close() { SSL_shutdown(ssl) }
+}

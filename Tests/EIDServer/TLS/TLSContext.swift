@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import COpenSSLServer
+import Glibc
+
+/// How one listener speaks TLS.
+struct TLSProfile: Sendable {
+    enum Version: Int, Sendable {
+        case v1_1 = 0x0302
+        case v1_2 = 0x0303
+        case v1_3 = 0x0304
+    }
+
+    var certificate: CertificateName
+    var ciphers = TLSProfile.webCiphers
+    var minimum = Version.v1_2
+    var maximum = Version.v1_2
+    /// RSA-PSK with the keys of the sessions.
+    var usesPSK = false
+    /// Session tickets are given and accepted.
+    var resumes = true
+    /// 0 lets libssl use keys and versions that it would refuse.
+    var securityLevel: Int32 = 1
+
+    /// TR-03124-1 2.3, TR-03116-4 4: what an eService offers.
+    static let webCiphers =
+        "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:ECDHE-ECDSA-AES128-GCM-SHA256:"
+        + "ECDHE-RSA-AES128-GCM-SHA256:DHE-RSA-AES256-GCM-SHA384:DHE-RSA-AES128-GCM-SHA256"
+    static let pskCiphers =
+        "RSA-PSK-AES256-GCM-SHA384:RSA-PSK-AES256-CBC-SHA384:RSA-PSK-AES128-GCM-SHA256:"
+        + "RSA-PSK-AES128-CBC-SHA256:RSA-PSK-AES256-CBC-SHA"
+}
+
+/// The library's state of one listener.
+final class TLSContext: @unchecked Sendable {
+    /// The key of an identity; nil when there is none.
+    typealias KeyLookup = @Sendable (String) -> [UInt8]?
+
+    /// SSL_CTX; libssl guards what connections change in it.
+    let pointer: OpaquePointer
+    private let certificate: TLSCertificate
+    private let keys: KeyLookup
+
+    init(_ profile: TLSProfile, _ certificate: TLSCertificate, keys: @escaping KeyLookup) throws(TLSError) {
+        pointer = try need(SSL_CTX_new(TLS_server_method()), "SSL_CTX_new")
+        (self.certificate, self.keys) = (certificate, keys)
+        SSL_CTX_set_security_level(pointer, profile.securityLevel)
+        // Macros over SSL_CTX_ctrl, which Swift does not see.
+        SSL_CTX_ctrl(pointer, SSL_CTRL_SET_MIN_PROTO_VERSION, profile.minimum.rawValue, nil)
+        SSL_CTX_ctrl(pointer, SSL_CTRL_SET_MAX_PROTO_VERSION, profile.maximum.rawValue, nil)
+        SSL_CTX_set_options(pointer, Self.noRenegotiation | (profile.resumes ? 0 : Self.noTicket))
+        if !profile.resumes { SSL_CTX_ctrl(pointer, SSL_CTRL_SET_SESS_CACHE_MODE, Int(SSL_SESS_CACHE_OFF), nil) }
+        let name = Array("badged-eidserver".utf8)
+        try need(SSL_CTX_set_session_id_context(pointer, name, UInt32(name.count)), "session context")
+        try need(SSL_CTX_set_cipher_list(pointer, profile.ciphers), "cipher suites")
+        SSL_CTX_ctrl(pointer, SSL_CTRL_SET_DH_AUTO, 1, nil)
+        try need(SSL_CTX_use_certificate(pointer, certificate.pointer), "certificate")
+        try need(SSL_CTX_use_PrivateKey(pointer, certificate.key.pointer), "private key")
+        guard profile.usesPSK else { return }
+        SSL_CTX_set_ex_data(pointer, 0, Unmanaged.passUnretained(self).toOpaque())
+        SSL_CTX_set_psk_server_callback(pointer) { connection, identity, output, capacity in
+            guard let connection, let identity, let output, let context = SSL_get_SSL_CTX(connection),
+                let raw = SSL_CTX_get_ex_data(context, 0)
+            else { return 0 }
+            let owner = Unmanaged<TLSContext>.fromOpaque(raw).takeUnretainedValue()
+            guard let key = owner.keys(String(cString: identity)), key.count <= capacity else { return 0 }
+            for (index, byte) in key.enumerated() { output[index] = byte }
+            return UInt32(key.count)
+        }
+    }
+
+    deinit { SSL_CTX_free(pointer) }
+
+    /// SSL_OP_NO_TICKET and SSL_OP_NO_RENEGOTIATION.
+    private static let noTicket: UInt64 = 1 << 14
+    private static let noRenegotiation: UInt64 = 1 << 30
+}
