@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+/// One advertisement, heard once: who sent it and how strong it was. Its advertising data travels beside it.
+package struct AdvertisingReport: Sendable, Equatable {
+    package var address: DeviceAddress
+    /// dBm; nil when the controller could not measure it.
+    package var rssi: Int8?
+    /// dBm at the antenna of the sender, where the controller has read it from an extended advertisement.
+    package var txPower: Int8?
+    package var isScanResponse: Bool
+    package var isConnectable: Bool
+    /// False for a fragment of a long extended advertisement: its data may begin or end within a structure.
+    package var isComplete: Bool
+
+    package init(
+        address: DeviceAddress,
+        rssi: Int8?,
+        txPower: Int8? = nil,
+        isScanResponse: Bool = false,
+        isConnectable: Bool = true,
+        isComplete: Bool = true
+    ) {
+        (self.address, self.txPower) = (address, txPower)
+        self.rssi = rssi.flatMap(Self.valid)
+        (self.isScanResponse, self.isConnectable, self.isComplete) = (isScanResponse, isConnectable, isComplete)
+    }
+
+    /// 127 says "not available"; the range of the measurement ends at +20 dBm. Vol 4, Part E, 7.7.65.2.
+    package static func valid(_ rssi: Int8) -> Int8? { rssi <= 20 ? rssi : nil }
+}
+
+/// The advertising reports of the Host Controller Interface. Bluetooth Core, Vol 4, Part E.
+package enum HCIEvent {
+    /// LE Meta event, 7.7.65.
+    package static let leMeta: UInt8 = 0x3E
+    /// LE Advertising Report, 7.7.65.2.
+    package static let advertisingReport: UInt8 = 0x02
+    /// LE Extended Advertising Report, 7.7.65.13.
+    package static let extendedAdvertisingReport: UInt8 = 0x0D
+
+    /// Gives each report of an event (event code, length, parameters) to `body`, with the place of its data in `event`.
+    /// Other events have none.
+    /// - Returns: false when the event is shorter than it says; reports before the fault are given out.
+    @discardableResult
+    package static func forEachReport(
+        in event: Span<UInt8>,
+        _ body: (AdvertisingReport, _ data: Range<Int>) -> Void
+    ) -> Bool {
+        guard event.count >= 2 else { return false }
+        let end = 2 + Int(event[1])
+        guard end <= event.count else { return false }
+        guard event[0] == leMeta, end >= 4 else { return event[0] != leMeta }
+        let isExtended: Bool
+        switch event[2] {
+        case advertisingReport: isExtended = false
+        case extendedAdvertisingReport: isExtended = true
+        default: return true
+        }
+        var position = 4
+        for _ in 0..<event[3] {
+            let size = isExtended ? extended(event, position, end, body) : legacy(event, position, end, body)
+            guard let size else { return false }
+            position += size
+        }
+        return true
+    }
+
+    /// Event type, address type, address, length, data, RSSI. Gives the size of the report.
+    private static func legacy(
+        _ event: Span<UInt8>,
+        _ start: Int,
+        _ end: Int,
+        _ body: (AdvertisingReport, Range<Int>) -> Void
+    ) -> Int? {
+        guard start + 10 <= end else { return nil }
+        let length = Int(event[start + 8])
+        guard start + 10 + length <= end,
+            let address = DeviceAddress(event, at: start + 2, isRandom: isRandom(event[start + 1]))
+        else { return nil }
+        let type = event[start]
+        let report = AdvertisingReport(
+            address: address,
+            rssi: Int8(bitPattern: event[start + 9 + length]),
+            isScanResponse: type == 4,
+            isConnectable: type <= 1
+        )
+        body(report, start + 9..<start + 9 + length)
+        return 10 + length
+    }
+
+    /// Event type (2 bytes), address type, address, two PHYs, SID, TX power, RSSI, interval (2), direct address and its
+    /// type (7), length, data. Gives the size of the report.
+    private static func extended(
+        _ event: Span<UInt8>,
+        _ start: Int,
+        _ end: Int,
+        _ body: (AdvertisingReport, Range<Int>) -> Void
+    ) -> Int? {
+        guard start + 24 <= end else { return nil }
+        let length = Int(event[start + 23])
+        guard start + 24 + length <= end,
+            let address = DeviceAddress(event, at: start + 3, isRandom: isRandom(event[start + 2]))
+        else { return nil }
+        let type = event[start]
+        let report = AdvertisingReport(
+            address: address,
+            rssi: Int8(bitPattern: event[start + 13]),
+            txPower: AdvertisingReport.valid(Int8(bitPattern: event[start + 12])),
+            isScanResponse: type & 0x08 != 0,
+            isConnectable: type & 0x01 != 0,
+            isComplete: type & 0x60 == 0
+        )
+        body(report, start + 24..<start + 24 + length)
+        return 24 + length
+    }
+
+    /// 0 and 2 are public, 1 and 3 random (2 and 3: resolved by the controller).
+    private static func isRandom(_ type: UInt8) -> Bool { type & 1 == 1 }
+
+    /// The event that a controller would have sent: legacy where the data fits into 31 bytes, else extended; data
+    /// beyond 229 bytes is cut.
+    package static func event(_ report: AdvertisingReport, data: [UInt8]) -> [UInt8] {
+        let addressType: UInt8 = report.address.isRandom ? 1 : 0
+        let rssi = UInt8(bitPattern: report.rssi ?? 127)
+        var body: [UInt8]
+        if data.count <= 31, report.txPower == nil, report.isComplete {
+            let type: UInt8 = report.isScanResponse ? 4 : report.isConnectable ? 0 : 3
+            body = [advertisingReport, 1, type, addressType] + report.address.bytes + [UInt8(data.count)]
+            body += data
+            body.append(rssi)
+        } else {
+            let data = data.prefix(229)
+            var type: UInt8 = report.isConnectable ? 1 : 0
+            if report.isScanResponse { type |= 0x08 }
+            if !report.isComplete { type |= 0x20 }
+            body = [extendedAdvertisingReport, 1, type, 0, addressType] + report.address.bytes
+            body += [1, 0, 0xFF, UInt8(bitPattern: report.txPower ?? 127), rssi, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+            body.append(UInt8(data.count))
+            body += data
+        }
+        return [leMeta, UInt8(body.count)] + body
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+/// The address of a Bluetooth LE device. Bluetooth Core, Vol 6, Part B, 1.3.
+package struct DeviceAddress: Hashable, Sendable, CustomStringConvertible {
+    /// The address in the low 48 bits, as it is written; bit 48 says that it is a random one.
+    package let bits: UInt64
+
+    package enum Kind: String, Sendable, CaseIterable {
+        case `public`
+        /// Random, but kept: at least until the device is switched off.
+        case `static`
+        /// Changes every few minutes; who has the key can tell whose it is.
+        case resolvable
+        case nonresolvable
+    }
+
+    private static let randomBit: UInt64 = 1 << 48
+
+    package init(bits: UInt64, isRandom: Bool) {
+        self.bits = bits & (Self.randomBit - 1) | (isRandom ? Self.randomBit : 0)
+    }
+
+    /// Six bytes as on the air, least significant first, at `offset`; nil when they are not all there.
+    package init?(_ bytes: Span<UInt8>, at offset: Int, isRandom: Bool) {
+        guard offset >= 0, offset <= bytes.count - 6 else { return nil }
+        var bits: UInt64 = 0
+        for index in 0..<6 { bits |= UInt64(bytes[offset + index]) << (8 * index) }
+        self.init(bits: bits, isRandom: isRandom)
+    }
+
+    /// `C0:11:22:33:44:55`, in either case.
+    package init?(_ text: some StringProtocol, isRandom: Bool) {
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        guard parts.count == 6 else { return nil }
+        var bits: UInt64 = 0
+        for part in parts {
+            guard part.utf8.count == 2, !part.hasPrefix("+"), let byte = UInt8(part, radix: 16) else { return nil }
+            bits = bits << 8 | UInt64(byte)
+        }
+        self.init(bits: bits, isRandom: isRandom)
+    }
+
+    package var isRandom: Bool { bits & Self.randomBit != 0 }
+
+    /// The two highest bits of a random address tell its kind; the fourth pattern is reserved.
+    package var kind: Kind {
+        guard isRandom else { return .public }
+        switch (bits >> 46) & 3 {
+        case 3: return .static
+        case 1: return .resolvable
+        default: return .nonresolvable
+        }
+    }
+
+    /// Whether the same device will be heard under it tomorrow.
+    package var isStable: Bool {
+        switch kind {
+        case .public, .static: true
+        case .resolvable, .nonresolvable: false
+        }
+    }
+
+    /// Least significant byte first, as on the air.
+    package var bytes: [UInt8] { (0..<6).map { UInt8(truncatingIfNeeded: bits >> (8 * $0)) } }
+
+    package var description: String {
+        (0..<6).reversed().map { index in
+            let byte = UInt8(truncatingIfNeeded: bits >> (8 * UInt64(index)))
+            return (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+        }.joined(separator: ":")
+    }
+}

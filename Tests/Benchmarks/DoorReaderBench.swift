@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
+import DoorReaders
+import DoorWalks
+import Glibc
+
+/// The pure half of the door readers: how fast it decodes and tracks, and how well it decides.
+enum DoorReaderBench {
+    static func run(_ settings: Settings, _ report: inout Report) throws(BenchError) {
+        if report.wants(.adverts, .advertsMemory) { replay(settings, &report) }
+        if report.wants(.flips, .flipsMean, .flipsAverage, .enter, .leave) { walks(settings, &report) }
+    }
+
+    /// A dense place: a capture of 200 readers, phones and beacons between other devices, decoded from HCI events.
+    private static func replay(_ settings: Settings, _ report: inout Report) {
+        var random = Generator(seed: 1)
+        let events = (0..<4096).map { _ in event(&random) }
+        let tracker = ReaderTracker()
+        var now: Milliseconds = 0
+        func round() {
+            for event in events {
+                let span = event.span
+                HCIEvent.forEachReport(in: span) { report, data in
+                    tracker.hear(report, span.extracting(data), adapter: 0, at: now)
+                }
+                now += 1
+            }
+            tracker.sweep(at: now)
+        }
+        for _ in 0..<20 { round() }
+        let before = heap()
+        var rates = Samples()
+        for _ in 0..<5 {
+            let rounds = max(settings.count(100), 1)
+            let start = monotonicNow()
+            for _ in 0..<rounds { round() }
+            rates.add(Double(rounds * events.count) / (microseconds(since: start) / 1e6))
+        }
+        let after = heap()
+        report.add(.adverts, rates.median, "5 rounds \(rates.span(0)); one core, \(tracker.readers.count) readers")
+        report.add(.advertsMemory, Double(after - before), "heap in use before and after, by malloc")
+    }
+
+    /// 40 % Seos-style readers, 10 % other profiles, half of no interest.
+    private static func event(_ random: inout Generator) -> [UInt8] {
+        let number = UInt64.random(in: 0..<200, using: &random)
+        let rssi = Int8.random(in: -95 ... -45, using: &random)
+        let kind = Int.random(in: 0..<10, using: &random)
+        let address = DeviceAddress(bits: 0xC000_0000_0000 | number | UInt64(kind) << 16, isRandom: true)
+        var data: [UInt8] = []
+        AdvertisingData.append(0x01, [0x06], to: &data)
+        switch kind {
+        case 0...3:
+            AdvertisingData.append(
+                0x07,
+                [2, 0, 0, 0x7A, 0x17, 0, 0, 0x80, 0, 0x10, 0, 0, 0, 0x98, 0, 0],
+                to: &data
+            )
+            AdvertisingData.append(0x09, Array("Seos".utf8), to: &data)
+        case 4: AdvertisingData.append(0x03, [0xF0, 0xFF], to: &data)
+        default: AdvertisingData.append(0xFF, [0x4C, 0x00, 0x10, 0x05, 1, 2, 3, 4, 5], to: &data)
+        }
+        return HCIEvent.event(AdvertisingReport(address: address, rssi: rssi), data: data)
+    }
+
+    private static func heap() -> Int { Int(clinux_heap_in_use()) }
+
+    private static func walks(_ settings: Settings, _ report: inout Report) {
+        let limit = -74.0
+        var scores: [RangeJudge: RangeJudge.Score] = [:]
+        for judge in RangeJudge.allCases {
+            var score = RangeJudge.Score()
+            for seed in 0..<UInt64(max(settings.count(500), 1)) {
+                for course in Walk.Course.allCases {
+                    judge.judge(Walk(course, limit: limit, seed: seed), limit: limit, into: &score)
+                }
+            }
+            scores[judge] = score
+        }
+        func note(_ judge: RangeJudge) -> String {
+            guard let score = scores[judge] else { return "" }
+            return "enter \(text(mean(score.enter), 0)) ms, leave \(text(mean(score.leave), 0)) ms, "
+                + "\(score.missed) missed; \(score.walks) generated walks"
+        }
+        func flips(_ judge: RangeJudge) -> Double {
+            scores[judge].map { Double($0.flips) / Double(max($0.walks, 1)) } ?? .nan
+        }
+        report.add(.flips, flips(.badged), note(.badged))
+        report.add(.flipsMean, flips(.meanOfThree), note(.meanOfThree))
+        report.add(.flipsAverage, flips(.movingAverage), note(.movingAverage))
+        func versus(_ path: KeyPath<RangeJudge.Score, [Double]>) -> (Double, String) {
+            func value(_ judge: RangeJudge) -> Double { scores[judge].map { mean($0[keyPath: path]) } ?? .nan }
+            let note = "mean of three \(text(value(.meanOfThree), 0)), moving average \(text(value(.movingAverage), 0))"
+            return (value(.badged), note)
+        }
+        let (enter, leave) = (versus(\.enter), versus(\.leave))
+        report.add(.enter, enter.0, enter.1)
+        report.add(.leave, leave.0, leave.1)
+    }
+
+    private static func mean(_ values: [Double]) -> Double { values.reduce(0, +) / Double(max(values.count, 1)) }
+}

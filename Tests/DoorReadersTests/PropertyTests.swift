@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import DoorReaders
+import DoorWalks
+import TestSupport
+import Testing
+
+@Suite("What always holds") struct PropertyTests {
+    @Test("a flood of addresses never grows the table nor drives out a reader in range", arguments: [UInt64(1), 2, 3])
+    func flood(seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
+        let tracker = ReaderTracker(capacity: 64)
+        var shown: Set<Int> = []
+        tracker.observer = { change, reader in
+            switch change {
+            case .appeared: #expect(shown.insert(reader.number).inserted)
+            case .updated: #expect(shown.contains(reader.number))
+            case .lost: #expect(shown.remove(reader.number) != nil)
+            }
+        }
+        var now: Milliseconds = 0
+        for _ in 0..<20_000 {
+            now += Milliseconds.random(in: 0...3, using: &random)
+            if Int.random(in: 0..<20, using: &random) == 0 {
+                tracker.hear(Adverts.seos(), from: .door(1), -45, at: now)
+            }
+            if let due = tracker.nextSweep, due <= now { tracker.sweep(at: now) }
+            let stranger = UInt64.random(in: 0..<100_000, using: &random)
+            tracker.hear(
+                Adverts.seos(),
+                from: .passing(stranger),
+                Int8.random(in: -95 ... -80, using: &random),
+                at: now
+            )
+            #expect(tracker.readers.count <= 64)
+        }
+        let mine = try #require(tracker.readers.first { $0.address == .door(1) })
+        #expect(mine.inRange.contains(.motion))
+        #expect(mine.number <= 64)
+        #expect(tracker.counters.evicted > 10_000)
+        #expect(Set(tracker.readers.filter { !$0.isLost }.map(\.number)) == shown)
+    }
+
+    @Test("a table full of readers in range takes nobody in until one of them falls silent")
+    func full() {
+        let tracker = ReaderTracker(capacity: 4)
+        for number in 0..<4 { tracker.hear(Adverts.seos(), from: .door(UInt64(number)), -40, from: 0, to: 1000) }
+        tracker.hear(Adverts.seos(), from: .door(9), -30, at: 1000)
+        #expect(tracker.counters.refused == 1)
+        tracker.hear(Adverts.seos(), from: .door(9), -30, at: 4001)
+        #expect(tracker.readers.contains { $0.address == .door(9) })
+        #expect(tracker.readers.count == 4)
+    }
+
+    @Test("random data and random events never break the rules", arguments: 0..<8)
+    func noise(seed: Int) {
+        var random = SplitMix64(seed: UInt64(seed))
+        let tracker = ReaderTracker(capacity: 32)
+        for now in 0..<2000 {
+            let length = Int.random(in: 0...60, using: &random)
+            var event = (0..<length).map { _ in UInt8.random(in: 0...255, using: &random) }
+            if length > 4, Bool.random(using: &random) {
+                (event[0], event[1], event[2]) = (0x3E, UInt8(length - 2), Bool.random(using: &random) ? 2 : 13)
+            }
+            let span = event.span
+            HCIEvent.forEachReport(in: span) { report, data in
+                #expect(data.lowerBound >= 0 && data.upperBound <= length)
+                tracker.hear(report, span.extracting(data), adapter: 0, at: Milliseconds(now))
+            }
+        }
+        #expect(tracker.readers.count <= 32)
+    }
+
+    @Test("on generated walks it changes its mind less than a mean of three, and knows sooner than a moving average")
+    func walks() {
+        var scores: [RangeJudge: RangeJudge.Score] = [:]
+        for judge in RangeJudge.allCases {
+            var score = RangeJudge.Score()
+            for seed in 0..<UInt64(40) {
+                for course in Walk.Course.allCases {
+                    judge.judge(Walk(course, limit: -74, seed: seed), limit: -74, into: &score)
+                }
+            }
+            scores[judge] = score
+        }
+        func mean(_ values: [Double]?) -> Double { (values ?? []).reduce(0, +) / Double(max(values?.count ?? 0, 1)) }
+        let (ours, three, average) = (scores[.badged], scores[.meanOfThree], scores[.movingAverage])
+        #expect((ours?.flips ?? .max) * 20 < (three?.flips ?? 0))
+        #expect(ours?.missed == 0)
+        #expect(mean(ours?.enter) < mean(average?.enter))
+        #expect(mean(ours?.leave) < mean(average?.leave))
+    }
+}

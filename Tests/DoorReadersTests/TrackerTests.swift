@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import DoorReaders
+import TestSupport
+import Testing
+
+@Suite("Readers that come and go") struct TrackerTests {
+    /// What the tracker says, as "appeared seos-C0:...".
+    private final class Diary {
+        var lines: [String] = []
+        func attach(_ tracker: ReaderTracker, updates: Bool = false) {
+            tracker.observer = { change, reader in
+                switch change {
+                case .appeared: self.lines.append("appeared \(reader.id)")
+                case .lost: self.lines.append("lost \(reader.id)")
+                case .updated: if updates { self.lines.append("updated \(reader.id)") }
+                }
+            }
+        }
+    }
+
+    private let any = ScanFilter(lockServiceCodes: [], profiles: Set(ReaderProfile.allCases))
+
+    @Test("a reader appears with its first advertisement, is lost after ten silent seconds, appears again")
+    func appearance() {
+        let (tracker, diary) = (ReaderTracker(), Diary())
+        diary.attach(tracker)
+        #expect(tracker.nextSweep == nil)
+        tracker.hear(Adverts.seos(), from: .door(1), -60, at: 0)
+        #expect(diary.lines == ["appeared seos-C0:00:00:00:00:01"])
+        tracker.sweep(at: 10_000)
+        #expect(diary.lines.count == 1)
+        tracker.sweep(at: 10_001)
+        #expect(diary.lines.last == "lost seos-C0:00:00:00:00:01")
+        #expect(tracker.readers(any, activeOnly: true, at: 10_001).isEmpty)
+        #expect(tracker.readers(any, activeOnly: false, at: 10_001).count == 1)
+        tracker.hear(Adverts.seos(), from: .door(1), -60, at: 20_000)
+        #expect(diary.lines.last == "appeared seos-C0:00:00:00:00:01")
+        #expect(diary.lines.count == 3)
+    }
+
+    @Test("a lost reader is forgotten in the end, and then nothing is due any more")
+    func forgetting() throws {
+        let tracker = ReaderTracker()
+        tracker.hear(Adverts.seos(), from: .door(1), -60, at: 0)
+        var sweeps = 0
+        while let next = tracker.nextSweep, sweeps < 100 {
+            tracker.sweep(at: next)
+            sweeps += 1
+        }
+        #expect(sweeps <= 4)
+        #expect(tracker.readers.isEmpty)
+    }
+
+    @Test("a reader that sends every five seconds is lost after twenty")
+    func slowReader() {
+        let tracker = ReaderTracker()
+        for now in stride(from: Milliseconds(0), through: 50_000, by: 5000) {
+            tracker.hear(Adverts.seos(), from: .door(1), -60, at: now)
+        }
+        #expect(tracker.readers.first?.interval == 5000)
+        #expect(tracker.readers(any, activeOnly: true, at: 70_000).count == 1)
+        #expect(tracker.readers(any, activeOnly: true, at: 70_001).isEmpty)
+    }
+
+    @Test("only three seconds count: mean and median need two of at most three and five fresh values")
+    func statistics() throws {
+        let tracker = ReaderTracker()
+        for (index, rssi) in [-90, -50, -60, -70, -61, -62].enumerated() {
+            tracker.hear(Adverts.seos(), from: .door(1), Int8(rssi), at: Milliseconds(index) * 500)
+        }
+        let signal = try #require(tracker.readers.first).signal
+        #expect(signal.last == -62)
+        #expect(signal.list(at: 2500) == [-62, -61, -70])
+        #expect(signal.mean(at: 2500) == (-62.0 - 61 - 70) / 3)
+        #expect(signal.median(at: 2500) == -61)
+        #expect(signal.freshCount(at: 2500) == 6)
+        #expect(signal.list(at: 5000) == [-62, -61])
+        #expect(signal.mean(at: 5000) == -61.5)
+        #expect(signal.mean(at: 5400) == nil)
+        #expect(signal.list(at: 5501).isEmpty)
+        #expect(signal.history == [-62, -61, -70, -60, -50, -90])
+    }
+
+    @Test("fifty values are the most that are kept")
+    func history() throws {
+        let tracker = ReaderTracker()
+        for index in 0..<120 {
+            tracker.hear(Adverts.seos(), from: .door(1), Int8(-index / 2), at: Milliseconds(index) * 10)
+        }
+        let signal = try #require(tracker.readers.first).signal
+        #expect(signal.history.count == 50)
+        #expect(signal.history.first == -59)
+        #expect(signal.history.last == -35)
+    }
+
+    @Test("a strength that was not measured is no sample, but the advertisement is read")
+    func noStrength() throws {
+        let tracker = ReaderTracker()
+        tracker.hear(Adverts.seos(), from: .door(1), nil, at: 0)
+        #expect(tracker.readers.isEmpty)
+        tracker.hear(Adverts.seos(), from: .door(1), -60, at: 0)
+        tracker.hear(Adverts.structure(0x09, Array("Lobby".utf8)), from: .door(1), nil, at: 20_000)
+        let reader = try #require(tracker.readers.first)
+        #expect(reader.name == "Lobby")
+        #expect(reader.adverts == 1)
+        #expect(reader.lastHeard == 0)
+    }
+
+    @Test("name, code, types and limits stay when a later advertisement does not say them")
+    func latching() throws {
+        let tracker = ReaderTracker()
+        tracker.hear(Adverts.seos(7, name: "Lobby"), from: .door(1), -60, at: 0)
+        tracker.hear(
+            Adverts.seosCompany(mask: 0x06, limits: [-71, -51, -72]),
+            from: .door(1),
+            -60,
+            isScanResponse: true,
+            at: 1
+        )
+        tracker.hear(Adverts.seos(7), from: .door(1), -60, at: 100)
+        let reader = try #require(tracker.readers.first)
+        #expect((reader.name, reader.lockServiceCode) == ("Lobby", 7))
+        #expect(reader.openingTypes == [.motion, .seamless])
+        #expect(reader.limit(.motion) == .init(-72, .advert))
+        #expect(reader.limit(.seamless) == .init(-71, .advert))
+        #expect(reader.limit(.applicationSpecific) == .init(-80, .default))
+    }
+
+    @Test("an advertised limit is clamped, a configured one is not; sensitivity moves both")
+    func limits() {
+        let far = ReaderFacts.Limits(proximity: -100, motion: -1)
+        #expect(RangeLimits().limit(.proximity, advertised: far) == .init(-65, .advert))
+        #expect(RangeLimits().limit(.motion, advertised: far) == .init(-25, .advert))
+        #expect(RangeLimits().limit(.motion, advertised: nil) == .init(-74, .default))
+        let configured = RangeLimits(configured: [.proximity: -99], sensitivity: .high)
+        #expect(configured.limit(.proximity, advertised: far) == .init(-105, .config))
+        #expect(configured.limit(.motion, advertised: nil) == .init(-80, .default))
+        #expect(RangeLimits(sensitivity: .low).limit(.motion, advertised: nil) == .init(-68, .default))
+    }
+
+    @Test("in range from the limit on with two samples, out of it below the hysteresis or when nothing is heard")
+    func range() throws {
+        let tracker = ReaderTracker()
+        tracker.hear(Adverts.seos(), from: .door(1), -40, at: 0)
+        let reader = try #require(tracker.readers.first)
+        #expect(reader.inRange == [])
+        tracker.hear(Adverts.seos(), from: .door(1), -40, at: 100)
+        #expect(reader.inRange == [.proximity, .motion])
+        // Weaker than the limit of proximity, not by the hysteresis.
+        tracker.hear(Adverts.seos(), from: .door(1), -57, from: 200, to: 30_000)
+        #expect(reader.inRange == [.proximity, .motion])
+        tracker.hear(Adverts.seos(), from: .door(1), -60, from: 30_100, to: 60_000)
+        #expect(reader.inRange == .motion)
+        tracker.sweep(at: 63_000)
+        #expect(reader.inRange == .motion)
+        tracker.sweep(at: 63_001)
+        #expect(reader.inRange == [])
+    }
+
+    @Test("the closest reader, or why there is none")
+    func closest() throws {
+        let tracker = ReaderTracker()
+        func reason(_ type: OpeningType, at now: Milliseconds) -> String {
+            switch tracker.closest(for: type, any, at: now) {
+            case .success(let reader): reader.id
+            case .failure(let absence): absence.rawValue
+            }
+        }
+        #expect(reason(.motion, at: 0) == "none")
+        tracker.hear(Adverts.seos(), from: .door(1), -80, from: 0, to: 1000)
+        #expect(reason(.motion, at: 1000) == "outOfRange")
+        #expect(reason(.seamless, at: 1000) == "notSupported")
+        tracker.hear(Adverts.seos(), from: .door(2), -60, from: 1000, to: 2000)
+        #expect(reason(.motion, at: 2000) == "seos-C0:00:00:00:00:02")
+        #expect(reason(.proximity, at: 2000) == "outOfRange")
+        // A beacon is nearer, but no door.
+        tracker.hear(Adverts.ibeacon([UInt8](repeating: 1, count: 16)), from: .door(3), -30, from: 1000, to: 2000)
+        #expect(reason(.motion, at: 2000) == "seos-C0:00:00:00:00:02")
+        let reader = try #require(tracker.readers.first { $0.id.hasSuffix("02") })
+        tracker.opened(reader, at: 2000)
+        #expect(reason(.motion, at: 2100) == "coolingDown")
+        tracker.hear(Adverts.seos(), from: .door(2), -60, from: 2100, to: 4300)
+        #expect(reason(.motion, at: 4200) == "seos-C0:00:00:00:00:02")
+        #expect(reason(.motion, at: 7400) == "outOfRange")
+        #expect(reason(.motion, at: 30_000) == "none")
+    }
+
+    @Test("filters: codes concern Seos-style readers, profiles and opening types all")
+    func filters() throws {
+        let tracker = ReaderTracker()
+        tracker.hear(Adverts.seos(2), from: .door(1), -60, at: 0)
+        tracker.hear(Adverts.seos(33), from: .door(2), -61, at: 0)
+        tracker.hear(Adverts.seosCompany(mask: 0x04, limits: [-70, -50]), from: .door(3), -62, at: 0)
+        tracker.hear(Adverts.aliro(group: 1, subGroup: 2), from: .door(4), -63, at: 0)
+        tracker.hear(Adverts.ibeacon([UInt8](repeating: 1, count: 16)), from: .door(5), -64, at: 0)
+        func admitted(_ filter: ScanFilter) -> [UInt64] {
+            tracker.readers(filter, activeOnly: true, at: 0).map { $0.address.bits & 0xFF }
+        }
+        #expect(admitted(ScanFilter()) == [1, 4])
+        #expect(admitted(ScanFilter(lockServiceCodes: [33])) == [2, 4])
+        #expect(admitted(ScanFilter(lockServiceCodes: [])) == [1, 2, 3, 4])
+        #expect(admitted(ScanFilter(openingTypes: .seamless, lockServiceCodes: [])) == [3, 4])
+        #expect(admitted(ScanFilter(profiles: [.ibeacon])) == [5])
+        #expect(admitted(any) == [1, 2, 3, 4, 5])
+    }
+
+    @Test("of what matches no profile, and of phones, only the number is kept")
+    func privacy() {
+        let tracker = ReaderTracker()
+        tracker.hear([2, 0x01, 0x06], from: .door(1), -60, at: 0)
+        tracker.hear(Adverts.structure(0x09, Array("Seos".utf8)), from: .passing(1), -60, at: 0)
+        tracker.hear(Adverts.ibeacon(hex("0000980000001000800000177a000002")), from: .passing(2), -40, at: 0)
+        #expect(tracker.readers.isEmpty)
+        #expect(tracker.nextSweep == nil)
+        #expect(tracker.counters.unmatched == 2)
+        #expect(tracker.counters.phones == 1)
+    }
+
+    // MARK: Identity
+
+    @Test("an Aliro reader stays the same under every address")
+    func aliroIdentity() throws {
+        let (tracker, diary) = (ReaderTracker(), Diary())
+        diary.attach(tracker)
+        tracker.hear(Adverts.aliro(group: 1, subGroup: 2), from: .passing(1), -60, at: 0)
+        tracker.hear(Adverts.aliro(group: 1, subGroup: 2), from: .passing(2), -60, at: 100)
+        tracker.hear(Adverts.aliro(group: 1, subGroup: 3), from: .passing(3), -60, at: 100)
+        #expect(diary.lines == ["appeared aliro-0101010101010101-0002", "appeared aliro-0101010101010101-0003"])
+        #expect(tracker.readers.first { $0.adverts == 2 }?.address == .passing(2))
+    }
+
+    @Test("a named reader keeps its id when its address changes; two that look alike at once are two")
+    func fingerprint() {
+        let (tracker, diary) = (ReaderTracker(), Diary())
+        diary.attach(tracker)
+        tracker.hear(Adverts.seos(2, name: "Lobby"), from: .passing(1), -60, at: 0)
+        tracker.hear(Adverts.seos(2, name: "Lobby"), from: .passing(2), -60, at: 3001)
+        #expect(diary.lines == ["appeared seos-2-Lobby"])
+        tracker.hear(Adverts.seos(2, name: "Lobby"), from: .passing(3), -60, at: 3100)
+        #expect(diary.lines == ["appeared seos-2-Lobby", "appeared seos-passing-2"])
+        #expect(tracker.readers.count == 2)
+    }
+
+    @Test("without a name of its own a changing address is a new reader each time")
+    func ephemeral() {
+        let (tracker, diary) = (ReaderTracker(), Diary())
+        diary.attach(tracker)
+        tracker.hear(Adverts.seos(2, name: "Seos"), from: .passing(1), -60, at: 0)
+        tracker.hear(Adverts.seos(2, name: "Seos"), from: .passing(2), -60, at: 5000)
+        #expect(diary.lines == ["appeared seos-passing-1", "appeared seos-passing-2"])
+    }
+
+    @Test("a name that comes later joins the reader with the one that was there before")
+    func lateName() {
+        let (tracker, diary) = (ReaderTracker(), Diary())
+        diary.attach(tracker)
+        let name = Adverts.structure(0x09, Array("Lobby".utf8))
+        tracker.hear(Adverts.seos(2), from: .passing(1), -60, at: 0)
+        tracker.hear(name, from: .passing(1), -60, isScanResponse: true, at: 1)
+        tracker.hear(Adverts.seos(2), from: .passing(2), -60, at: 4000)
+        tracker.hear(name, from: .passing(2), -60, isScanResponse: true, at: 4001)
+        #expect(diary.lines == ["appeared seos-passing-1", "appeared seos-passing-2", "lost seos-passing-2"])
+        #expect(tracker.readers.map(\.address) == [.passing(2)])
+        #expect(tracker.readers.map(\.number) == [1])
+        #expect(tracker.readers.map(\.adverts) == [4])
+    }
+
+    // MARK: Adapters
+
+    @Test("another adapter speaks for the reader when it hears it 6 dB better for a second, or the first is silent")
+    func adapters() throws {
+        let tracker = ReaderTracker()
+        for now in stride(from: Milliseconds(0), through: 5000, by: 100) {
+            tracker.hear(Adverts.seos(), from: .door(1), -70, adapter: 0, at: now)
+            tracker.hear(Adverts.seos(), from: .door(1), -65, adapter: 1, at: now)
+        }
+        let reader = try #require(tracker.readers.first)
+        #expect(reader.adapter == 0)
+        for now in stride(from: Milliseconds(5100), through: 12_000, by: 100) {
+            tracker.hear(Adverts.seos(), from: .door(1), -70, adapter: 0, at: now)
+            tracker.hear(Adverts.seos(), from: .door(1), -60, adapter: 1, at: now)
+        }
+        #expect(reader.adapter == 1)
+        for now in stride(from: Milliseconds(12_100), through: 16_000, by: 100) {
+            tracker.hear(Adverts.seos(), from: .door(1), -70, adapter: 0, at: now)
+        }
+        #expect(reader.adapter == 0)
+        #expect(reader.signal.last == -70)
+    }
+
+    @Test("an adapter that goes takes with it what it alone has heard")
+    func adapterGone() {
+        let (tracker, diary) = (ReaderTracker(), Diary())
+        tracker.hear(Adverts.seos(), from: .door(1), -70, adapter: 0, at: 0)
+        tracker.hear(Adverts.seos(), from: .door(1), -70, adapter: 1, at: 0)
+        tracker.hear(Adverts.seos(), from: .door(2), -70, adapter: 1, at: 0)
+        diary.attach(tracker)
+        tracker.forget(adapter: 1)
+        #expect(diary.lines == ["lost seos-C0:00:00:00:00:02"])
+        #expect(tracker.readers.map(\.adapter) == [0])
+    }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+
+/// A person who walks past doors, as the radio hears it: generated, not recorded, from a seed.
+///
+/// The model: log-distance loss with exponent 2.2; shadows of bodies and furniture as a first-order process (3.5 dB,
+/// 1.5 s); Rician fading, anew for each advertisement since three channels take turns; one advertisement in six is
+/// missed; whole dB; nothing below -97 dBm. The reader sends every 100 to 300 ms with up to 10 ms of jitter, -59 dBm at
+/// one metre.
+package struct Walk: Sendable {
+    package struct Sample: Sendable {
+        /// Milliseconds since the start.
+        package var time: Int64
+        /// dBm.
+        package var rssi: Int8
+        /// What would be heard without shadows and fading.
+        package var truth: Double
+    }
+
+    package var samples: [Sample] = []
+
+    /// Where the person is on the way.
+    package enum Course: Int, CaseIterable, Sendable {
+        /// Walks past at a distance of 0.7 m.
+        case past
+        /// Comes, stands before the door for 6 s, goes.
+        case visit
+        /// Stands where the signal is 2 dB above the limit, for 20 s.
+        case hover
+        /// Passes at 12 m all the time.
+        case far
+    }
+
+    package init(_ course: Course, limit: Double, seed: UInt64) {
+        var random = Generator(seed: seed)
+        let interval = Double.random(in: 100...300, using: &random)
+        var time = 0.0
+        var shadow = random.gauss() * 3.5
+        // The distance at which the mean is 2 dB above the limit.
+        let edge = pow(10, (-59 - limit - 2) / 22)
+        while true {
+            let step = interval + Double.random(in: 0...10, using: &random)
+            time += step
+            guard let distance = Self.distance(course, seconds: time / 1000, edge: edge) else { break }
+            let memory = exp(-step / 1500)
+            shadow = shadow * memory + random.gauss() * 3.5 * (1 - memory * memory).squareRoot()
+            let truth = -59 - 22 * log10(max(distance, 0.3))
+            let rssi = (truth + shadow + random.fading(k: distance < 2 ? 6 : 2.5)).rounded()
+            guard Double.random(in: 0..<1, using: &random) > 1.0 / 6, rssi >= -97 else { continue }
+            samples.append(Sample(time: Int64(time), rssi: Int8(clamping: Int(rssi)), truth: truth))
+        }
+    }
+
+    /// Metres to the door; nil at the end of the walk. People walk at 1.3 m/s.
+    private static func distance(_ course: Course, seconds: Double, edge: Double) -> Double? {
+        func line(_ x: Double, _ side: Double) -> Double { (x * x + side * side).squareRoot() }
+        switch course {
+        case .past: return seconds < 24 ? line((seconds - 12) * 1.3, 0.7) : nil
+        case .visit:
+            if seconds < 12 { return line((12 - seconds) * 1.3, 0.5) }
+            if seconds < 18 { return 0.5 }
+            return seconds < 30 ? line((seconds - 18) * 1.3, 0.5) : nil
+        case .hover:
+            if seconds < 10 { return max(edge, edge + (10 - seconds) * 1.3) }
+            if seconds < 30 { return edge }
+            return seconds < 42 ? edge + (seconds - 30) * 1.3 : nil
+        case .far: return seconds < 24 ? line((seconds - 12) * 1.3, 12) : nil
+        }
+    }
+}
+
+/// SplitMix64 with what the model needs of distributions.
+package struct Generator: RandomNumberGenerator {
+    private var state: UInt64
+
+    package init(seed: UInt64) { state = seed }
+
+    package mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+
+    /// Normal distribution with mean 0 and deviation 1.
+    mutating func gauss() -> Double {
+        (-2 * log(Double.random(in: 1e-12..<1, using: &self))).squareRoot()
+            * cos(2 * .pi * Double.random(in: 0..<1, using: &self))
+    }
+
+    /// Rician fading in dB, mean power 0 dB; `k` is the power of the direct path over that of all others.
+    mutating func fading(k: Double) -> Double {
+        let spread = (1 / (2 * (k + 1))).squareRoot()
+        let (x, y) = ((k / (k + 1)).squareRoot() + gauss() * spread, gauss() * spread)
+        return 10 * log10(max(x * x + y * y, 1e-6))
+    }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import DoorReaders
+import ScannerMgmt
+
+@Sendable func advertisingData(_ input: UnsafeRawBufferPointer) {
+    let data = Array(input)
+    var end = 0
+    AdvertisingData.forEach(in: data.span) { _, value in
+        require(value.lowerBound >= end && value.upperBound <= data.count, "a structure outside its data")
+        end = value.upperBound
+    }
+    for encoding in LockServiceCode.Encoding.allCases {
+        let facts = AdvertisementDecoder(codeEncoding: encoding).facts(in: data.span)
+        if let code = facts.lockServiceCode { require(LockServiceCode.range.contains(code), "a code out of its range") }
+        if let name = facts.name, let text = AdvertisementDecoder.name(data.span, name) {
+            require(!text.isEmpty && text.utf8.count <= 3 * AdvertisementDecoder.longestName, "a name too long")
+        }
+    }
+}
+
+/// A row of events, each with its length before it, into one tracker, a second of silence after each.
+@Sendable func advertisingReports(_ input: UnsafeRawBufferPointer) {
+    let bytes = Array(input)
+    let tracker = ReaderTracker(capacity: 8)
+    var shown: Set<Int> = []
+    tracker.observer = { change, reader in
+        switch change {
+        case .appeared: require(shown.insert(reader.number).inserted, "appeared twice")
+        case .updated: require(shown.contains(reader.number), "updated before it appeared")
+        case .lost: require(shown.remove(reader.number) != nil, "lost before it appeared")
+        }
+    }
+    var position = 0
+    var now: Milliseconds = 0
+    while position < bytes.count {
+        let end = min(position + 1 + Int(bytes[position]), bytes.count)
+        let event = bytes.span.extracting(position + 1..<max(end, position + 1))
+        HCIEvent.forEachReport(in: event) { report, data in
+            require(data.lowerBound >= 0 && data.upperBound <= event.count, "data outside its event")
+            tracker.hear(report, event.extracting(data), adapter: Int(report.address.bits & 7), at: now)
+        }
+        now += 1000
+        tracker.sweep(at: now)
+        require(tracker.readers.count <= 8, "the table grows without bound")
+        position = max(end, position + 1)
+    }
+}
+
+@Sendable func btsnoop(_ input: UnsafeRawBufferPointer) {
+    let file = Array(input)
+    do throws(BTSnoop.Fault) {
+        try BTSnoop.forEachEvent(in: file.span) { _, _, event in
+            require(event.lowerBound >= 16 && event.upperBound <= file.count, "an event outside its file")
+        }
+    } catch {
+        require(
+            file.count < 16 || error != .notBTSnoop || file[0] != 0x62 || file[11] != 1 || file[7] != 0
+                || file[1] != 0x74
+                || file[2] != 0x73 || file[3] != 0x6E || file[4] != 0x6F || file[5] != 0x6F || file[6] != 0x70
+                || file[8] != 0 || file[9] != 0 || file[10] != 0,
+            "a capture is not known as one"
+        )
+    }
+}
+
+@Sendable func managementEvent(_ input: UnsafeRawBufferPointer) {
+    let packet = Array(input)
+    switch ManagementEvent(packet.span) {
+    case .deviceFound(_, _, let data):
+        require(data.lowerBound >= 20 && data.upperBound <= packet.count, "data outside its packet")
+    case .answer(_, _, _, let result): require(result.count <= packet.count - 9, "a result longer than its packet")
+    case .indexAdded, .indexRemoved, .newSettings, .monitorRemoved, .suspended, .resumed, .other, nil: break
+    }
+}
