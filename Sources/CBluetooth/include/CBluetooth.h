@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ * The management socket of the kernel's Bluetooth, with the definitions of libbluetooth's headers; nothing of the library
+ * itself is linked. */
+#pragma once
+
+/* A socket on HCI_CHANNEL_CONTROL, non-blocking; -1 and errno when the kernel refuses. What it may do is decided now: all,
+   with CAP_NET_ADMIN, whatever becomes of that later. */
+int cbluetooth_open_control(void);

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+/// An adapter as bluetoothd shows it: org.bluez.Adapter1.
+struct BlueZAdapter {
+    /// `/org/bluez/hci0`
+    let path: String
+    var address = ""
+    var isPowered = false
+
+    enum Discovery {
+        case off
+        /// Filter and StartDiscovery are under way.
+        case starting
+        case on
+        /// It was refused; tried again with the next alarm.
+        case refused
+    }
+    var discovery = Discovery.off
+    /// Pauses between refused starts grow.
+    var refusals = 0
+
+    init(path: String) { self.path = path }
+
+    /// `hci0`
+    var name: String { path.split(separator: "/").last.map(String.init) ?? path }
+    var number: Int { Int(name.drop { !$0.isNumber }) ?? 0 }
+
+    private static let types = ["Address": "s", "Powered": "b"]
+
+    mutating func read(_ message: BusMessage) throws(BusMessage.Malformed) {
+        var copy = self
+        try message.properties(Self.types) { key throws(BusMessage.Malformed) in
+            switch key {
+            case "Address": copy.address = try message.string()
+            case "Powered": copy.isPowered = try message.bool()
+            default: break
+            }
+        }
+        self = copy
+    }
+}

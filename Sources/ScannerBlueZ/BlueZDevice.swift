@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import DoorReaders
+
+/// What bluetoothd knows of a device: org.bluez.Device1. It gives no advertising data, only what it has made of it, so
+/// the data is put together again.
+struct BlueZDevice {
+    var address: String?
+    var isRandom = false
+    var isConnected = false
+    var rssi: Int16?
+    private var name: String?
+    private var txPower: Int16?
+    private var uuids: [String] = []
+    private var serviceData: [(uuid: String, data: [UInt8])] = []
+    private var manufacturerData: [(company: UInt16, data: [UInt8])] = []
+    /// As if it came from the air.
+    private(set) var advertisingData: [UInt8] = []
+
+    /// Most entries of one list, and bytes of one entry, that are kept.
+    private static let longestList = 32
+    private static let longestData = 255
+
+    init() {}
+
+    /// A device of which nothing but its object's path is known: `/org/bluez/hci0/dev_C0_11_22_33_44_55`. Whether its
+    /// address is a random one it does not say.
+    init(path: String) {
+        guard let name = path.split(separator: "/").last, name.hasPrefix("dev_") else { return }
+        address = String(name.dropFirst(4).map { $0 == "_" ? ":" : $0 })
+    }
+
+    private static let types = [
+        "Address": "s", "AddressType": "s", "RSSI": "n", "TxPower": "n", "Name": "s", "UUIDs": "as", "Connected": "b",
+        "ManufacturerData": "a{qv}", "ServiceData": "a{sv}",
+    ]
+
+    /// Takes over what an `a{sv}` says; what it does not say stays, but for the strength.
+    mutating func read(_ message: BusMessage) throws(BusMessage.Malformed) {
+        rssi = nil
+        var copy = self
+        var hasNewData = false
+        try message.properties(Self.types) { key throws(BusMessage.Malformed) in
+            switch key {
+            case "Address": copy.address = try message.string()
+            case "AddressType": copy.isRandom = try message.string() == "random"
+            case "RSSI": copy.rssi = try message.number("n", as: Int16.self)
+            case "Connected": copy.isConnected = try message.bool()
+            case "TxPower":
+                copy.txPower = try message.number("n", as: Int16.self)
+                hasNewData = true
+            case "Name":
+                copy.name = try message.string()
+                hasNewData = true
+            case "UUIDs":
+                copy.uuids = []
+                try message.each("s") { () throws(BusMessage.Malformed) in
+                    let uuid = try message.string()
+                    if copy.uuids.count < Self.longestList { copy.uuids.append(uuid) }
+                }
+                hasNewData = true
+            case "ManufacturerData":
+                copy.manufacturerData = []
+                try message.each("{qv}") { () throws(BusMessage.Malformed) in
+                    try message.enter("e", "qv") { () throws(BusMessage.Malformed) in
+                        let company = try message.number("q", as: UInt16.self)
+                        guard let data = try Self.data(message) else { return }
+                        if copy.manufacturerData.count < Self.longestList {
+                            copy.manufacturerData.append((company, data))
+                        }
+                    }
+                }
+                hasNewData = true
+            case "ServiceData":
+                copy.serviceData = []
+                try message.each("{sv}") { () throws(BusMessage.Malformed) in
+                    try message.enter("e", "sv") { () throws(BusMessage.Malformed) in
+                        let uuid = try message.string()
+                        guard let data = try Self.data(message) else { return }
+                        if copy.serviceData.count < Self.longestList { copy.serviceData.append((uuid, data)) }
+                    }
+                }
+                hasNewData = true
+            default: break
+            }
+        }
+        self = copy
+        if hasNewData { advertisingData = dataOfProperties }
+    }
+
+    /// The bytes in a variant; nil when it holds something else.
+    private static func data(_ message: BusMessage) throws(BusMessage.Malformed) -> [UInt8]? {
+        guard try message.variantType() == "ay" else {
+            try message.skip("v")
+            return nil
+        }
+        var data: [UInt8] = []
+        try message.enter("v", "ay") { () throws(BusMessage.Malformed) in data = try message.bytes() }
+        return Array(data.prefix(longestData))
+    }
+
+    // MARK: Advertising data
+
+    private typealias DataType = AdvertisingData.DataType
+
+    private var dataOfProperties: [UInt8] {
+        var data: [UInt8] = []
+        for uuid in uuids {
+            guard let bytes = Self.bytes(uuid) else { continue }
+            AdvertisingData.append(
+                bytes.count == 2 ? DataType.completeUUIDs16 : DataType.completeUUIDs128,
+                bytes,
+                to: &data
+            )
+        }
+        for entry in serviceData {
+            guard let bytes = Self.bytes(entry.uuid) else { continue }
+            let type = bytes.count == 2 ? DataType.serviceData16 : DataType.serviceData128
+            AdvertisingData.append(type, bytes + entry.data, to: &data)
+        }
+        for entry in manufacturerData {
+            let company = [UInt8(truncatingIfNeeded: entry.company), UInt8(truncatingIfNeeded: entry.company >> 8)]
+            AdvertisingData.append(DataType.manufacturerData, company + entry.data, to: &data)
+        }
+        if let name { AdvertisingData.append(DataType.completeName, Array(name.utf8), to: &data) }
+        if let txPower {
+            AdvertisingData.append(DataType.txPower, [UInt8(bitPattern: Int8(clamping: txPower))], to: &data)
+        }
+        return data
+    }
+
+    /// The Bluetooth Base UUID, of which short ones are a part.
+    private static let base = "-0000-1000-8000-00805f9b34fb"
+
+    /// A UUID in text as bytes of the air: two where it is a short one, else sixteen.
+    static func bytes(_ uuid: String) -> [UInt8]? {
+        let text = uuid.lowercased()
+        let parts = text.split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.map(\.utf8.count) == [8, 4, 4, 4, 12] else { return nil }
+        var bytes: [UInt8] = []
+        for part in parts {
+            var rest = part.utf8[...]
+            while let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit) {
+                bytes.append(high << 4 | low)
+            }
+        }
+        guard bytes.count == 16 else { return nil }
+        if text.hasSuffix(base), text.hasPrefix("0000") { return [bytes[3], bytes[2]] }
+        return bytes.reversed()
+    }
+
+    private static func digit(_ character: UInt8) -> UInt8? {
+        switch character {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): character - UInt8(ascii: "a") + 10
+        default: nil
+        }
+    }
+}

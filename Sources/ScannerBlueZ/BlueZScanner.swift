@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import DoorReaders
+package import Loop
+package import Scanners
+
+/// Scans through bluetoothd: as any user, beside everybody else who uses the adapters.
+///
+/// Discovery with a filter that lets every change of strength through. Everything the service says comes by one match; what is there already is asked for once per owner of its name.
+@Loop package final class BlueZScanner: Scanner {
+    package nonisolated let name = "bluez"
+    package weak var observer: (any ScannerObserver)?
+    package private(set) var status = ScannerStatus()
+
+    private enum Name {
+        static let service = "org.bluez"
+        static let adapter = "org.bluez.Adapter1"
+        static let device = "org.bluez.Device1"
+        static let objects = "org.freedesktop.DBus.ObjectManager"
+        static let properties = "org.freedesktop.DBus.Properties"
+        static let bus = "org.freedesktop.DBus"
+        static let busPath = "/org/freedesktop/DBus"
+    }
+
+    /// Times in milliseconds.
+    package struct Timing: Sendable {
+        /// In power saving the adapter discovers for so long, then leaves the radio to others for so long.
+        package var on: Int64 = 8000
+        package var off: Int64 = 4000
+        /// First pause before a refused start or a lost connection is tried again; doubled up to half a minute.
+        package var retry: Int64 = 1000
+
+        package init() {}
+    }
+
+    private let address: String
+    private let timing: Timing
+    private let mayDisconnect: Bool
+    private var demand: ScanDemand?
+    private var bus: SystemBus?
+    /// Unique name of bluetoothd, once its objects are known.
+    private var owner: String?
+    private var adapters: [String: BlueZAdapter] = [:]
+    private var devices: [String: BlueZDevice] = [:]
+    private var fault: ScannerFault?
+    private var failures = 0
+    /// In power saving: now is the pause.
+    private var isPausing = false
+    private var dutyAlarm: Loop.Alarm?
+    private var retryAlarm: Loop.Alarm?
+    /// Devices that match a profile, at most; the tracker holds fewer.
+    private static let mostDevices = 8192
+    private static let longestPause: Int64 = 30_000
+
+    /// - Parameters:
+    ///   - address: of the bus; nil: the system's.
+    ///   - mayDisconnect: an adapter may be switched off and on although devices are connected to it.
+    ///   - timing: tests have less of it.
+    package init(address: String? = nil, mayDisconnect: Bool = false, timing: Timing = Timing()) {
+        self.address = address ?? SystemBus.standardAddress
+        (self.mayDisconnect, self.timing) = (mayDisconnect, timing)
+    }
+
+    // MARK: Scanner
+
+    package func scan(_ demand: ScanDemand) {
+        let old = self.demand
+        self.demand = demand
+        guard old != nil else { return open() }
+        if old?.mode != demand.mode { setDuty() }
+    }
+
+    package func stop() {
+        demand = nil
+        // The service ends what belongs to a connection that goes.
+        bus?.close()
+        forgetEverything()
+        (dutyAlarm, retryAlarm, fault, failures) = (nil, nil, nil, 0)
+        status = ScannerStatus()
+    }
+
+    package func recover(_ step: RecoveryStep) -> Bool {
+        guard demand != nil, owner != nil else { return step == .reopen && reopen() }
+        switch step {
+        case .renew:
+            for adapter in adapters.values where adapter.discovery == .on { setFilter(adapter.path) { _ in } }
+        case .restart: for path in adapters.keys { restart(path) }
+        case .reopen: return reopen()
+        case .powerCycle: cyclePower()
+        }
+        return true
+    }
+
+    private func reopen() -> Bool {
+        bus?.close()
+        forgetEverything()
+        open()
+        return true
+    }
+
+    // MARK: Connection
+
+    private func open() {
+        do throws(SystemBus.Failure) {
+            let bus = try SystemBus(address: address)
+            bus.onMessage = { [weak self] message in self?.take(message) }
+            bus.onEnd = { [weak self] in self?.connectionLost() }
+            self.bus = bus
+            match("type='signal',sender='\(Name.service)'")
+            match("type='signal',sender='\(Name.bus)',member='NameOwnerChanged',arg0='\(Name.service)'")
+            askForObjects()
+        } catch {
+            switch error {
+            case .noLibrary:
+                fail(ScannerFault(.service, "libsystemd is not there", advice: "install libsystemd0", isFinal: true))
+            case .system: connectionLost()
+            }
+        }
+    }
+
+    private func match(_ rule: String) {
+        bus?.call(Name.bus, Name.busPath, Name.bus, "AddMatch") { $0.append(rule) }
+    }
+
+    private func connectionLost() {
+        forgetEverything()
+        fail(ScannerFault(.service, "no connection to the system's D-Bus", advice: "systemctl start dbus"))
+        retryLater()
+    }
+
+    private func forgetEverything() {
+        for adapter in adapters.values { observer?.adapterGone(adapter.number) }
+        (bus, owner, adapters, devices) = (nil, nil, [:], [:])
+    }
+
+    private func retryLater() {
+        guard demand != nil else { return }
+        let pause = min(timing.retry << Int64(min(failures, 10)), Self.longestPause)
+        failures += 1
+        if retryAlarm == nil { retryAlarm = try? Loop.Alarm { [weak self] in self?.retry() } }
+        retryAlarm?.set(after: pause)
+    }
+
+    private func retry() {
+        guard demand != nil else { return }
+        guard bus != nil else { return open() }
+        guard owner != nil else { return askForObjects() }
+        for (path, adapter) in adapters where adapter.discovery == .refused { start(path) }
+    }
+
+    /// What is there, with everything that was said before the match was in place.
+    private func askForObjects() {
+        bus?.ask(Name.service, "/", Name.objects, "GetManagedObjects") { [weak self] answer in
+            self?.takeObjects(answer)
+        }
+    }
+
+    private func takeObjects(_ answer: BusMessage?) {
+        guard demand != nil else { return }
+        guard let answer, answer.kind == .return else {
+            let name = answer?.errorName ?? ""
+            if name == "org.freedesktop.DBus.Error.AccessDenied" {
+                let advice = "allow user badged to talk to org.bluez in /etc/dbus-1/system.d"
+                fail(ScannerFault(.access, "bluetoothd may not be asked", advice: advice))
+            } else {
+                fail(ScannerFault(.service, "bluetoothd does not run", advice: "systemctl start bluetooth"))
+            }
+            return retryLater()
+        }
+        (owner, failures, fault) = (answer.sender, 0, nil)
+        do throws(BusMessage.Malformed) {
+            try answer.each("{oa{sa{sv}}}") { () throws(BusMessage.Malformed) in
+                try answer.enter("e", "oa{sa{sv}}") { () throws(BusMessage.Malformed) in
+                    try readInterfaces(of: try answer.string("o"), answer, isNew: false)
+                }
+            }
+        } catch {
+            fail(ScannerFault(.scan, "bluetoothd answers in an unknown form", advice: "report this with its version"))
+        }
+        update()
+    }
+
+    private func readInterfaces(of path: String, _ message: BusMessage, isNew: Bool) throws(BusMessage.Malformed) {
+        try message.each("{sa{sv}}") { () throws(BusMessage.Malformed) in
+            try message.enter("e", "sa{sv}") { () throws(BusMessage.Malformed) in
+                switch try message.string() {
+                case Name.adapter:
+                    var adapter = adapters[path] ?? BlueZAdapter(path: path)
+                    try adapter.read(message)
+                    adapters[path] = adapter
+                    begin(path)
+                case Name.device:
+                    var device = BlueZDevice()
+                    try device.read(message)
+                    // The strength of a device that was there already is from an unknown time.
+                    if !isNew { device.rssi = nil }
+                    tell(device, path)
+                default: try message.skip("a{sv}")
+                }
+            }
+        }
+    }
+
+    // MARK: Signals
+
+    private func take(_ message: BusMessage) {
+        // Anybody may send a signal to a single receiver, past all matches.
+        guard message.sender == owner || message.sender == Name.bus else { return }
+        // One that is malformed is as good as none.
+        do throws(BusMessage.Malformed) {
+            switch (message.interface, message.member) {
+            case (Name.properties, "PropertiesChanged"): try propertiesChanged(message)
+            case (Name.objects, "InterfacesAdded"):
+                try readInterfaces(of: try message.string("o"), message, isNew: true)
+                update()
+            case (Name.objects, "InterfacesRemoved"): try removed(message)
+            case (Name.bus, "NameOwnerChanged") where message.sender == Name.bus: try ownerChanged(message)
+            default: break
+            }
+        } catch {}
+    }
+
+    private func propertiesChanged(_ message: BusMessage) throws(BusMessage.Malformed) {
+        let path = message.path
+        switch try message.string() {
+        case Name.device:
+            var device = devices[path] ?? BlueZDevice(path: path)
+            try device.read(message)
+            tell(device, path)
+        case Name.adapter:
+            guard var adapter = adapters[path] else { return }
+            let wasPowered = adapter.isPowered
+            try adapter.read(message)
+            if wasPowered, !adapter.isPowered { adapter.discovery = .off }
+            adapters[path] = adapter
+            if adapter.isPowered, !wasPowered { begin(path) }
+            update()
+        default: break
+        }
+    }
+
+    private func removed(_ message: BusMessage) throws(BusMessage.Malformed) {
+        let path = try message.string("o")
+        try message.each("s") { () throws(BusMessage.Malformed) in
+            switch try message.string() {
+            case Name.device: devices[path] = nil
+            case Name.adapter:
+                guard let adapter = adapters.removeValue(forKey: path) else { return }
+                observer?.adapterGone(adapter.number)
+            default: break
+            }
+        }
+        update()
+    }
+
+    private func ownerChanged(_ message: BusMessage) throws(BusMessage.Malformed) {
+        guard try message.string() == Name.service else { return }
+        _ = try message.string()
+        let new = try message.string()
+        guard new != owner else { return }
+        for adapter in adapters.values { observer?.adapterGone(adapter.number) }
+        (owner, adapters, devices) = (nil, [:], [:])
+        if new.isEmpty {
+            fail(ScannerFault(.service, "bluetoothd has ended", advice: "systemctl start bluetooth"))
+        } else {
+            askForObjects()
+        }
+    }
+
+    private func tell(_ device: BlueZDevice, _ path: String) {
+        guard let text = device.address, let address = DeviceAddress(text, isRandom: device.isRandom) else { return }
+        let isKnown = devices[path] != nil
+        if isKnown || AdvertisementDecoder().facts(in: device.advertisingData.span).profile != nil {
+            if !isKnown, devices.count >= Self.mostDevices { devices.removeAll() }
+            devices[path] = device
+        }
+        guard let rssi = device.rssi, demand != nil else { return }
+        let report = AdvertisingReport(address: address, rssi: Int8(clamping: rssi))
+        let adapter = path.lastIndex(of: "/").flatMap { adapters[String(path[..<$0])]?.number }
+        observer?.heard(report, device.advertisingData.span, adapter: adapter ?? 0)
+    }
+
+    // MARK: Discovery
+
+    private func begin(_ path: String) {
+        guard demand != nil, let adapter = adapters[path], adapter.isPowered else { return }
+        if adapter.discovery == .off { start(path) }
+        setDuty()
+    }
+
+    private func setFilter(_ path: String, _ answer: @escaping SystemBus.Answer) {
+        bus?.call(
+            Name.service,
+            path,
+            Name.adapter,
+            "SetDiscoveryFilter",
+            { message in
+                message.container("a", "{sv}") {
+                    message.property("Transport", "s") { message.append("le") }
+                    // Without a limit changes below 8 dB are not told.
+                    message.property("RSSI", "n") { message.append(Int16(-127), "n") }
+                    message.property("DuplicateData", "b") { message.append(true) }
+                }
+            },
+            answer: answer
+        )
+    }
+
+    private func start(_ path: String) {
+        guard !isPausing else { return }
+        adapters[path]?.discovery = .starting
+        setFilter(path) { _ in }
+        bus?.ask(Name.service, path, Name.adapter, "StartDiscovery") { [weak self] answer in
+            self?.started(path, answer)
+        }
+    }
+
+    private func started(_ path: String, _ answer: BusMessage?) {
+        guard demand != nil, adapters[path]?.discovery == .starting else { return }
+        if answer?.kind == .return {
+            adapters[path]?.discovery = .on
+            adapters[path]?.refusals = 0
+        } else if answer?.errorName == "org.bluez.Error.NotReady" {
+            // It will say when it is switched on.
+            adapters[path]?.discovery = .off
+            adapters[path]?.isPowered = false
+        } else {
+            // InProgress can be a start of our own that hangs: it is ended before the next try.
+            adapters[path]?.discovery = .refused
+            adapters[path]?.refusals += 1
+            bus?.ask(Name.service, path, Name.adapter, "StopDiscovery") { _ in }
+            retryLater()
+        }
+        update()
+    }
+
+    private func end(_ path: String) {
+        guard adapters[path]?.discovery == .on else { return }
+        adapters[path]?.discovery = .off
+        bus?.ask(Name.service, path, Name.adapter, "StopDiscovery") { _ in }
+    }
+
+    private func restart(_ path: String) {
+        end(path)
+        adapters[path]?.discovery = .off
+        begin(path)
+    }
+
+    /// The rhythm of power saving, or none.
+    private func setDuty() {
+        if demand?.mode == .powerSaving {
+            guard dutyAlarm == nil else { return }
+            dutyAlarm = try? Loop.Alarm { [weak self] in self?.turnDuty() }
+            dutyAlarm?.set(after: timing.on)
+        } else {
+            dutyAlarm = nil
+            if isPausing { turnDuty() }
+        }
+    }
+
+    private func turnDuty() {
+        isPausing.toggle()
+        for path in adapters.keys { if isPausing { end(path) } else { begin(path) } }
+        dutyAlarm?.set(after: isPausing ? timing.off : timing.on)
+    }
+
+    /// Off and on again; not while others are connected, unless that is allowed.
+    private func cyclePower() {
+        for adapter in adapters.values {
+            let prefix = adapter.path + "/"
+            bus?.ask(Name.service, "/", Name.objects, "GetManagedObjects") { [weak self] answer in
+                guard let self, let objects = answer, objects.kind == .return else { return }
+                let isUsed = (try? Self.hasConnection(objects, below: prefix)) ?? true
+                guard !isUsed || self.mayDisconnect else { return }
+                self.setPower(adapter.path, false) { self.setPower(adapter.path, true) {} }
+            }
+        }
+    }
+
+    private func setPower(_ path: String, _ value: Bool, then: @escaping @Loop () -> Void) {
+        bus?.call(
+            Name.service,
+            path,
+            Name.properties,
+            "Set",
+            { message in
+                message.append(Name.adapter)
+                message.append("Powered")
+                message.container("v", "b") { message.append(value) }
+            },
+            answer: { _ in then() }
+        )
+    }
+
+    private static func hasConnection(_ message: BusMessage, below prefix: String) throws(BusMessage.Malformed) -> Bool
+    {
+        var result = false
+        try message.each("{oa{sa{sv}}}") { () throws(BusMessage.Malformed) in
+            try message.enter("e", "oa{sa{sv}}") { () throws(BusMessage.Malformed) in
+                let path = try message.string("o")
+                try message.each("{sa{sv}}") { () throws(BusMessage.Malformed) in
+                    try message.enter("e", "sa{sv}") { () throws(BusMessage.Malformed) in
+                        guard try message.string() == Name.device, path.hasPrefix(prefix) else {
+                            return try message.skip("a{sv}")
+                        }
+                        var device = BlueZDevice()
+                        try device.read(message)
+                        if device.isConnected { result = true }
+                    }
+                }
+            }
+        }
+        return result
+    }
+
+    // MARK: Status
+
+    private func fail(_ fault: ScannerFault) {
+        self.fault = fault
+        update()
+    }
+
+    private func update() {
+        var new = ScannerStatus()
+        new.adapters = adapters.values.sorted { $0.path < $1.path }.map {
+            RadioAdapter(name: $0.name, address: $0.address, isPowered: $0.isPowered)
+        }
+        let running = adapters.values.filter(\.isPowered)
+        new.isListening = running.contains { $0.discovery == .on } || isPausing && !running.isEmpty
+        new.fault = fault ?? (owner == nil ? nil : adapterFault(running))
+        guard new != status else { return }
+        status = new
+        observer?.scannerChanged(self)
+    }
+
+    private func adapterFault(_ running: [BlueZAdapter]) -> ScannerFault? {
+        if adapters.isEmpty {
+            return ScannerFault(.adapter, "there is no Bluetooth adapter", advice: "plug one in")
+        }
+        if running.isEmpty {
+            return ScannerFault(.adapter, "the Bluetooth adapter is switched off", advice: "bluetoothctl power on")
+        }
+        if running.allSatisfy({ $0.discovery == .refused }) {
+            let advice = "another program may hold the radio; systemctl restart bluetooth ends that"
+            return ScannerFault(.scan, "bluetoothd refuses to scan", advice: advice)
+        }
+        return nil
+    }
+}

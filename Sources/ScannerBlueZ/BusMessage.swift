@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CSystemd
+
+/// One D-Bus message, to be read from its beginning or written to its end. The C type is sd_bus_message.
+///
+/// Reading never trusts the sender: what has another type than expected throws, and what nobody asked for is skipped.
+final class BusMessage {
+    let raw: OpaquePointer
+
+    /// Takes over the reference.
+    init(_ raw: OpaquePointer) { self.raw = raw }
+
+    deinit { csystemd_message_unref(raw) }
+
+    /// The message has another form than its interface says.
+    struct Malformed: Error {}
+
+    enum Kind { case call, `return`, error, signal }
+
+    var kind: Kind? {
+        switch UInt32(bitPattern: csystemd_message_kind(raw)) {
+        case CSYSTEMD_CALL.rawValue: .call
+        case CSYSTEMD_RETURN.rawValue: .return
+        case CSYSTEMD_ERROR.rawValue: .error
+        case CSYSTEMD_SIGNAL.rawValue: .signal
+        default: nil
+        }
+    }
+
+    private static func text(_ pointer: UnsafePointer<CChar>?) -> String { pointer.map { String(cString: $0) } ?? "" }
+
+    var path: String { Self.text(csystemd_message_path(raw)) }
+    var interface: String { Self.text(csystemd_message_interface(raw)) }
+    var member: String { Self.text(csystemd_message_member(raw)) }
+    var sender: String { Self.text(csystemd_message_sender(raw)) }
+    /// Of an error, such as `org.bluez.Error.InProgress`.
+    var errorName: String? { csystemd_message_error_name(raw).map { String(cString: $0) } }
+
+    /// The number of the call that this answers.
+    var replyCookie: UInt64? {
+        var cookie: UInt64 = 0
+        return csystemd_message_reply_cookie(raw, &cookie) >= 0 ? cookie : nil
+    }
+
+    // MARK: Reading
+
+    private func check(_ code: Int32) throws(Malformed) { if code < 0 { throw Malformed() } }
+
+    private func code(_ type: Character) -> CChar { CChar(type.asciiValue ?? 0) }
+
+    /// Reads a string or object path.
+    func string(_ type: Character = "s") throws(Malformed) -> String {
+        var pointer: UnsafePointer<CChar>?
+        // Nothing left gives 0.
+        guard csystemd_message_read_basic(raw, code(type), &pointer) > 0, let pointer else { throw Malformed() }
+        return String(cString: pointer)
+    }
+
+    func number<Number: FixedWidthInteger>(_ type: Character, as _: Number.Type) throws(Malformed) -> Number {
+        var value = Number()
+        guard csystemd_message_read_basic(raw, code(type), &value) > 0 else { throw Malformed() }
+        return value
+    }
+
+    func bool() throws(Malformed) -> Bool { try number("b", as: Int32.self) != 0 }
+
+    func bytes() throws(Malformed) -> [UInt8] {
+        var (pointer, size): (UnsafeRawPointer?, Int) = (nil, 0)
+        try check(csystemd_message_read_array(raw, code("y"), &pointer, &size))
+        guard let pointer, size > 0 else { return [] }
+        return [UInt8](UnsafeRawBufferPointer(start: pointer, count: size))
+    }
+
+    /// Enters a container, and leaves it again after `body`, which must have read all of it.
+    func enter(_ type: Character, _ contents: String, _ body: () throws(Malformed) -> Void) throws(Malformed) {
+        guard csystemd_message_enter_container(raw, code(type), contents) > 0 else { throw Malformed() }
+        try body()
+        try check(csystemd_message_exit_container(raw))
+    }
+
+    /// Every element of an array; `body` reads one.
+    func each(_ contents: String, _ body: () throws(Malformed) -> Void) throws(Malformed) {
+        guard csystemd_message_enter_container(raw, code("a"), contents) > 0 else { throw Malformed() }
+        while try !isAtEnd() { try body() }
+        try check(csystemd_message_exit_container(raw))
+    }
+
+    /// Every entry of an `a{sv}`: its key, and what is in the variant, which `body` reads or leaves. Of another type than
+    /// `types` says, it is skipped.
+    func properties(_ types: [String: String], _ body: (String) throws(Malformed) -> Void) throws(Malformed) {
+        try each("{sv}") { () throws(Malformed) in
+            try enter("e", "sv") { () throws(Malformed) in
+                let key = try string()
+                guard let type = types[key], try variantType() == type else { return try skip("v") }
+                try enter("v", type) { () throws(Malformed) in try body(key) }
+            }
+        }
+    }
+
+    /// What is in the variant that comes next.
+    func variantType() throws(Malformed) -> String {
+        var (type, contents): (CChar, UnsafePointer<CChar>?) = (0, nil)
+        guard csystemd_message_peek_type(raw, &type, &contents) > 0, type == code("v"), let contents else {
+            throw Malformed()
+        }
+        return String(cString: contents)
+    }
+
+    func skip(_ types: String) throws(Malformed) { try check(csystemd_message_skip(raw, types)) }
+
+    private func isAtEnd() throws(Malformed) -> Bool {
+        var type: CChar = 0
+        let code = csystemd_message_peek_type(raw, &type, nil)
+        try check(code)
+        return code == 0
+    }
+
+    // MARK: Writing. What cannot be written is noticed when the message is sent.
+
+    func append(_ text: String, _ type: Character = "s") {
+        _ = text.withCString { csystemd_message_append_basic(raw, code(type), $0) }
+    }
+
+    func append<Number: FixedWidthInteger>(_ value: Number, _ type: Character) {
+        withUnsafePointer(to: value) { _ = csystemd_message_append_basic(raw, code(type), $0) }
+    }
+
+    func append(_ value: Bool) { append(Int32(value ? 1 : 0), "b") }
+
+    func append(_ bytes: [UInt8]) {
+        container("a", "y") { for byte in bytes { append(byte, "y") } }
+    }
+
+    func container(_ type: Character, _ contents: String, _ body: () -> Void) {
+        _ = csystemd_message_open_container(raw, code(type), contents)
+        body()
+        _ = csystemd_message_close_container(raw)
+    }
+
+    /// One entry of an `a{sv}`.
+    func property(_ key: String, _ type: String, _ body: () -> Void) {
+        container("e", "sv") {
+            append(key)
+            container("v", type, body)
+        }
+    }
+}

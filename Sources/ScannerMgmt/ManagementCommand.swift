@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import DoorReaders
+
+/// What the kernel is asked on the management socket. BlueZ, doc/mgmt-api.txt.
+package struct ManagementCommand: Equatable, Sendable {
+    package var code: UInt16
+    /// 0xFFFF where none is meant.
+    package var adapter: UInt16
+    package var parameters: [UInt8] = []
+
+    package enum Code {
+        package static let readIndexList: UInt16 = 0x0003
+        package static let readInfo: UInt16 = 0x0004
+        package static let setPowered: UInt16 = 0x0005
+        package static let getConnections: UInt16 = 0x0015
+        package static let startDiscovery: UInt16 = 0x0023
+        package static let stopDiscovery: UInt16 = 0x0024
+        package static let addPatternsMonitor: UInt16 = 0x0052
+        package static let removeMonitor: UInt16 = 0x0053
+    }
+
+    package enum Status {
+        package static let success: UInt8 = 0x00
+        package static let unknownCommand: UInt8 = 0x01
+        package static let busy: UInt8 = 0x0A
+        package static let notSupported: UInt8 = 0x0C
+        package static let notPowered: UInt8 = 0x0F
+        package static let blocked: UInt8 = 0x12
+        package static let permissionDenied: UInt8 = 0x14
+    }
+
+    /// LE public and LE random.
+    private static let lowEnergy: UInt8 = 0x06
+    private static let noAdapter: UInt16 = 0xFFFF
+    /// Most patterns of one monitor that the kernel takes.
+    private static let mostPatterns = 16
+
+    static let readIndexList = ManagementCommand(code: Code.readIndexList, adapter: noAdapter)
+
+    static func readInfo(_ adapter: UInt16) -> ManagementCommand {
+        ManagementCommand(code: Code.readInfo, adapter: adapter)
+    }
+
+    static func setPowered(_ adapter: UInt16, _ value: Bool) -> ManagementCommand {
+        ManagementCommand(code: Code.setPowered, adapter: adapter, parameters: [value ? 1 : 0])
+    }
+
+    static func getConnections(_ adapter: UInt16) -> ManagementCommand {
+        ManagementCommand(code: Code.getConnections, adapter: adapter)
+    }
+
+    static func startDiscovery(_ adapter: UInt16) -> ManagementCommand {
+        ManagementCommand(code: Code.startDiscovery, adapter: adapter, parameters: [lowEnergy])
+    }
+
+    static func stopDiscovery(_ adapter: UInt16) -> ManagementCommand {
+        ManagementCommand(code: Code.stopDiscovery, adapter: adapter, parameters: [lowEnergy])
+    }
+
+    /// Each pattern: type, offset, length, 31 bytes.
+    static func addMonitor(_ adapter: UInt16, _ patterns: [AdvertisementPattern]) -> ManagementCommand {
+        let patterns = patterns.prefix(mostPatterns)
+        var parameters = [UInt8(patterns.count)]
+        for pattern in patterns {
+            let content = pattern.content.prefix(31)
+            parameters += [pattern.type, pattern.start, UInt8(content.count)] + content
+            parameters += [UInt8](repeating: 0, count: 31 - content.count)
+        }
+        return ManagementCommand(code: Code.addPatternsMonitor, adapter: adapter, parameters: parameters)
+    }
+
+    static func removeMonitor(_ adapter: UInt16, handle: UInt16) -> ManagementCommand {
+        ManagementCommand(
+            code: Code.removeMonitor,
+            adapter: adapter,
+            parameters: [UInt8(truncatingIfNeeded: handle), UInt8(truncatingIfNeeded: handle >> 8)]
+        )
+    }
+
+    package var bytes: [UInt8] {
+        let numbers = [code, adapter, UInt16(truncatingIfNeeded: parameters.count)]
+        return numbers.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] } + parameters
+    }
+}

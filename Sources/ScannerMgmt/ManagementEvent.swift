@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import DoorReaders
+
+/// What the kernel says on the management socket. Header: code, index of the adapter, length of the rest, 2 bytes each;
+/// all numbers are little-endian. BlueZ, doc/mgmt-api.txt.
+package enum ManagementEvent: Equatable, Sendable {
+    /// The answer to a command; with `status` 0 it was carried out.
+    case answer(command: UInt16, adapter: UInt16, status: UInt8, result: [UInt8])
+    case indexAdded(UInt16)
+    case indexRemoved(UInt16)
+    case newSettings(adapter: UInt16, settings: UInt32)
+    /// An advertisement; where its data lies in the packet.
+    case deviceFound(adapter: UInt16, AdvertisingReport, data: Range<Int>)
+    /// 0: all of them.
+    case monitorRemoved(adapter: UInt16, handle: UInt16)
+    case suspended(adapter: UInt16)
+    case resumed(adapter: UInt16)
+    case other
+
+    private enum Code {
+        static let commandComplete: UInt16 = 0x0001
+        static let commandStatus: UInt16 = 0x0002
+        static let indexAdded: UInt16 = 0x0004
+        static let indexRemoved: UInt16 = 0x0005
+        static let newSettings: UInt16 = 0x0006
+        static let deviceFound: UInt16 = 0x0012
+        static let monitorRemoved: UInt16 = 0x002C
+        static let suspend: UInt16 = 0x002D
+        static let resume: UInt16 = 0x002E
+        static let monitorDeviceFound: UInt16 = 0x002F
+    }
+
+    private static func uint16(_ packet: Span<UInt8>, _ start: Int) -> UInt16 {
+        UInt16(packet[start]) | UInt16(packet[start + 1]) << 8
+    }
+
+    private static func uint32(_ packet: Span<UInt8>, _ start: Int) -> UInt32 {
+        UInt32(uint16(packet, start)) | UInt32(uint16(packet, start + 2)) << 16
+    }
+
+    /// Longest result of a command that is kept, in bytes.
+    private static let longestResult = 512
+    private static let header = 6
+
+    /// nil when the packet is shorter than it says, or than its code needs.
+    package init?(_ packet: Span<UInt8>) {
+        guard packet.count >= Self.header else { return nil }
+        let (code, adapter) = (Self.uint16(packet, 0), Self.uint16(packet, 2))
+        let length = Int(Self.uint16(packet, 4))
+        guard length == packet.count - Self.header else { return nil }
+        func has(_ count: Int) -> Bool { length >= count }
+        switch code {
+        case Code.commandComplete, Code.commandStatus:
+            guard has(3) else { return nil }
+            var result: [UInt8] = []
+            for index in (Self.header + 3..<packet.count).prefix(Self.longestResult) { result.append(packet[index]) }
+            let command = Self.uint16(packet, Self.header)
+            self = .answer(command: command, adapter: adapter, status: packet[Self.header + 2], result: result)
+        case Code.indexAdded: self = .indexAdded(adapter)
+        case Code.indexRemoved: self = .indexRemoved(adapter)
+        case Code.newSettings:
+            guard has(4) else { return nil }
+            self = .newSettings(adapter: adapter, settings: Self.uint32(packet, Self.header))
+        case Code.deviceFound:
+            guard let found = Self.found(packet, Self.header) else { return nil }
+            self = .deviceFound(adapter: adapter, found.0, data: found.1)
+        case Code.monitorDeviceFound:
+            // The handle of the monitor stands before the same.
+            guard has(2), let found = Self.found(packet, Self.header + 2) else { return nil }
+            self = .deviceFound(adapter: adapter, found.0, data: found.1)
+        case Code.monitorRemoved:
+            guard has(2) else { return nil }
+            self = .monitorRemoved(adapter: adapter, handle: Self.uint16(packet, Self.header))
+        case Code.suspend: self = .suspended(adapter: adapter)
+        case Code.resume: self = .resumed(adapter: adapter)
+        default: self = .other
+        }
+    }
+
+    /// Address, its type (1 LE public, 2 LE random), RSSI, flags (4), length (2), data.
+    private static func found(_ packet: Span<UInt8>, _ start: Int) -> (AdvertisingReport, Range<Int>)? {
+        guard start + 14 <= packet.count else { return nil }
+        let length = Int(uint16(packet, start + 12))
+        guard start + 14 + length <= packet.count,
+            let address = DeviceAddress(packet, at: start, isRandom: packet[start + 6] == 2)
+        else { return nil }
+        // Flag 2: not connectable. The kernel puts advertisement and scan response together where it has both.
+        let report = AdvertisingReport(
+            address: address,
+            rssi: Int8(bitPattern: packet[start + 7]),
+            isConnectable: packet[start + 8] & 0x04 == 0
+        )
+        return (report, start + 14..<start + 14 + length)
+    }
+}

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import DoorReaders
+package import Loop
+package import Scanners
+
+/// Scans through the kernel's management socket: a monitor of advertisements, which listens without being heard, and
+/// short windows of discovery in which readers are asked for the rest of what they have to say.
+///
+/// Every report comes with its raw data and strength. Without a controller that filters itself the kernel passes all
+/// advertisements on, also those that match no pattern. bluetoothd removes the monitors of others whenever it takes an
+/// adapter over: then they are added again.
+@Loop package final class MgmtScanner: Scanner {
+    package nonisolated let name = "mgmt"
+    package weak var observer: (any ScannerObserver)?
+    package private(set) var status = ScannerStatus()
+
+    /// Milliseconds.
+    package struct Timing: Sendable {
+        /// Window and pause of discovery.
+        package var performance: (window: Int64, pause: Int64) = (2000, 8000)
+        package var powerSaving: (window: Int64, pause: Int64) = (1000, 59_000)
+        /// Pause before something that was refused is tried again.
+        package var retry: Int64 = 1000
+
+        package init() {}
+    }
+
+    private struct Adapter {
+        /// nil until the kernel has told about it.
+        var address: String?
+        var isPowered = false
+        /// Has Low Energy, switched on.
+        var hasLowEnergy = false
+        /// Handle of our monitor.
+        var monitor: UInt16?
+        var isAddingMonitor = false
+        /// Our own discovery runs.
+        var isDiscovering = false
+        /// To be switched on again.
+        var isCycling = false
+        var isSuspended = false
+    }
+
+    private typealias Code = ManagementCommand.Code
+    private typealias Status = ManagementCommand.Status
+
+    private let socket: ManagementSocket?
+    private let timing: Timing
+    private let mayDisconnect: Bool
+    private var demand: ScanDemand?
+    private var adapters: [UInt16: Adapter] = [:]
+    private var registration: Loop.Registration?
+    private var windowAlarm: Loop.Alarm?
+    private var retryAlarm: Loop.Alarm?
+    private var isWindow = false
+    private var fault: ScannerFault?
+    private var hasList = false
+    private var buffer: [UInt8] = []
+    /// Packets that are taken before others get their turn.
+    private static let atOnce = 256
+
+    /// - Parameters:
+    ///   - socket: opened with CAP_NET_ADMIN; nil: there is none, so this way does not work.
+    ///   - mayDisconnect: an adapter may be switched off and on although devices are connected to it.
+    ///   - timing: tests have less of it.
+    package init(socket: ManagementSocket?, mayDisconnect: Bool = false, timing: Timing = Timing()) {
+        (self.socket, self.mayDisconnect, self.timing) = (socket, mayDisconnect, timing)
+    }
+
+    // MARK: Scanner
+
+    package func scan(_ demand: ScanDemand) {
+        let old = self.demand
+        self.demand = demand
+        if old != nil {
+            if old?.mode != demand.mode { beginWindow() }
+            guard old?.profiles != demand.profiles else { return }
+            for index in adapters.keys { renewMonitor(index) }
+            return
+        }
+        guard let socket else {
+            let advice = "AmbientCapabilities=CAP_NET_ADMIN in badged.service"
+            return fail(ScannerFault(.access, "no management socket of the kernel", advice: advice, isFinal: true))
+        }
+        // What has piled up since the last scan is old.
+        while socket.receive(&buffer) != nil {}
+        do throws(SystemError) {
+            registration = try Loop.watch(socket.descriptor, .read) { [weak self] _ in self?.readable() }
+            windowAlarm = try Loop.Alarm { [weak self] in self?.windowTurns() }
+            retryAlarm = try Loop.Alarm { [weak self] in self?.retry() }
+        } catch {
+            return fail(ScannerFault(.service, error.description, advice: "restart badged.service", isFinal: true))
+        }
+        send(.readIndexList)
+    }
+
+    package func stop() {
+        for (index, adapter) in adapters {
+            if adapter.isDiscovering { send(.stopDiscovery(index)) }
+            if let handle = adapter.monitor { send(.removeMonitor(index, handle: handle)) }
+        }
+        // From now on nothing is read, so nothing wakes up; the kernel drops what nobody reads.
+        registration?.cancel()
+        (registration, windowAlarm, retryAlarm) = (nil, nil, nil)
+        (demand, fault, hasList, isWindow) = (nil, nil, false, false)
+        adapters = [:]
+        buffer = []
+        status = ScannerStatus()
+    }
+
+    package func recover(_ step: RecoveryStep) -> Bool {
+        guard demand != nil, !adapters.isEmpty else { return false }
+        switch step {
+        case .renew: for index in adapters.keys { renewMonitor(index) }
+        case .restart:
+            for (index, adapter) in adapters where adapter.isDiscovering {
+                adapters[index]?.isDiscovering = false
+                send(.stopDiscovery(index))
+            }
+            for index in adapters.keys { renewMonitor(index) }
+            beginWindow()
+        // A new socket would have no rights any more.
+        case .reopen: return false
+        case .powerCycle: for index in adapters.keys { send(.getConnections(index)) }
+        }
+        return true
+    }
+
+    private func send(_ command: ManagementCommand) {
+        if socket?.send(command) != true, demand != nil { retryAlarm?.set(after: timing.retry) }
+    }
+
+    private func retry() {
+        guard demand != nil else { return }
+        guard hasList else { return send(.readIndexList) }
+        for (index, adapter) in adapters where adapter.monitor == nil { addMonitor(index, adapter) }
+    }
+
+    // MARK: Events
+
+    private func readable() {
+        for _ in 0..<Self.atOnce {
+            guard demand != nil, let socket, let count = socket.receive(&buffer) else { return }
+            // 0: the other side, which only tests have, is gone.
+            guard count > 0 else {
+                registration?.cancel()
+                return fail(ScannerFault(.service, "the kernel's Bluetooth is gone", advice: "modprobe bluetooth"))
+            }
+            let packet = buffer.span.extracting(0..<count)
+            guard let event = ManagementEvent(packet) else { continue }
+            if case .deviceFound(let index, let report, let data) = event {
+                observer?.heard(report, packet.extracting(data), adapter: Int(index))
+            } else {
+                take(event)
+            }
+        }
+    }
+
+    private func take(_ event: ManagementEvent) {
+        switch event {
+        case .answer(let command, let index, let status, let result): answered(command, index, status, result)
+        case .indexAdded(let index):
+            adapters[index] = Adapter()
+            send(.readInfo(index))
+        case .indexRemoved(let index):
+            if adapters.removeValue(forKey: index) != nil { observer?.adapterGone(Int(index)) }
+        case .newSettings(let index, let settings): take(settings, of: index)
+        case .monitorRemoved(let index, let handle):
+            guard let adapter = adapters[index], adapter.monitor != nil, handle == 0 || handle == adapter.monitor else {
+                return
+            }
+            adapters[index]?.monitor = nil
+            addMonitor(index, adapter)
+        case .suspended(let index): adapters[index]?.isSuspended = true
+        case .resumed(let index):
+            adapters[index]?.isSuspended = false
+            renewMonitor(index)
+        case .deviceFound, .other: return
+        }
+        update()
+    }
+
+    private func answered(_ command: UInt16, _ index: UInt16, _ status: UInt8, _ result: [UInt8]) {
+        switch command {
+        case Code.readIndexList: takeList(status, result)
+        case Code.readInfo: takeInfo(index, status, result)
+        case Code.addPatternsMonitor: monitorAdded(index, status, result)
+        case Code.startDiscovery:
+            // Busy: somebody else discovers, and everybody hears what is found.
+            adapters[index]?.isDiscovering = status == Status.success
+            if status == Status.success, !isWindow { endDiscovery(index) }
+        case Code.stopDiscovery: adapters[index]?.isDiscovering = false
+        case Code.getConnections:
+            guard status == Status.success, result.count >= 2 else { return }
+            guard mayDisconnect || (result[0] == 0 && result[1] == 0) else { return }
+            adapters[index]?.isCycling = true
+            send(.setPowered(index, false))
+        case Code.setPowered:
+            guard adapters[index]?.isCycling == true else { return }
+            adapters[index]?.isCycling = false
+            send(.setPowered(index, true))
+        default: return
+        }
+    }
+
+    private func takeList(_ status: UInt8, _ result: [UInt8]) {
+        guard status == Status.success, result.count >= 2 else {
+            fail(ScannerFault(.service, "the kernel does not name its adapters", advice: "modprobe bluetooth"))
+            retryAlarm?.set(after: timing.retry)
+            return
+        }
+        hasList = true
+        for start in stride(from: 2, to: result.count - 1, by: 2) {
+            let index = UInt16(result[start]) | UInt16(result[start + 1]) << 8
+            if adapters[index] == nil { adapters[index] = Adapter() }
+            send(.readInfo(index))
+        }
+    }
+
+    /// Address (6), version, manufacturer (2), supported settings (4), current settings (4), ...
+    private func takeInfo(_ index: UInt16, _ status: UInt8, _ result: [UInt8]) {
+        guard status == Status.success, result.count >= 17, adapters[index] != nil else { return }
+        adapters[index]?.address = DeviceAddress(result.span, at: 0, isRandom: false)?.description ?? ""
+        let settings = (0..<4).reduce(UInt32(0)) { $0 | UInt32(result[13 + $1]) << (8 * UInt32($1)) }
+        take(settings, of: index)
+    }
+
+    /// Bit 0: powered; bit 9: Low Energy.
+    private func take(_ settings: UInt32, of index: UInt16) {
+        guard var adapter = adapters[index] else { return }
+        let wasReady = adapter.isPowered && adapter.hasLowEnergy
+        adapter.isPowered = settings & 1 != 0
+        adapter.hasLowEnergy = settings & 1 << 9 != 0
+        let isReady = adapter.isPowered && adapter.hasLowEnergy
+        // A monitor survives that the adapter is off; a discovery does not.
+        if !isReady { adapter.isDiscovering = false }
+        adapters[index] = adapter
+        guard isReady, !wasReady else { return }
+        addMonitor(index, adapter)
+        beginWindow()
+    }
+
+    // MARK: Monitor
+
+    private func addMonitor(_ index: UInt16, _ adapter: Adapter) {
+        guard adapter.isPowered, adapter.hasLowEnergy, !adapter.isAddingMonitor, adapters[index]?.monitor == nil else {
+            return
+        }
+        adapters[index]?.isAddingMonitor = true
+        send(.addMonitor(index, AdvertisementPattern.marks(of: demand?.profiles ?? [])))
+    }
+
+    private func renewMonitor(_ index: UInt16) {
+        guard let adapter = adapters[index] else { return }
+        if let handle = adapter.monitor { send(.removeMonitor(index, handle: handle)) }
+        adapters[index]?.monitor = nil
+        addMonitor(index, adapter)
+    }
+
+    private func monitorAdded(_ index: UInt16, _ status: UInt8, _ result: [UInt8]) {
+        adapters[index]?.isAddingMonitor = false
+        switch status {
+        case Status.success where result.count >= 2:
+            adapters[index]?.monitor = UInt16(result[0]) | UInt16(result[1]) << 8
+            fault = nil
+        case Status.permissionDenied:
+            let advice = "AmbientCapabilities=CAP_NET_ADMIN in badged.service"
+            fail(ScannerFault(.access, "the kernel refuses to scan", advice: advice, isFinal: true))
+        case Status.unknownCommand, Status.notSupported:
+            let advice = "[ble] backend = bluez, or a kernel from 5.8 on"
+            fail(ScannerFault(.scan, "the kernel knows no monitors", advice: advice, isFinal: true))
+        default:
+            let advice = "another program may hold the adapter"
+            fault = ScannerFault(.scan, "the kernel adds no monitor (status \(status))", advice: advice)
+            retryAlarm?.set(after: timing.retry)
+        }
+    }
+
+    // MARK: Windows of discovery
+
+    private var rhythm: (window: Int64, pause: Int64) {
+        demand?.mode == .performance ? timing.performance : timing.powerSaving
+    }
+
+    private func beginWindow() {
+        isWindow = true
+        for (index, adapter) in adapters where adapter.isPowered && adapter.hasLowEnergy && !adapter.isDiscovering {
+            send(.startDiscovery(index))
+        }
+        windowAlarm?.set(after: rhythm.window)
+    }
+
+    private func windowTurns() {
+        guard isWindow else { return beginWindow() }
+        isWindow = false
+        for index in adapters.keys { endDiscovery(index) }
+        windowAlarm?.set(after: rhythm.pause)
+    }
+
+    private func endDiscovery(_ index: UInt16) {
+        guard adapters[index]?.isDiscovering == true else { return }
+        adapters[index]?.isDiscovering = false
+        send(.stopDiscovery(index))
+    }
+
+    // MARK: Status
+
+    private func fail(_ fault: ScannerFault) {
+        self.fault = fault
+        update()
+    }
+
+    private func update() {
+        var new = ScannerStatus()
+        new.adapters = adapters.sorted { $0.key < $1.key }.map { index, adapter in
+            RadioAdapter(name: "hci\(index)", address: adapter.address ?? "", isPowered: adapter.isPowered)
+        }
+        let ready = adapters.values.filter { $0.isPowered && $0.hasLowEnergy && !$0.isSuspended }
+        new.isListening = ready.contains { $0.monitor != nil }
+        new.fault = fault ?? (hasList ? adapterFault(ready.isEmpty) : nil)
+        guard new != status else { return }
+        status = new
+        observer?.scannerChanged(self)
+    }
+
+    private func adapterFault(_ isNoneReady: Bool) -> ScannerFault? {
+        if adapters.isEmpty { return ScannerFault(.adapter, "there is no Bluetooth adapter", advice: "plug one in") }
+        guard isNoneReady, adapters.values.allSatisfy({ $0.address != nil }) else { return nil }
+        return ScannerFault(.adapter, "the Bluetooth adapter is switched off", advice: "bluetoothctl power on")
+    }
+}

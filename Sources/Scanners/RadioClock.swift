@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import DoorReaders
+import Glibc
+package import Loop
+
+/// The time, and one alarm. Tests bring one that they move by hand.
+@Loop package protocol RadioClock: AnyObject {
+    var now: Milliseconds { get }
+    /// What the alarm does.
+    var onAlarm: (@Loop () -> Void)? { get set }
+    /// Sets the alarm, or takes it back.
+    func setAlarm(_ time: Milliseconds?)
+}
+
+/// CLOCK_MONOTONIC.
+@Loop package final class MonotonicClock: RadioClock {
+    package var onAlarm: (@Loop () -> Void)?
+    private var alarm: Loop.Alarm?
+    private var time: Milliseconds?
+
+    /// - Throws: `SystemError` when there is no timer for it.
+    package init() throws(SystemError) {
+        alarm = try Loop.Alarm { [weak self] in
+            self?.time = nil
+            self?.onAlarm?()
+        }
+    }
+
+    package var now: Milliseconds {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Milliseconds(time.tv_sec) * 1000 + Milliseconds(time.tv_nsec) / 1_000_000
+    }
+
+    package func setAlarm(_ time: Milliseconds?) {
+        guard time != self.time else { return }
+        self.time = time
+        if let time { alarm?.set(after: max(time - now, 1)) } else { alarm?.cancel() }
+    }
+}

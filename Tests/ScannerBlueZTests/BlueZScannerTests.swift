@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import DoorReaders
+import Loop
+import Scanners
+import Testing
+
+@testable import ScannerBlueZ
+
+/// Gathers what the scanner says, and wakes who waits for it.
+@Loop private final class Ear: ScannerObserver {
+    var heard: [(address: DeviceAddress, rssi: Int8?, facts: ReaderFacts, adapter: Int)] = []
+    var gone: [Int] = []
+    var status = ScannerStatus()
+    private var waiters: [(condition: (Ear) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
+
+    nonisolated init() {}
+
+    func heard(_ report: AdvertisingReport, _ data: Span<UInt8>, adapter: Int) {
+        heard.append((report.address, report.rssi, AdvertisementDecoder().facts(in: data), adapter))
+        wake()
+    }
+    func scannerChanged(_ scanner: any Scanner) {
+        status = scanner.status
+        wake()
+    }
+    func adapterGone(_ adapter: Int) {
+        gone.append(adapter)
+        wake()
+    }
+
+    private func wake() {
+        let ready = waiters.filter { $0.condition(self) }
+        waiters.removeAll { $0.condition(self) }
+        for waiter in ready { waiter.continuation.resume() }
+    }
+
+    func wait(until condition: @escaping (Ear) -> Bool) async {
+        guard !condition(self) else { return }
+        await withCheckedContinuation { waiters.append((condition, $0)) }
+    }
+}
+
+/// A scanner and the fake service on a real dbus-daemon.
+@Loop private struct BlueZStage {
+    let bus: PrivateBus
+    let service: FakeBlueZ
+    let scanner: BlueZScanner
+    let ear = Ear()
+
+    init(_ configure: (FakeBlueZ) -> Void = { _ in }, timing: BlueZScanner.Timing = .init()) async throws {
+        bus = try PrivateBus()
+        service = try await FakeBlueZ(bus.address)
+        configure(service)
+        scanner = BlueZScanner(address: bus.address, timing: timing)
+        scanner.observer = ear
+    }
+
+    /// Scans, and returns when the radio listens.
+    func listen(_ mode: ScanDemand.Mode = .performance) async {
+        scanner.scan(ScanDemand(mode: mode))
+        await ear.wait { $0.status.isListening }
+    }
+
+    static let door = "/org/bluez/hci0/dev_C0_00_00_00_00_01"
+}
+
+@Suite("Scanning through bluetoothd (a fake one on a real bus)", .timeLimit(.minutes(1)))
+struct BlueZScannerTests {
+    @Test("filter and discovery start; a device that is found and its changes of strength are heard as advertisements")
+    @Loop func hears() async throws {
+        let stage = try await BlueZStage()
+        await stage.listen()
+        #expect(stage.service.filter.sorted() == ["DuplicateData", "RSSI", "Transport"])
+        #expect(
+            stage.ear.status.adapters == [RadioAdapter(name: "hci0", address: "00:11:22:33:44:55", isPowered: true)]
+        )
+        stage.service.found(BlueZStage.door, FakeBlueZ.seos("C0:00:00:00:00:01", -60))
+        stage.service.changed(BlueZStage.door, FakeBlueZ.strength(-61))
+        await stage.ear.wait { $0.heard.count == 2 }
+        #expect(stage.ear.heard.map(\.rssi) == [-60, -61])
+        for entry in stage.ear.heard {
+            #expect(entry.address == DeviceAddress("C0:00:00:00:00:01", isRandom: true))
+            #expect((entry.facts.profile, entry.facts.lockServiceCode) == (.seos, 2))
+            #expect(entry.facts.openingTypes == .motion)
+            #expect(entry.facts.limits == .init(proximity: -50, motion: -75, seamless: -70))
+            #expect(entry.facts.name != nil)
+            #expect(entry.adapter == 0)
+        }
+        stage.scanner.stop()
+    }
+
+    @Test("a device that was there before is no news until its strength changes")
+    @Loop func cached() async throws {
+        let stage = try await BlueZStage { $0.devices[BlueZStage.door] = FakeBlueZ.seos("C0:00:00:00:00:01", -60) }
+        await stage.listen()
+        #expect(stage.ear.heard.isEmpty)
+        stage.service.changed(BlueZStage.door, FakeBlueZ.strength(-70))
+        await stage.ear.wait { !$0.heard.isEmpty }
+        #expect(stage.ear.heard.first?.facts.profile == .seos)
+        #expect(stage.ear.heard.first?.rssi == -70)
+    }
+
+    @Test("InProgress: what hangs is ended, and the start tried again")
+    @Loop func inProgress() async throws {
+        var timing = BlueZScanner.Timing()
+        timing.retry = 1
+        let stage = try await BlueZStage(
+            { $0.refusals = ["org.bluez.Error.InProgress", "org.bluez.Error.InProgress"] },
+            timing: timing
+        )
+        stage.scanner.scan(ScanDemand(mode: .performance))
+        await stage.ear.wait { $0.status.fault?.kind == .scan }
+        await stage.ear.wait { $0.status.isListening }
+        #expect(stage.ear.status.fault == nil)
+        let calls = stage.service.calls.filter { $0.contains("Discovery ") }
+        #expect(
+            calls == [
+                "StartDiscovery hci0", "StopDiscovery hci0", "StartDiscovery hci0", "StopDiscovery hci0",
+                "StartDiscovery hci0",
+            ]
+        )
+    }
+
+    @Test("an adapter that is switched off, or not there, is named; when it comes the scan goes on")
+    @Loop func power() async throws {
+        let stage = try await BlueZStage { $0.adapters["/org/bluez/hci0"]?.isPowered = false }
+        stage.scanner.scan(ScanDemand())
+        await stage.ear.wait { $0.status.fault?.kind == .adapter }
+        stage.service.power("/org/bluez/hci0", true)
+        await stage.ear.wait { $0.status.isListening && $0.status.fault == nil }
+        stage.service.power("/org/bluez/hci0", false)
+        await stage.ear.wait { !$0.status.isListening && $0.status.fault?.text.contains("switched off") == true }
+        stage.service.remove("/org/bluez/hci0", "org.bluez.Adapter1")
+        await stage.ear.wait { $0.status.adapters.isEmpty && $0.status.fault?.text.contains("no Bluetooth") == true }
+        #expect(stage.ear.gone == [0])
+        stage.service.addAdapter("/org/bluez/hci1")
+        await stage.ear.wait { $0.status.isListening && $0.status.adapters.map(\.name) == ["hci1"] }
+    }
+
+    @Test("bluetoothd ends and comes back: it is said, and the scan goes on with the new one")
+    @Loop func restart() async throws {
+        let stage = try await BlueZStage()
+        await stage.listen()
+        stage.service.end()
+        await stage.ear.wait { $0.status.fault?.kind == .service }
+        #expect(stage.ear.gone == [0])
+        #expect(!stage.ear.status.isListening)
+        try await stage.service.restart()
+        await stage.ear.wait { $0.status.isListening && $0.status.fault == nil }
+        #expect(stage.service.calls.filter { $0 == "StartDiscovery hci0" }.count == 2)
+    }
+
+    @Test("the bus itself ends: it is said, and tried again")
+    @Loop func busEnds() async throws {
+        let stage = try await BlueZStage()
+        await stage.listen()
+        stage.bus.stop()
+        await stage.ear.wait { $0.status.fault?.text.contains("D-Bus") == true }
+        #expect(!stage.ear.status.isListening)
+        stage.scanner.stop()
+        #expect(stage.scanner.status == ScannerStatus())
+    }
+
+    @Test("no bluetoothd at all, then one")
+    @Loop func late() async throws {
+        let bus = try PrivateBus()
+        let (scanner, ear) = (BlueZScanner(address: bus.address), Ear())
+        scanner.observer = ear
+        scanner.scan(ScanDemand(mode: .performance))
+        await ear.wait { $0.status.fault?.kind == .service }
+        let service = try await FakeBlueZ(bus.address)
+        await ear.wait { $0.status.isListening }
+        #expect(service.calls.contains("StartDiscovery hci0"))
+        scanner.stop()
+    }
+
+    @Test("in power saving the discovery has pauses, in performance it has none")
+    @Loop func duty() async throws {
+        var timing = BlueZScanner.Timing()
+        (timing.on, timing.off) = (5, 5)
+        let stage = try await BlueZStage(timing: timing)
+        await stage.listen(.powerSaving)
+        await stage.service.wait(for: "StopDiscovery hci0", times: 2)
+        await stage.service.wait(for: "StartDiscovery hci0", times: 3)
+        stage.scanner.scan(ScanDemand(mode: .performance))
+        // After a whole round trip nothing that belongs to the pauses is under way any more.
+        stage.service.changed(BlueZStage.door, FakeBlueZ.strength(-50))
+        await stage.ear.wait { !$0.heard.isEmpty && $0.status.isListening }
+    }
+
+    @Test("the ladder: filter anew, restart, reconnect, and power only where nobody is connected")
+    @Loop func ladder() async throws {
+        let stage = try await BlueZStage()
+        await stage.listen()
+        #expect(stage.scanner.recover(.renew))
+        await stage.service.wait(for: "SetDiscoveryFilter hci0", times: 2)
+        #expect(stage.scanner.recover(.restart))
+        await stage.service.wait(for: "StartDiscovery hci0", times: 2)
+        #expect(stage.scanner.recover(.powerCycle))
+        await stage.service.wait(for: "Set hci0", times: 2)
+        #expect(stage.scanner.recover(.reopen))
+        await stage.service.wait(for: "StartDiscovery hci0", times: 3)
+        await stage.ear.wait { $0.status.isListening }
+
+        stage.service.devices[BlueZStage.door] = { message in
+            message.property("Connected", "b") { message.append(true) }
+        }
+        let asked = stage.service.calls.filter { $0.hasPrefix("GetManagedObjects") }.count
+        #expect(stage.scanner.recover(.powerCycle))
+        await stage.service.wait { stage.service.calls.filter { $0.hasPrefix("GetManagedObjects") }.count > asked }
+        // The next step comes after the answer to that; a switched-off adapter would show before.
+        #expect(stage.scanner.recover(.renew))
+        await stage.service.wait(for: "SetDiscoveryFilter hci0", times: 4)
+        #expect(stage.service.calls.filter { $0 == "Set hci0" }.count == 2)
+    }
+
+    @Test("signals with wrong types and values, and those of others, do no harm")
+    @Loop func malformed() async throws {
+        let stage = try await BlueZStage()
+        await stage.listen()
+        let service = stage.service
+        let properties = "org.freedesktop.DBus.Properties"
+        service.signal(BlueZStage.door, properties, "PropertiesChanged") { $0.append(UInt32(7), "u") }
+        service.signal(BlueZStage.door, properties, "PropertiesChanged") { $0.append("org.bluez.Device1") }
+        service.signal("/", "org.freedesktop.DBus.ObjectManager", "InterfacesAdded") { $0.append("not a path") }
+        service.signal("/", "org.freedesktop.DBus.ObjectManager", "InterfacesRemoved") { _ in }
+        service.changed(BlueZStage.door) { message in
+            message.property("RSSI", "s") { message.append("-60") }
+            message.property("UUIDs", "s") { message.append("00009800-0000-1000-8000-00177a000002") }
+        }
+        service.found(BlueZStage.door) { message in
+            message.property("Address", "s") { message.append("no address") }
+            message.property("RSSI", "n") { message.append(Int16(-60), "n") }
+        }
+        service.found("/org/bluez/hci0/dev_C0_00_00_00_00_02") { message in
+            message.property("Address", "s") { message.append("C0:00:00:00:00:02") }
+            message.property("AddressType", "s") { message.append("random") }
+            message.property("UUIDs", "as") {
+                message.container("a", "s") {
+                    message.append("zz")
+                    message.append("00009800-0000-1000-8000-00177a000009")
+                }
+            }
+            message.property("ServiceData", "a{sv}") {
+                message.container("a", "{sv}") {
+                    message.container("e", "sv") {
+                        message.append("0000fff2-0000-1000-8000-00805f9b34fb")
+                        message.container("v", "s") { message.append("no bytes") }
+                    }
+                }
+            }
+            message.property("RSSI", "n") { message.append(Int16(-3000), "n") }
+        }
+        // A stranger says something in the name of the service, to everybody.
+        let stranger = try SystemBus(address: stage.bus.address)
+        stranger.signal(BlueZStage.door, properties, "PropertiesChanged") { message in
+            message.append("org.bluez.Device1")
+            message.container("a", "{sv}") { FakeBlueZ.strength(-1)(message) }
+            message.container("a", "s") {}
+        }
+        service.changed("/org/bluez/hci0/dev_C0_00_00_00_00_02", FakeBlueZ.strength(-60))
+        await stage.ear.wait { $0.heard.last?.rssi == -60 }
+        #expect(stage.ear.heard.map(\.rssi) == [-128, -60])
+        #expect(stage.ear.heard.last?.facts.lockServiceCode == 9)
+    }
+
+    @Test(
+        "UUIDs in text become those of the air",
+        arguments: [
+            ("0000fff0-0000-1000-8000-00805f9b34fb", [0xF0, 0xFF]),
+            ("0000FFF0-0000-1000-8000-00805F9B34FB", [0xF0, 0xFF]),
+            (
+                "00009800-0000-1000-8000-00177a000002",
+                [0x02, 0, 0, 0x7A, 0x17, 0, 0, 0x80, 0, 0x10, 0, 0, 0, 0x98, 0, 0]
+            ),
+            ("00009800-0000-1000-8000-00177a00000", nil), ("", nil), ("----", nil),
+            ("0000980g-0000-1000-8000-00177a000002", nil), ("fff0", nil),
+        ] as [(String, [UInt8]?)]
+    )
+    func uuids(text: String, bytes: [UInt8]?) { #expect(BlueZDevice.bytes(text) == bytes) }
+}

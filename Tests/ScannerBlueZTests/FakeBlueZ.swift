@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import Loop
+
+@testable import ScannerBlueZ
+
+/// Plays bluetoothd on a private bus, over a connection of its own: the objects, methods and signals that a scan needs,
+/// with the types of the real one, and with faults to order. It is not bluetoothd: that it behaves as the real one does
+/// is what its author read of it.
+@Loop final class FakeBlueZ {
+    struct Adapter {
+        var isPowered = true
+        var hasMonitors = false
+    }
+
+    var adapters: [String: Adapter] = ["/org/bluez/hci0": Adapter()]
+    /// Devices in the answer to GetManagedObjects, by path, with what writes their properties.
+    var devices: [String: (BusMessage) -> Void] = [:]
+    /// Errors for the next StartDiscovery calls, first things first.
+    var refusals: [String] = []
+    /// What was called, such as "StartDiscovery hci0".
+    private(set) var calls: [String] = []
+    private(set) var filter: [String] = []
+    /// Patterns of the monitor, as the client described them.
+    private(set) var patterns = 0
+
+    private var bus: SystemBus
+    private let address: String
+    private var waiters: [(condition: () -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
+
+    init(_ address: String) async throws {
+        self.address = address
+        bus = try SystemBus(address: address)
+        await claim()
+    }
+
+    private func claim() async {
+        bus.onMessage = { [weak self] message in self?.take(message) }
+        await withCheckedContinuation { continuation in
+            bus.call(
+                "org.freedesktop.DBus",
+                "/org/freedesktop/DBus",
+                "org.freedesktop.DBus",
+                "RequestName",
+                { message in
+                    message.append("org.bluez")
+                    message.append(UInt32(0), "u")
+                },
+                answer: { _ in continuation.resume() }
+            )
+        }
+    }
+
+    /// As if the service were killed and started again; nothing it knew is left.
+    func restart() async throws {
+        bus.close()
+        bus = try SystemBus(address: address)
+        await claim()
+    }
+
+    func end() { bus.close() }
+
+    /// Returns when the condition holds; looked at after each call.
+    func wait(until condition: @escaping () -> Bool) async {
+        guard !condition() else { return }
+        await withCheckedContinuation { waiters.append((condition, $0)) }
+    }
+
+    func wait(for call: String, times: Int = 1) async {
+        await wait { self.calls.filter { $0 == call }.count >= times }
+    }
+
+    private func note(_ call: String) {
+        calls.append(call)
+        let ready = waiters.filter { $0.condition() }
+        waiters.removeAll { $0.condition() }
+        for waiter in ready { waiter.continuation.resume() }
+    }
+
+    // MARK: Methods
+
+    private func take(_ call: BusMessage) {
+        guard call.kind == .call else { return }
+        let name = call.path.split(separator: "/").last.map(String.init) ?? ""
+        switch call.member {
+        case "GetManagedObjects": bus.reply(to: call, describe)
+        case "SetDiscoveryFilter":
+            filter = []
+            try? call.each("{sv}") { () throws(BusMessage.Malformed) in
+                try call.enter("e", "sv") { () throws(BusMessage.Malformed) in
+                    filter.append(try call.string())
+                    try call.skip("v")
+                }
+            }
+            bus.reply(to: call)
+        case "StartDiscovery":
+            if refusals.isEmpty { bus.reply(to: call) } else { bus.refuse(call, refusals.removeFirst()) }
+        case "RegisterMonitor":
+            let root = (try? call.string("o")) ?? ""
+            bus.reply(to: call)
+            bus.ask(call.sender, root, "org.freedesktop.DBus.ObjectManager", "GetManagedObjects") {
+                [weak self] answer in
+                guard let self, let answer else { return }
+                self.patterns = (try? Self.countPatterns(answer)) ?? -1
+                self.note("patterns")
+            }
+        default: bus.reply(to: call)
+        }
+        note("\(call.member) \(name)")
+    }
+
+    private static func countPatterns(_ message: BusMessage) throws(BusMessage.Malformed) -> Int {
+        var count = 0
+        try message.each("{oa{sa{sv}}}") { () throws(BusMessage.Malformed) in
+            try message.enter("e", "oa{sa{sv}}") { () throws(BusMessage.Malformed) in
+                _ = try message.string("o")
+                try message.each("{sa{sv}}") { () throws(BusMessage.Malformed) in
+                    try message.enter("e", "sa{sv}") { () throws(BusMessage.Malformed) in
+                        _ = try message.string()
+                        try message.properties(["Patterns": "a(yyay)"]) { _ throws(BusMessage.Malformed) in
+                            try message.each("(yyay)") { () throws(BusMessage.Malformed) in
+                                try message.skip("(yyay)")
+                                count += 1
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        return count
+    }
+
+    private func describe(_ message: BusMessage) {
+        message.container("a", "{oa{sa{sv}}}") {
+            for (path, adapter) in adapters {
+                object(message, path) {
+                    interface(message, "org.bluez.Adapter1") { Self.describe(adapter, message) }
+                    if adapter.hasMonitors { interface(message, "org.bluez.AdvertisementMonitorManager1") {} }
+                }
+            }
+            for (path, fill) in devices {
+                object(message, path) { interface(message, "org.bluez.Device1") { fill(message) } }
+            }
+        }
+    }
+
+    private static func describe(_ adapter: Adapter, _ message: BusMessage) {
+        message.property("Address", "s") { message.append("00:11:22:33:44:55") }
+        message.property("Powered", "b") { message.append(adapter.isPowered) }
+        message.property("Class", "u") { message.append(UInt32(7), "u") }
+    }
+
+    private func object(_ message: BusMessage, _ path: String, _ body: () -> Void) {
+        message.container("e", "oa{sa{sv}}") {
+            message.append(path, "o")
+            message.container("a", "{sa{sv}}", body)
+        }
+    }
+
+    private func interface(_ message: BusMessage, _ name: String, _ body: () -> Void) {
+        message.container("e", "sa{sv}") {
+            message.append(name)
+            message.container("a", "{sv}", body)
+        }
+    }
+
+    // MARK: Signals
+
+    func addAdapter(_ path: String, _ adapter: Adapter = Adapter()) {
+        adapters[path] = adapter
+        bus.signal("/", "org.freedesktop.DBus.ObjectManager", "InterfacesAdded") { message in
+            message.append(path, "o")
+            message.container("a", "{sa{sv}}") {
+                interface(message, "org.bluez.Adapter1") { Self.describe(adapter, message) }
+            }
+        }
+    }
+
+    func remove(_ path: String, _ interface: String) {
+        adapters[path] = nil
+        bus.signal("/", "org.freedesktop.DBus.ObjectManager", "InterfacesRemoved") { message in
+            message.append(path, "o")
+            message.container("a", "s") { message.append(interface) }
+        }
+    }
+
+    func power(_ path: String, _ value: Bool) {
+        adapters[path]?.isPowered = value
+        changed(path, of: "org.bluez.Adapter1") { message in
+            message.property("Powered", "b") { message.append(value) }
+        }
+    }
+
+    /// A device is heard for the first time.
+    func found(_ path: String, _ fill: (BusMessage) -> Void) {
+        bus.signal("/", "org.freedesktop.DBus.ObjectManager", "InterfacesAdded") { message in
+            message.append(path, "o")
+            message.container("a", "{sa{sv}}") { interface(message, "org.bluez.Device1") { fill(message) } }
+        }
+    }
+
+    func changed(_ path: String, of name: String = "org.bluez.Device1", _ fill: (BusMessage) -> Void) {
+        bus.signal(path, "org.freedesktop.DBus.Properties", "PropertiesChanged") { message in
+            message.append(name)
+            message.container("a", "{sv}") { fill(message) }
+            message.container("a", "s") {}
+        }
+    }
+
+    func signal(_ path: String, _ interface: String, _ member: String, _ fill: (BusMessage) -> Void) {
+        bus.signal(path, interface, member, fill)
+    }
+
+    /// Properties of a Seos-style reader with lock service code 2.
+    static func seos(_ address: String, _ rssi: Int16) -> (BusMessage) -> Void {
+        { message in
+            message.property("Address", "s") { message.append(address) }
+            message.property("AddressType", "s") { message.append("random") }
+            message.property("Name", "s") { message.append("Lobby") }
+            message.property("UUIDs", "as") {
+                message.container("a", "s") {
+                    message.append("00001800-0000-1000-8000-00805f9b34fb")
+                    message.append("00009800-0000-1000-8000-00177a000002")
+                }
+            }
+            message.property("ManufacturerData", "a{qv}") {
+                message.container("a", "{qv}") {
+                    message.container("e", "qv") {
+                        message.append(UInt16(0x012E), "q")
+                        message.container("v", "ay") {
+                            message.append([0x01, 0x2E, 0x10, 0x01, 0x02, 0xBA, 0xCE, 0xB5])
+                        }
+                    }
+                }
+            }
+            message.property("RSSI", "n") { message.append(rssi, "n") }
+        }
+    }
+
+    static func strength(_ rssi: Int16) -> (BusMessage) -> Void {
+        { message in message.property("RSSI", "n") { message.append(rssi, "n") } }
+    }
+}

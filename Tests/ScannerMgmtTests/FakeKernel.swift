@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
+import DoorReaders
+import Glibc
+import Loop
+
+@testable import ScannerMgmt
+
+/// Plays the kernel at the other end of a socket pair: adapters, commands and events as BlueZ, doc/mgmt-api.txt says them.
+/// It is not the kernel: that it behaves as the real one does is what its author read of it.
+@Loop final class FakeKernel {
+    struct Adapter {
+        /// Bit 0: powered; bit 9: Low Energy.
+        var settings: UInt32 = 1 | 1 << 9
+        var connections: UInt16 = 0
+    }
+
+    var adapters: [UInt16: Adapter] = [0: Adapter()]
+    /// What the next commands with this code are answered with, first things first.
+    var refusals: [UInt16: [UInt8]] = [:]
+    /// What was asked, such as "52 hci0", in hexadecimal.
+    private(set) var commands: [String] = []
+    private(set) var monitor: [UInt8] = []
+    private var lastHandle: UInt16 = 0
+    private let socket: Int32
+    let other: ManagementSocket
+    private var registration: Loop.Registration?
+    private var waiters: [(condition: () -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
+
+    init() throws {
+        var pair: [Int32] = [-1, -1]
+        guard socketpair(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0, &pair) == 0 else {
+            throw SystemError("socketpair")
+        }
+        for end in pair { clinux_set_nonblocking(end) }
+        socket = pair[0]
+        other = ManagementSocket(descriptor: pair[1])
+        registration = try Loop.watch(socket, .read) { [weak self] _ in self?.readable() }
+    }
+
+    isolated deinit { close() }
+
+    private var isClosed = false
+
+    func close() {
+        guard !isClosed else { return }
+        isClosed = true
+        registration?.cancel()
+        Glibc.close(socket)
+    }
+
+    func wait(until condition: @escaping () -> Bool) async {
+        guard !condition() else { return }
+        await withCheckedContinuation { waiters.append((condition, $0)) }
+    }
+
+    func count(_ command: String) -> Int { commands.filter { $0 == command }.count }
+
+    func wait(for command: String, times: Int = 1) async { await wait { self.count(command) >= times } }
+
+    // MARK: Commands
+
+    private func readable() {
+        var packet = [UInt8](repeating: 0, count: 4096)
+        let count = recv(socket, &packet, packet.count, 0)
+        guard count >= 6 else { return }
+        let (code, index) = (uint16(packet, 0), uint16(packet, 2))
+        let parameters = Array(packet[6..<count])
+        if let status = refusals[code]?.first {
+            refusals[code]?.removeFirst()
+            answer(code, index, status)
+        } else {
+            carryOut(code, index, parameters)
+        }
+        commands.append(String(code, radix: 16) + (index == 0xFFFF ? "" : " hci\(index)"))
+        let ready = waiters.filter { $0.condition() }
+        waiters.removeAll { $0.condition() }
+        for waiter in ready { waiter.continuation.resume() }
+    }
+
+    private func carryOut(_ code: UInt16, _ index: UInt16, _ parameters: [UInt8]) {
+        let adapter = adapters[index] ?? Adapter()
+        switch code {
+        case ManagementCommand.Code.readIndexList:
+            let indices = adapters.keys.sorted()
+            answer(code, index, 0, bytes(UInt16(indices.count)) + indices.flatMap { bytes($0) })
+        case ManagementCommand.Code.readInfo:
+            let address: [UInt8] = [0x55, 0x44, 0x33, 0x22, 0x11, UInt8(index)]
+            let rest = [UInt8](repeating: 0, count: 3 + 249 + 11)
+            answer(code, index, 0, address + [9, 0, 0] + bytes(UInt32(0xFFFF)) + bytes(adapter.settings) + rest)
+        case ManagementCommand.Code.setPowered:
+            set(index, isPowered: parameters.first == 1)
+            answer(code, index, 0, bytes(adapters[index]?.settings ?? 0))
+        case ManagementCommand.Code.getConnections:
+            let addresses = [UInt8](repeating: 1, count: 7 * Int(adapter.connections))
+            answer(code, index, 0, bytes(adapter.connections) + addresses)
+        case ManagementCommand.Code.addPatternsMonitor:
+            monitor = parameters
+            lastHandle += 1
+            answer(code, index, 0, bytes(lastHandle))
+        default: answer(code, index, 0, parameters)
+        }
+    }
+
+    private func uint16(_ packet: [UInt8], _ start: Int) -> UInt16 {
+        UInt16(packet[start]) | UInt16(packet[start + 1]) << 8
+    }
+
+    private func bytes(_ value: some FixedWidthInteger) -> [UInt8] {
+        withUnsafeBytes(of: value.littleEndian) { Array($0) }
+    }
+
+    private func answer(_ code: UInt16, _ index: UInt16, _ status: UInt8, _ result: [UInt8] = []) {
+        event(status == 0 ? 0x0001 : 0x0002, index, bytes(code) + [status] + result)
+    }
+
+    // MARK: Events
+
+    func event(_ code: UInt16, _ index: UInt16, _ parameters: [UInt8]) {
+        send(bytes(code) + bytes(index) + bytes(UInt16(parameters.count)) + parameters)
+    }
+
+    func send(_ packet: [UInt8]) { _ = Glibc.send(socket, packet, packet.count, Int32(MSG_NOSIGNAL)) }
+
+    func set(_ index: UInt16, isPowered: Bool) {
+        guard let settings = adapters[index]?.settings else { return }
+        adapters[index]?.settings = isPowered ? settings | 1 : settings & ~1
+        event(0x0006, index, bytes(adapters[index]?.settings ?? 0))
+    }
+
+    func add(_ index: UInt16) {
+        adapters[index] = Adapter()
+        event(0x0004, index, [])
+    }
+
+    func remove(_ index: UInt16) {
+        adapters[index] = nil
+        event(0x0005, index, [])
+    }
+
+    /// As bluetoothd does with all monitors when it takes an adapter over.
+    func removeMonitors(_ index: UInt16, handle: UInt16 = 0) { event(0x002C, index, bytes(handle)) }
+
+    /// An advertisement, found by a monitor or by a discovery.
+    func found(_ address: DeviceAddress, _ rssi: Int8, _ data: [UInt8], byMonitor: Bool = true, on index: UInt16 = 0) {
+        let report =
+            address.bytes + [address.isRandom ? 2 : 1, UInt8(bitPattern: rssi), 0, 0, 0, 0]
+            + bytes(UInt16(data.count)) + data
+        event(byMonitor ? 0x002F : 0x0012, index, (byMonitor ? [0, 0] : []) + report)
+    }
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import DoorReaders
+import Loop
+import Scanners
+import TestSupport
+import Testing
+
+@testable import ScannerMgmt
+
+/// Gathers what the scanner says, and wakes who waits for it.
+@Loop private final class Ear: ScannerObserver {
+    var heard: [(report: AdvertisingReport, data: [UInt8], adapter: Int)] = []
+    var gone: [Int] = []
+    var status = ScannerStatus()
+    private var waiters: [(condition: (Ear) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
+
+    nonisolated init() {}
+
+    func heard(_ report: AdvertisingReport, _ data: Span<UInt8>, adapter: Int) {
+        heard.append((report, data.indices.map { data[$0] }, adapter))
+        wake()
+    }
+    func scannerChanged(_ scanner: any Scanner) {
+        status = scanner.status
+        wake()
+    }
+    func adapterGone(_ adapter: Int) {
+        gone.append(adapter)
+        wake()
+    }
+
+    private func wake() {
+        let ready = waiters.filter { $0.condition(self) }
+        waiters.removeAll { $0.condition(self) }
+        for waiter in ready { waiter.continuation.resume() }
+    }
+
+    func wait(until condition: @escaping (Ear) -> Bool) async {
+        guard !condition(self) else { return }
+        await withCheckedContinuation { waiters.append((condition, $0)) }
+    }
+}
+
+@Loop private struct MgmtStage {
+    let kernel: FakeKernel
+    let scanner: MgmtScanner
+    let ear = Ear()
+
+    init(_ configure: (FakeKernel) -> Void = { _ in }, timing: MgmtScanner.Timing = .init()) throws {
+        kernel = try FakeKernel()
+        configure(kernel)
+        scanner = MgmtScanner(socket: kernel.other, timing: timing)
+        scanner.observer = ear
+    }
+
+    func listen(_ demand: ScanDemand = ScanDemand()) async {
+        scanner.scan(demand)
+        await ear.wait { $0.status.isListening }
+    }
+
+    static let door = DeviceAddress(bits: 0xC000_0000_0001, isRandom: true)
+}
+
+@Suite("Scanning through the kernel's management socket (a fake kernel)", .timeLimit(.minutes(1)))
+struct MgmtScannerTests {
+    @Test("a monitor with the marks of all doors is added, a window of discovery opened, and both are heard")
+    @Loop func hears() async throws {
+        let stage = try MgmtStage()
+        await stage.listen()
+        #expect(Int(stage.kernel.monitor.first ?? 0) == AdvertisementPattern.doors.count)
+        #expect(stage.kernel.monitor.count == 1 + 34 * AdvertisementPattern.doors.count)
+        #expect(stage.ear.status.adapters.map(\.name) == ["hci0"])
+        #expect(stage.ear.status.adapters.map(\.address) == ["00:11:22:33:44:55"])
+        await stage.kernel.wait(for: "23 hci0")
+        stage.kernel.found(MgmtStage.door, -60, [2, 1, 6])
+        stage.kernel.found(DeviceAddress(bits: 1, isRandom: false), -61, [], byMonitor: false)
+        stage.kernel.found(MgmtStage.door, 127, [2, 1, 6])
+        await stage.ear.wait { $0.heard.count == 3 }
+        #expect(stage.ear.heard.map(\.report.rssi) == [-60, -61, nil])
+        #expect(stage.ear.heard.map(\.data) == [[2, 1, 6], [], [2, 1, 6]])
+        #expect(stage.ear.heard.map(\.report.address.kind) == [.static, .public, .static])
+    }
+
+    @Test("monitors that bluetoothd removes are added again")
+    @Loop func removed() async throws {
+        let stage = try MgmtStage()
+        await stage.listen()
+        stage.kernel.removeMonitors(0)
+        await stage.kernel.wait(for: "52 hci0", times: 2)
+        await stage.ear.wait { $0.status.isListening }
+        stage.kernel.removeMonitors(0, handle: 2)
+        await stage.kernel.wait(for: "52 hci0", times: 3)
+        // That of somebody else is none of ours.
+        stage.kernel.removeMonitors(0, handle: 77)
+        stage.kernel.found(MgmtStage.door, -60, [])
+        await stage.ear.wait { !$0.heard.isEmpty }
+        #expect(stage.kernel.count("52 hci0") == 3)
+    }
+
+    @Test("stopping removes the monitor, ends the discovery, and nothing is read any more; a new scan begins afresh")
+    @Loop func stops() async throws {
+        let stage = try MgmtStage()
+        await stage.listen()
+        await stage.kernel.wait(for: "23 hci0")
+        stage.kernel.found(MgmtStage.door, -60, [])
+        await stage.ear.wait { !$0.heard.isEmpty }
+        stage.scanner.stop()
+        await stage.kernel.wait(for: "53 hci0")
+        #expect(stage.kernel.count("24 hci0") == 1)
+        stage.kernel.found(MgmtStage.door, -1, [])
+        await stage.listen()
+        stage.kernel.found(MgmtStage.door, -61, [])
+        await stage.ear.wait { $0.heard.count == 2 }
+        #expect(stage.ear.heard.map(\.report.rssi) == [-60, -61])
+    }
+
+    @Test("windows of discovery open and close")
+    @Loop func windows() async throws {
+        var timing = MgmtScanner.Timing()
+        timing.performance = (2, 2)
+        let stage = try MgmtStage(timing: timing)
+        await stage.listen(ScanDemand(mode: .performance))
+        await stage.kernel.wait(for: "24 hci0", times: 3)
+        let turns = stage.kernel.commands.filter { $0 == "23 hci0" || $0 == "24 hci0" }
+        #expect(turns.first == "23 hci0")
+        #expect(zip(turns, turns.dropFirst()).allSatisfy { $0 != $1 })
+    }
+
+    @Test("adapters that come, go, and are switched")
+    @Loop func adapters() async throws {
+        let stage = try MgmtStage { $0.adapters = [:] }
+        stage.scanner.scan(ScanDemand())
+        await stage.ear.wait { $0.status.fault?.text.contains("no Bluetooth adapter") == true }
+        stage.kernel.add(3)
+        await stage.ear.wait { $0.status.isListening && $0.status.fault == nil }
+        stage.kernel.set(3, isPowered: false)
+        await stage.ear.wait { $0.status.fault?.text.contains("switched off") == true && !$0.status.isListening }
+        stage.kernel.set(3, isPowered: true)
+        await stage.ear.wait { $0.status.isListening && $0.status.fault == nil }
+        stage.kernel.remove(3)
+        await stage.ear.wait { $0.gone == [3] && $0.status.adapters.isEmpty }
+    }
+
+    @Test(
+        "what will never work here is said to be final",
+        arguments: [(UInt8(0x14), ScannerFault.Kind.access), (0x01, .scan), (0x0C, .scan)]
+    )
+    @Loop func final(status: UInt8, kind: ScannerFault.Kind) async throws {
+        let stage = try MgmtStage { $0.refusals[0x52] = [status] }
+        stage.scanner.scan(ScanDemand())
+        await stage.ear.wait { $0.status.fault != nil }
+        #expect(stage.ear.status.fault?.kind == kind)
+        #expect(stage.ear.status.fault?.isFinal == true)
+    }
+
+    @Test("without a socket it is final at once")
+    @Loop func noSocket() {
+        let scanner = MgmtScanner(socket: nil)
+        scanner.scan(ScanDemand())
+        #expect(scanner.status.fault?.isFinal == true)
+    }
+
+    @Test("what is refused for the moment is tried again; a discovery of others is as good as ours")
+    @Loop func busy() async throws {
+        var timing = MgmtScanner.Timing()
+        timing.retry = 1
+        let stage = try MgmtStage(
+            { kernel in
+                kernel.refusals[0x52] = [0x0A, 0x03]
+                kernel.refusals[0x23] = [0x0A]
+            },
+            timing: timing
+        )
+        stage.scanner.scan(ScanDemand())
+        await stage.ear.wait { $0.status.fault?.kind == .scan }
+        await stage.ear.wait { $0.status.isListening && $0.status.fault == nil }
+        #expect(stage.kernel.count("52 hci0") == 3)
+        stage.scanner.stop()
+        await stage.kernel.wait(for: "53 hci0")
+        #expect(stage.kernel.count("24 hci0") == 0)
+    }
+
+    @Test("the ladder: monitor anew, discovery anew, no new socket, and power only where nobody is connected")
+    @Loop func ladder() async throws {
+        let stage = try MgmtStage()
+        await stage.listen()
+        #expect(stage.scanner.recover(.renew))
+        await stage.kernel.wait(for: "52 hci0", times: 2)
+        #expect(stage.kernel.count("53 hci0") == 1)
+        #expect(stage.scanner.recover(.restart))
+        await stage.kernel.wait(for: "52 hci0", times: 3)
+        #expect(!stage.scanner.recover(.reopen))
+        #expect(stage.scanner.recover(.powerCycle))
+        await stage.kernel.wait(for: "5 hci0", times: 2)
+        await stage.ear.wait { $0.status.isListening }
+
+        stage.kernel.adapters[0]?.connections = 1
+        #expect(stage.scanner.recover(.powerCycle))
+        await stage.kernel.wait(for: "15 hci0", times: 2)
+        stage.kernel.found(MgmtStage.door, -60, [])
+        await stage.ear.wait { !$0.heard.isEmpty }
+        #expect(stage.kernel.count("5 hci0") == 2)
+    }
+
+    @Test("after a suspend the monitor is added again")
+    @Loop func suspend() async throws {
+        let stage = try MgmtStage()
+        await stage.listen()
+        stage.kernel.event(0x002D, 0, [0])
+        await stage.ear.wait { !$0.status.isListening }
+        stage.kernel.event(0x002E, 0, [0] + [UInt8](repeating: 0, count: 7))
+        await stage.ear.wait { $0.status.isListening }
+        #expect(stage.kernel.count("52 hci0") == 2)
+    }
+
+    @Test("beacons are listened for when a client asks for them")
+    @Loop func beacons() async throws {
+        let stage = try MgmtStage()
+        await stage.listen()
+        stage.scanner.scan(ScanDemand(profiles: [.seos, .ibeacon]))
+        await stage.kernel.wait(for: "52 hci0", times: 2)
+        #expect(Int(stage.kernel.monitor.first ?? 0) == AdvertisementPattern.marks(of: [.ibeacon]).count)
+        #expect(AdvertisementPattern.marks(of: Set(ReaderProfile.allCases)).count <= 16)
+    }
+
+    @Test("packets that are too short, too long or of unknown codes do no harm")
+    @Loop func malformed() async throws {
+        let stage = try MgmtStage()
+        await stage.listen()
+        for packet in [[0x12, 0, 0], [0x12, 0, 0, 0, 9, 0], [0x12, 0, 0, 0, 0, 0], [0xFF, 0xFF, 0, 0, 0, 0]]
+            as [[UInt8]]
+        {
+            stage.kernel.send(packet)
+        }
+        stage.kernel.event(0x0001, 0, [])
+        stage.kernel.event(0x0006, 0, [1])
+        stage.kernel.event(0x002C, 0, [1])
+        stage.kernel.event(0x0001, 9, [0x04, 0, 0, 1, 2, 3])
+        stage.kernel.found(MgmtStage.door, -60, [2, 1, 6])
+        await stage.ear.wait { !$0.heard.isEmpty }
+        #expect(stage.ear.heard.count == 1)
+        // The other end goes: said, and no spinning on a dead socket.
+        stage.kernel.close()
+        await stage.ear.wait { $0.status.fault?.kind == .service }
+    }
+
+    @Test("an event of every length is read or refused, never trapped on")
+    func lengths() {
+        for code in [1, 2, 4, 5, 6, 0x12, 0x2C, 0x2D, 0x2E, 0x2F] as [UInt8] {
+            for length in 0..<64 {
+                let packet = [code, 0, 0, 0, UInt8(length), 0] + [UInt8](repeating: 0x10, count: length)
+                for cut in [0, 1, 6] { _ = ManagementEvent(Array(packet.dropLast(cut)).span) }
+            }
+        }
+    }
+}
