@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+/// Who answers: what `?Status` tells. TR-03124-1 2.2.3.
+package struct ActivationIdentity: Sendable, Equatable {
+    package let name: String
+    package let version: String
+    /// In the order of the output.
+    package let fields: [(key: String, value: String)]
+
+    package init(name: String, version: String, fields: [(key: String, value: String)]) {
+        (self.name, self.version, self.fields) = (name, version, fields)
+    }
+
+    /// TR-03124-1 2.2.2.1.
+    var serverHeader: String { "\(name)/\(version) (TR-03124-1/1.4)" }
+
+    package static func == (left: ActivationIdentity, right: ActivationIdentity) -> Bool {
+        left.serverHeader == right.serverHeader && left.fields.elementsEqual(right.fields, by: ==)
+    }
+}
+
+/// A whole answer of HTTP/1.1; each ends its connection.
+package struct HTTPAnswer: Sendable, Equatable {
+    package let status: Int
+    package let headers: [String]
+    package let body: String
+
+    /// Status line, headers and body, ready to send.
+    package var bytes: [UInt8] {
+        var head = ["HTTP/1.1 \(status) \(Self.reason(status))"] + headers
+        if status != 204 { head.append("Content-Length: \(body.utf8.count)") }
+        head.append("Connection: close")
+        return Array((head.joined(separator: "\r\n") + "\r\n\r\n" + body).utf8)
+    }
+
+    /// That an authentication has begun, and the browser has to be patient. RFC 2518 10.1.
+    package static let processing = Array("HTTP/1.1 102 Processing\r\n\r\n".utf8)
+
+    private static func reason(_ status: Int) -> String {
+        switch status {
+        case 200: "OK"
+        case 204: "No Content"
+        case 303: "See Other"
+        case 400: "Bad Request"
+        case 403: "Forbidden"
+        case 404: "Not Found"
+        case 409: "Conflict"
+        case 426: "Upgrade Required"
+        case 500: "Internal Server Error"
+        default: "Service Unavailable"
+        }
+    }
+
+    private init(_ status: Int, _ identity: ActivationIdentity, _ headers: [String] = [], body: String = "") {
+        (self.status, self.body) = (status, body)
+        self.headers = ["Server: \(identity.serverHeader)"] + headers
+    }
+
+    /// Any page may ask for the status, and pages of the Internet may ask this computer for it.
+    private static let crossOrigin = [
+        "Access-Control-Allow-Origin: *", "Access-Control-Allow-Private-Network: true",
+    ]
+    private static let uncached = ["Cache-Control: no-cache, no-store", "Pragma: no-cache"]
+
+    // MARK: Answers
+
+    static func status(_ identity: ActivationIdentity) -> HTTPAnswer {
+        let body = identity.fields.map { "\($0.key): \($0.value)\n" }.joined()
+        return HTTPAnswer(200, identity, ["Content-Type: text/plain; charset=utf-8"] + crossOrigin, body: body)
+    }
+
+    static func statusJSON(_ identity: ActivationIdentity) -> HTTPAnswer {
+        let members = identity.fields.map { "\(quoted($0.key)):\(quoted($0.value))" }
+        let body = "{\(members.joined(separator: ","))}"
+        return HTTPAnswer(200, identity, ["Content-Type: application/json"] + crossOrigin, body: body)
+    }
+
+    static func preflight(_ identity: ActivationIdentity) -> HTTPAnswer { HTTPAnswer(204, identity, crossOrigin) }
+
+    static func forbidden(_ identity: ActivationIdentity) -> HTTPAnswer {
+        page(403, identity, "Not for this page", "This page, or this name for this computer, is not allowed here.")
+    }
+
+    static func notFound(_ identity: ActivationIdentity) -> HTTPAnswer {
+        page(404, identity, "Not found", "There is nothing at this address.")
+    }
+
+    static func upgradeRequired(_ identity: ActivationIdentity) -> HTTPAnswer {
+        page(426, identity, "WebSocket only", "This address is for WebSockets.", ["Upgrade: websocket"])
+    }
+
+    /// Where an authentication, or the wish to see the user interface, has led. TR-03124-1 2.7.
+    package static func end(_ outcome: ActivationOutcome, _ identity: ActivationIdentity) -> HTTPAnswer {
+        switch outcome {
+        case .redirect(let url):
+            guard !url.isEmpty, url.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+                return end(.failed, identity)
+            }
+            return HTTPAnswer(303, identity, ["Location: \(url)"] + uncached)
+        case .shown: return HTTPAnswer(200, identity, crossOrigin)
+        case .noToken:
+            return page(404, identity, "No authentication", "The service did not give what is needed to begin.")
+        case .noAddress:
+            return page(400, identity, "No way back", "The service named no valid address to which to go back.")
+        case .busy:
+            return page(409, identity, "Busy", "Another authentication is running. Try again when it has ended.")
+        case .noUserInterface:
+            let hint =
+                "No program is there that could ask you. Start <code>badgectl agent</code> in a terminal, then try again."
+            return page(503, identity, "Nobody to ask", hint)
+        case .failed: return page(500, identity, "Internal error", "badged could not do it. Its log may say why.")
+        }
+    }
+
+    private static func page(
+        _ status: Int,
+        _ identity: ActivationIdentity,
+        _ title: String,
+        _ text: String,
+        _ headers: [String] = []
+    ) -> HTTPAnswer {
+        let body = "<!doctype html><html lang=\"en\"><title>\(title)</title><h1>\(title)</h1><p>\(text)</p></html>\n"
+        return HTTPAnswer(status, identity, ["Content-Type: text/html; charset=utf-8"] + headers + uncached, body: body)
+    }
+
+    /// The fields are ours; nothing in them needs more than this.
+    private static func quoted(_ text: String) -> String {
+        "\"" + text.flatMap { $0 == "\"" || $0 == "\\" ? ["\\", $0] : [$0] } + "\""
+    }
+}
+
+/// How what a browser began has ended.
+package enum ActivationOutcome: Sendable, Equatable {
+    /// The browser goes there; ResultMajor and ResultMinor are in it.
+    case redirect(String)
+    case shown
+    /// There was no TcToken.
+    case noToken
+    /// There was one, but no address to go on at.
+    case noAddress
+    /// The user is busy with another one.
+    case busy
+    /// No client has registered as the user interface.
+    case noUserInterface
+    case failed
+}

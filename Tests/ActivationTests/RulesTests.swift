@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import TestSupport
+import Testing
+
+@testable import Activation
+
+@Suite("Who may do what at the door for browsers")
+struct RulesTests {
+    private let rules = ActivationRules(origins: ["https://app.example"], identity: WebSocketDoor.identity)
+
+    private func status(_ request: ActivationRequest) -> Int? {
+        if case .answer(let answer) = rules.decide(request) { return answer.status }
+        return nil
+    }
+
+    @Test(
+        "this computer has three names",
+        arguments: ["localhost", "LOCALHOST:24727", "127.0.0.1", "127.0.0.1:1", "[::1]", "[::1]:24727"]
+    )
+    func ownNames(host: String) {
+        #expect(status(ActivationRequest(.get, "/eID-Client", arguments: ["Status"], host: host)) == 200)
+        #expect(rules.decide(ActivationRequest(.get, "/eID-Kernel", host: host, isWebSocket: true)) == .upgrade)
+    }
+
+    @Test(
+        "a page that made its own name lead here is refused",
+        arguments: [
+            nil, "", "evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "localhost:", "localhost:x",
+            "localhost:99999", "127.0.0.1@evil.example", "[::1].evil.example", "[::2]",
+        ]
+    )
+    func otherNames(host: String?) {
+        for arguments in [["Status"], ["tcTokenURL=https://a.example"], ["ShowUI"]] {
+            #expect(status(ActivationRequest(.get, "/eID-Client", arguments: arguments, host: host)) == 403)
+        }
+        #expect(status(ActivationRequest(.get, "/eID-Kernel", host: host, isWebSocket: true)) == 403)
+    }
+
+    @Test(
+        "a web page opens a WebSocket only from an origin that is allowed",
+        arguments: [
+            (nil, nil), ("https://app.example", nil), ("http://app.example", 403), ("https://app.example:444", 403),
+            ("https://app.example.evil.example", 403), ("null", 403), ("", 403),
+        ] as [(String?, Int?)]
+    )
+    func origin(origin: String?, refusal: Int?) {
+        let request = ActivationRequest(.get, "/eID-Kernel", host: "localhost", origin: origin, isWebSocket: true)
+        #expect(status(request) == refusal)
+    }
+
+    @Test(
+        "the first known argument counts, in whatever letters",
+        arguments: [
+            (
+                ["x=1", "TCTOKENURL=https://a.example/?b=c", "Status"],
+                .authenticate(tcTokenURL: "https://a.example/?b=c")
+            ),
+            (["tcTokenURL"], .authenticate(tcTokenURL: "")),
+            (["ShowUI=SETTINGS", "tcTokenURL=x"], .showUserInterface(module: "SETTINGS")),
+            (["showui"], .showUserInterface(module: "")),
+        ] as [([String], ActivationDecision)]
+    )
+    func arguments(arguments: [String], decision: ActivationDecision) {
+        #expect(
+            rules.decide(ActivationRequest(.get, "/eID-Client", arguments: arguments, host: "localhost")) == decision
+        )
+    }
+
+    @Test(
+        "other paths and methods",
+        arguments: [
+            (ActivationRequest(.get, "/", host: "localhost"), 404),
+            (ActivationRequest(.get, "/eid-client", arguments: ["Status"], host: "localhost"), 404),
+            (ActivationRequest(.get, "/eID-Client", host: "localhost"), 404),
+            (ActivationRequest(.get, "/eID-Client", arguments: ["x=Status"], host: "localhost"), 404),
+            (ActivationRequest(.other, "/eID-Client", arguments: ["tcTokenURL=x"], host: "localhost"), 404),
+            (ActivationRequest(.options, "/eID-Client", host: "localhost", origin: "https://a.example"), 204),
+            (ActivationRequest(.head, "/eID-Client", arguments: ["tcTokenURL=x"], host: "localhost"), 204),
+            (ActivationRequest(.get, "/eID-Kernel", host: "localhost"), 426),
+            (ActivationRequest(.get, "/other", host: "localhost", isWebSocket: true), 404),
+        ] as [(ActivationRequest, Int)]
+    )
+    func paths(request: ActivationRequest, status: Int) {
+        #expect(self.status(request) == status)
+    }
+
+    @Test(
+        "each end has its status",
+        arguments: [
+            (.redirect("https://a.example/r?ResultMajor=ok"), 303), (.shown, 200), (.noToken, 404), (.noAddress, 400),
+            (.busy, 409), (.noUserInterface, 503), (.failed, 500),
+        ] as [(ActivationOutcome, Int)]
+    )
+    func ends(outcome: ActivationOutcome, status: Int) {
+        let answer = HTTPAnswer.end(outcome, WebSocketDoor.identity)
+        #expect(answer.status == status)
+        let text = String(decoding: answer.bytes, as: UTF8.self)
+        #expect(text.hasPrefix("HTTP/1.1 \(status) "))
+        #expect(text.contains("\r\nServer: badged/1.2.3 (TR-03124-1/1.4)\r\n"))
+        #expect(text.contains("\r\nLocation: https://a.example/r?ResultMajor=ok\r\n") == (status == 303))
+    }
+
+    @Test(
+        "an address with line ends or space in it redirects nobody",
+        arguments: ["", "https://a.example/\r\nSet-Cookie: a=b", "https://a.example/ b", "https://ä.example", "a\u{0}"]
+    )
+    func noInjection(url: String) {
+        let answer = HTTPAnswer.end(.redirect(url), WebSocketDoor.identity)
+        #expect(answer.status == 500)
+        #expect(!answer.headers.contains { $0.hasPrefix("Location") || $0.contains("Cookie") })
+    }
+
+    @Test(
+        "the daemon's answer to ACTIVATE is understood, everything else is not",
+        arguments: [
+            (#"{"msg":"ACTIVATION","url":"https://a.example"}"#, .redirect("https://a.example")),
+            (#"{"msg":"ACTIVATION"}"#, .shown),
+            (#"{"error":"Busy","msg":"ACTIVATION"}"#, .busy),
+            (#"{"error":"No TcToken","msg":"ACTIVATION"}"#, .noToken),
+            (#"{"error":"No address","msg":"ACTIVATION"}"#, .noAddress),
+            (#"{"error":"No user interface","msg":"ACTIVATION"}"#, .noUserInterface),
+            (#"{"error":"?","msg":"ACTIVATION"}"#, .failed),
+            (#"{"error":"ACTIVATE","msg":"ACCESS_DENIED"}"#, .failed),
+            (#"{"msg":"READER","name":"a"}"#, nil), ("nonsense", nil),
+        ] as [(String, ActivationOutcome?)]
+    )
+    func daemonAnswers(line: String, outcome: ActivationOutcome?) {
+        #expect(Array(line.utf8).withUnsafeBytes { BrowserExchange.outcome(of: $0) } == outcome)
+    }
+
+    @Test("a frame with line ends in it stays one line, and they stay space between words, an error within one")
+    func frames() {
+        var queue = LineQueue()
+        Array("{\r\n\"cmd\":\"a\nb\"}".utf8).withUnsafeBytes { queue.append(frame: $0) }
+        let isEarly = queue.hasLine
+        #expect(!isEarly)
+        queue.endLine()
+        let line = queue.withLine { String(decoding: $0, as: UTF8.self) }
+        #expect(line == "{\t\t\"cmd\":\"a\tb\"}")
+        let rest = queue.count
+        #expect(rest == 0)
+    }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Activation
+
+/// A request in lines: method, path, host, origin, then arguments; the arguments also as what the daemon says of it.
+/// Nobody but this computer's own names and allowed pages gets in, and no answer has a header that we did not write.
+@Sendable func activation(_ input: UnsafeRawBufferPointer) {
+    let lines = String(decoding: input, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false).map(
+        String.init
+    )
+    guard lines.count >= 4 else { return }
+    let identity = ActivationIdentity(name: "badged", version: "1", fields: [("Name", "badged")])
+    let rules = ActivationRules(origins: ["https://app.example"], identity: identity)
+    let methods: [String: ActivationRequest.Method] = ["g": .get, "w": .get, "h": .head, "o": .options]
+    let request = ActivationRequest(
+        methods[lines[0]] ?? .other,
+        lines[1],
+        arguments: Array(lines[4...]),
+        host: lines[2].isEmpty ? nil : lines[2],
+        origin: lines[3].isEmpty ? nil : lines[3],
+        isWebSocket: lines[0] == "w"
+    )
+    switch rules.decide(request) {
+    case .answer(let answer): requireOwnHeaders(answer)
+    case .upgrade: require(lines[3].isEmpty || lines[3] == "https://app.example", "a strange page opens a WebSocket")
+    case .authenticate, .showUserInterface: require(lines[0] == "g", "a request without GET begins something")
+    }
+    for line in lines[4...] {
+        let outcome = Array(line.utf8).withUnsafeBytes { BrowserExchange.outcome(of: $0) }
+        if let outcome { requireOwnHeaders(.end(outcome, identity)) }
+    }
+}
+
+private let names: Set<Substring> = [
+    "Server", "Content-Type", "Content-Length", "Connection", "Cache-Control", "Pragma", "Location", "Upgrade",
+    "Access-Control-Allow-Origin", "Access-Control-Allow-Private-Network",
+]
+
+private func requireOwnHeaders(_ answer: HTTPAnswer) {
+    let text = Array(answer.bytes)
+    let end = text.firstRange(of: Array("\r\n\r\n".utf8))?.lowerBound ?? text.endIndex
+    let head = String(decoding: text[..<end], as: UTF8.self).split(separator: "\r\n").dropFirst()
+    let isOurs = head.allSatisfy { line in names.contains(line.prefix { $0 != ":" }) && !line.contains("\n") }
+    require(isOurs, "a header that nobody wrote")
+}
