@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedSDKWrapper
+import Synchronization
+import Wire
+
+/// The SDK as a script: keeps the commands, gives the messages.
+final class ScriptedTransport: SDKConnection {
+    private struct State {
+        var receive: (@Sendable (SDKEvent) -> Void)?
+        var commands: [String] = []
+        var answers: [String: [String]] = [:]
+    }
+    private let state = Mutex(State())
+
+    /// - Parameter answers: to each command, by its name, the messages that follow it.
+    init(_ answers: [String: [String]] = [:]) { state.withLock { $0.answers = answers } }
+
+    /// Name and members as JSON of each command so far; secrets are not kept.
+    var commands: [String] { state.withLock { $0.commands } }
+
+    func start(_ receive: @escaping @Sendable (SDKEvent) -> Void) {
+        state.withLock { $0.receive = receive }
+        receive(.connected)
+    }
+
+    func stop() { state.withLock { $0.receive.take() }?(.ended(error: nil)) }
+
+    func send(_ command: SDKCommand) {
+        let (receive, answers) = state.withLock { state in
+            let members = String(decoding: JSON.object(command.members).bytes, as: UTF8.self)
+            state.commands.append("\(command.name) \(members)")
+            return (state.receive, state.answers[command.name] ?? [])
+        }
+        for answer in answers { receive.map { deliver(answer, $0) } }
+    }
+
+    func deliver(_ message: String) {
+        if let receive = state.withLock({ $0.receive }) { deliver(message, receive) }
+    }
+
+    private func deliver(_ message: String, _ receive: (SDKEvent) -> Void) {
+        guard let json = try? JSON(message.utf8) else { return }
+        receive(.message(json))
+    }
+}
