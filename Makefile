@@ -6,10 +6,13 @@ SWIFT ?= swift
 RELEASE = -c release --static-swift-stdlib
 BIN = .build/release
 PROGRAMS = badged badgectl badged-virtual-card
+# Started by badged alone.
+PARTS = badged-activation
 
 PREFIX ?= /usr/local
 DESTDIR ?=
 BINDIR ?= $(PREFIX)/bin
+LIBEXECDIR ?= $(PREFIX)/libexec
 MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/badged
 UNITDIR ?= $(PREFIX)/lib/systemd/system
@@ -37,7 +40,7 @@ help:
 	@echo 'make bench      measure; fails when a figure is worse than its limit'
 	@echo 'make fuzz       feed the parsers with nonsense; FUZZ_SECONDS=$(FUZZ_SECONDS) for each'
 	@echo 'make sanitize   the Swift tests with the address and the thread sanitizer'
-	@echo 'make peer-test  let AusweisApp2 change the PIN of our virtual card'
+	@echo 'make peer-test  let AusweisApp2 change the PIN of our virtual card and authenticate with it'
 	@echo 'make format     format the source; make lint: check it'
 	@echo 'make install    PREFIX=$(PREFIX) DESTDIR=; make uninstall takes it away again'
 	@echo 'make clean      remove what was built'
@@ -52,7 +55,9 @@ build:
 test:
 	@.ci/setup build run test
 	$(SWIFT) build $(RELEASE)
-	SWIFT_BACKTRACE=enable=no $(SWIFT) test
+	SWIFT_BACKTRACE=enable=no $(SWIFT) test --skip NFC
+	@# On its own: the crowds of the other tests have more descriptors than libnfc can wait for.
+	SWIFT_BACKTRACE=enable=no $(SWIFT) test --skip-build --filter NFC
 	Tests/System/run.sh
 
 run: build
@@ -90,13 +95,14 @@ lint:
 	@.ci/lint
 
 install:
-	@for program in $(PROGRAMS); do test -x $(BIN)/$$program || { \
+	@for program in $(PROGRAMS) $(PARTS); do test -x $(BIN)/$$program || { \
 		echo 'make install: error: $(BIN)/'$$program' is not there' >&2; \
 		echo 'hint: make build, then make install' >&2; exit 1; }; done
-	install -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(UNITDIR)' '$(DESTDIR)$(SYSUSERSDIR)' '$(DESTDIR)$(UDEVDIR)' \
+	install -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(LIBEXECDIR)' '$(DESTDIR)$(UNITDIR)' '$(DESTDIR)$(SYSUSERSDIR)' '$(DESTDIR)$(UDEVDIR)' \
 		'$(DESTDIR)$(POLKITDIR)' '$(DESTDIR)$(CONFDIR)' '$(DESTDIR)$(DOCDIR)' '$(DESTDIR)$(BASHDIR)' \
 		'$(DESTDIR)$(ZSHDIR)' '$(DESTDIR)$(FISHDIR)' $(foreach s,1 5 8,'$(DESTDIR)$(MANDIR)/man$(s)')
 	install -s -m 755 $(PROGRAMS:%=$(BIN)/%) '$(DESTDIR)$(BINDIR)'
+	install -s -m 755 $(PARTS:%=$(BIN)/%) '$(DESTDIR)$(LIBEXECDIR)'
 	$(FILL) systemd/badged.service >'$(DESTDIR)$(UNITDIR)/badged.service'
 	install -m 644 systemd/badged.socket '$(DESTDIR)$(UNITDIR)'
 	install -m 644 systemd/badged-sysusers.conf '$(DESTDIR)$(SYSUSERSDIR)/badged.conf'
@@ -115,7 +121,7 @@ install:
 		'     systemctl enable --now badged.socket, and for each user: adduser NAME badged'
 
 uninstall:
-	cd '$(DESTDIR)/' && rm -f $(PROGRAMS:%='.$(BINDIR)/%') '.$(UNITDIR)/badged.service' '.$(UNITDIR)/badged.socket' \
+	cd '$(DESTDIR)/' && rm -f $(PROGRAMS:%='.$(BINDIR)/%') $(PARTS:%='.$(LIBEXECDIR)/%') '.$(UNITDIR)/badged.service' '.$(UNITDIR)/badged.socket' \
 		'.$(SYSUSERSDIR)/badged.conf' '.$(POLKITDIR)/50-badged.rules' '.$(UDEVDIR)/94-badged.rules' \
 		$(foreach m,$(MANUALS),'.$(MANDIR)/man$(subst .,,$(suffix $(m)))/$(m)') \
 		'.$(BASHDIR)/badgectl' '.$(ZSHDIR)/_badgectl' '.$(FISHDIR)/badgectl.fish'

@@ -36,7 +36,12 @@ let fuzzing: [Target] =
         .target(name: "CFuzzer", path: "Tests/Fuzz/CFuzzer"),
         .executableTarget(
             name: "badged-fuzz",
-            dependencies: ["CFuzzer", "Secrets", "Wire", "CardFile", "ISO7816", "Crypto", "EID", "ReadersVirtual"],
+            dependencies: [
+                "CFuzzer", "Secrets", "Wire", "CardFile", "ISO7816", "ISODEP", "CNFC", "ReadersNFC", "Crypto", "EID",
+                "ECard", "EService",
+                "ReadersVirtual",
+                "DoorReaders", "ScannerMgmt", "Activation",
+            ],
             path: "Tests/Fuzz/badged-fuzz",
             swiftSettings: strict
         ),
@@ -44,23 +49,35 @@ let fuzzing: [Target] =
 
 let package = Package(
     name: "badged",
-    products: [.library(name: "BadgedClient", targets: ["BadgedClient"])],
+    products: [.library(name: "BadgedClient", targets: ["BadgedClient", "BadgedSDKWrapper"])],
     targets: [
         // C
         .target(name: "CLinux"),
+        .target(name: "CBluetooth"),
+        .target(name: "CSystemd", linkerSettings: [.linkedLibrary("dl")]),
         c("CPCSCLite", "libpcsclite", "libpcsclite-dev"),
+        c("CNFC", "libnfc", "libnfc-dev"),
+        c("CUdev", "libudev", "libudev-dev"),
         c("COpenSSL", "libcrypto", "libssl-dev"),
         c("COpenPACE", "libeac", "libeac-dev"),
+        c("COpenSSLTLS", "libssl", "libssl-dev"),
+        c("CExpat", "expat", "libexpat1-dev"),
+        .target(name: "CCurl"),
+        c("CWebSockets", "libwebsockets", "libwebsockets-dev"),
 
         // Pure
         target("Secrets"),
         target("ISO7816", ["Secrets"]),
+        target("ISODEP"),
         target("Wire", ["Secrets"]),
+        target("ECard"),
+        target("DoorReaders"),
 
         // The event loop and what the host system gives
         target("Loop", ["CLinux"]),
         target("Host", ["CLinux"]),
         target("Workers", ["CLinux"]),
+        target("Scanners", ["DoorReaders", "Loop"]),
 
         // The card and the seam
         target("Crypto", ["Secrets", "COpenSSL"]),
@@ -69,25 +86,71 @@ let package = Package(
         target("CardFile", ["Secrets", "Wire", "Readers", "ISO7816"]),
 
         // Drivers
-        target("ReadersPCSC", ["Readers", "ISO7816", "CPCSCLite", "CLinux"]),
+        target("ReadersPCSC", ["Readers", "ISO7816", "CPCSCLite", "CLinux", "Workers"]),
+        target("ReadersNFC", ["Readers", "ISO7816", "ISODEP", "CNFC", "CUdev", "CLinux"]),
         target("ReadersVirtual", ["Secrets", "Readers", "ISO7816", "EID", "Crypto", "Workers"]),
 
+        // The web side of an online authentication
+        target("EService", ["ECard", "ISO7816", "Crypto", "EID", "CCurl", "CExpat", "COpenSSLTLS", "CLinux"]),
+
+        target("ScannerMgmt", ["Scanners", "DoorReaders", "Loop", "CBluetooth"]),
+        target("ScannerBlueZ", ["Scanners", "DoorReaders", "Loop", "CSystemd"]),
+
         // Dialogues and the socket
-        target("Workflows", ["Secrets", "Loop", "Readers", "ISO7816", "EID"]),
-        target("Server", ["Secrets", "Loop", "Wire", "Readers", "CardFile", "Workflows", "CLinux"]),
+        target("Workflows", ["Secrets", "Loop", "Readers", "ISO7816", "EID", "ECard", "EService"]),
+        target(
+            "Server",
+            [
+                "Secrets", "Loop", "Wire", "Readers", "CardFile", "ECard", "Workflows", "CLinux", "DoorReaders",
+                "Scanners",
+            ]
+        ),
         target("BadgedClient", ["Secrets", "Wire"]),
+        target("BadgedSDKWrapper", ["Secrets", "Wire", "BadgedClient"]),
+
+        // The door for browsers, a process of its own
+        target("Activation", ["Wire", "CLinux", "CWebSockets"]),
 
         // Programs
-        tool("badged", ["Loop", "Host", "Wire", "Server", "Workflows", "Readers", "ReadersPCSC", "ReadersVirtual"]),
-        tool("badgectl", ["Secrets", "Wire", "BadgedClient", "Host"]),
+        tool(
+            "badged",
+            [
+                "Loop", "Workers", "Host", "Wire", "Server", "Workflows", "EID", "EService", "Readers", "ReadersPCSC",
+                "ReadersNFC", "ReadersVirtual", "CLinux", "DoorReaders", "Scanners", "ScannerBlueZ", "ScannerMgmt",
+            ]
+        ),
+        tool("badgectl", ["Secrets", "Wire", "BadgedClient", "Host", "DoorReaders"]),
+        tool("badged-activation", ["Activation", "Host", "Wire", "CLinux"]),
         tool("badged-virtual-card", ["CardFile", "Host", "Wire", "Readers", "ReadersVirtual", "CLinux"]),
 
         // Measures the daemon; not installed
         .executableTarget(
             name: "badged-bench",
-            dependencies: ["CLinux", "CPCSCLite", "Wire"],
+            dependencies: [
+                "CLinux", "CPCSCLite", "CNFCClient", "Wire", "Readers", "ISO7816", "ReadersNFC", "NFCTestSupport",
+                "DoorReaders", "DoorWalks",
+            ],
             path: "Tests/Benchmarks",
             exclude: ["run.sh", "packages.sh", "baseline.json"],
+            swiftSettings: strict
+        ),
+
+        // An eService with its eID-Server, for tests; not installed
+        .systemLibrary(
+            name: "COpenSSLServer",
+            path: "Tests/COpenSSLServer",
+            providers: [.apt(["libssl-dev"])]
+        ),
+        .target(
+            name: "EIDServer",
+            dependencies: ["Secrets", "ISO7816", "Crypto", "EID", "Wire", "COpenSSLServer"],
+            path: "Tests/EIDServer",
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "badged-eidserver",
+            dependencies: ["EIDServer", "EID", "Wire"],
+            path: "Tests/EIDServerProgram",
             swiftSettings: strict
         ),
 
@@ -96,40 +159,89 @@ let package = Package(
         .target(
             name: "TestSupport",
             dependencies: [
-                "CTestSupport", "Secrets", "Loop", "Wire", "Readers", "ReadersVirtual", "Server", "Workflows", "CLinux",
+                "CTestSupport", "Secrets", "Loop", "Wire", "ISO7816", "Crypto", "EID", "ECard", "EService", "Readers",
+                "ReadersVirtual", "Server", "Workflows", "CLinux", "Activation", "DoorReaders", "Scanners",
             ],
             path: "Tests/TestSupport",
             swiftSettings: strict
         ),
+        .target(name: "CNFCClient", dependencies: ["CNFC"], path: "Tests/CNFCClient"),
+        .target(
+            name: "NFCTestSupport",
+            dependencies: ["CLinux", "ReadersVirtual"],
+            path: "Tests/NFCTestSupport",
+            swiftSettings: strict
+        ),
+        tests(
+            "ReadersNFCTests",
+            ["ReadersNFC", "Readers", "ISO7816", "ISODEP", "CNFC", "CLinux", "NFCTestSupport", "TestSupport"]
+        ),
+        tests("ISODEPTests", ["ISODEP", "NFCTestSupport", "TestSupport"]),
         tests("ReadersPCSCTests", ["ReadersPCSC", "Readers", "ISO7816"]),
-        tests("SystemTests", ["ReadersPCSC", "Readers", "ISO7816", "CPCSCLite", "CLinux"]),
+        tests(
+            "SystemTests",
+            [
+                "ReadersPCSC", "ReadersNFC", "Readers", "ISO7816", "CPCSCLite", "CLinux", "NFCTestSupport",
+                "TestSupport",
+            ]
+        ),
         tests("LayeringTests", []),
         tests("HostTests", ["Host"]),
         tests(
             "ServerTests",
             [
-                "Secrets", "Loop", "Wire", "Readers", "ISO7816", "ReadersVirtual", "Workflows", "Server", "CLinux",
-                "TestSupport",
+                "Secrets", "Loop", "Wire", "Readers", "ISO7816", "EID", "ECard", "EService", "ReadersVirtual",
+                "Workflows",
+                "Server", "CLinux", "DoorReaders", "Scanners", "TestSupport",
             ]
         ),
         tests(
             "WorkflowTests",
             [
-                "Secrets", "Loop", "Wire", "Readers", "ISO7816", "EID", "CardFile", "ReadersVirtual", "Workflows",
-                "Server", "TestSupport",
+                "Secrets", "Loop", "Wire", "Readers", "ISO7816", "EID", "ECard", "EService", "CardFile",
+                "ReadersVirtual",
+                "Workflows", "Server", "TestSupport", "ReadersNFC", "NFCTestSupport",
             ]
+        ),
+        tests(
+            "EServiceTests",
+            ["EService", "ECard", "EID", "EIDServer", "Crypto", "ISO7816", "Wire", "COpenSSLServer", "TestSupport"]
         ),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
         tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
+        .target(name: "DoorWalks", dependencies: ["DoorReaders"], path: "Tests/DoorWalks", swiftSettings: strict),
+        tests("DoorReadersTests", ["DoorReaders", "DoorWalks", "TestSupport"]),
+        tests("ScannerMgmtTests", ["ScannerMgmt", "Scanners", "DoorReaders", "Loop", "CLinux", "TestSupport"]),
+        tests("ScannerBlueZTests", ["ScannerBlueZ", "Scanners", "DoorReaders", "Loop", "CLinux", "TestSupport"]),
+        tests("ScannersTests", ["Scanners", "DoorReaders", "Loop", "TestSupport"]),
         tests("WireTests", ["Wire", "Secrets", "TestSupport"]),
         tests("CardFileTests", ["CardFile", "Readers", "ISO7816", "Secrets", "Wire"]),
+        tests("BadgedSDKWrapperTests", ["BadgedSDKWrapper", "badged", "Wire", "TestSupport"]),
         tests("BadgedClientTests", ["BadgedClient", "Wire", "Secrets", "TestSupport"]),
-        tests("BadgectlTests", ["badgectl", "badged", "BadgedClient", "Wire", "Secrets", "TestSupport"]),
+        tests(
+            "BadgectlTests",
+            ["badgectl", "badged", "BadgedClient", "Wire", "Secrets", "TestSupport", "DoorReaders"]
+        ),
         tests("EIDVirtualTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
         tests(
             "ReadersVirtualTests",
             ["ReadersVirtual", "Readers", "EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]
         ),
+        tests(
+            "AuthenticationTests",
+            [
+                "BadgedClient", "BadgedSDKWrapper", "badged", "badgectl", "badged-activation", "Secrets", "EIDServer",
+                "ECard", "EService", "EID",
+                "Loop", "Readers", "ReadersVirtual", "Wire", "Workflows",
+                "Server",
+                "TestSupport",
+            ]
+        ),
+        tests(
+            "ActivationTests",
+            ["Activation", "CWebSockets", "CLinux", "Loop", "Server", "Wire", "TestSupport"]
+        ),
+        tests("EIDServerTests", ["EIDServer", "EID", "Crypto", "ISO7816", "ReadersVirtual", "TestSupport"]),
         tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
         tests("OpenPACETests", ["EID", "Crypto", "ISO7816", "Secrets", "COpenPACE", "TestSupport"]),
     ] + fuzzing,

@@ -108,10 +108,15 @@ extension ClientError {
         case .badState(let command): self = .badState(command: command)
         case .unknownCommand(let command): self = .unknownCommand(command)
         case .invalid(let error), .internalError(let error), .readerRefused(let error), .changePINRefused(let error),
-            .apiLevel(_, .some(let error)), .insertCard(.some(let error), _), .enter(_, .some(let error), _):
+            .authRefused(let error), .doorReaderRefused(let error), .accessRights(_, .some(let error)),
+            .apiLevel(_, .some(let error)),
+            .insertCard(.some(let error), _), .enter(_, .some(let error), _), .userInterface(_, .some(let error)):
             self = .refused(error)
-        case .info, .apiLevel, .status, .reader, .readerList, .health, .insertCard, .enter, .pause, .changePINStarted,
-            .changePINEnded, .unknown, .unreadable:
+        case .scan(let status) where !status.isWanted && status.error != nil: self = .refused(status.error ?? "")
+        case .scan, .doorReader, .doorReaderLost, .doorReaderList, .closestDoorReader: return nil
+        case .info, .apiLevel, .status, .reader, .readerList, .health, .insertCard, .enter, .pause, .accessRights,
+            .certificate, .authStarted, .authEnded, .changePINStarted, .changePINEnded, .userInterface,
+            .showUI, .unknown, .unreadable:
             return nil
         }
     }

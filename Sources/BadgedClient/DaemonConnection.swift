@@ -99,8 +99,14 @@ public final class DaemonConnection: Sendable {
     @discardableResult
     public func enter(_ kind: SecretKind, _ secret: consuming Secret?) async throws(ClientError) -> RequestID {
         guard let secret = consume secret else { return try await send(kind.command) }
+        return try await send(kind.command, value: secret)
+    }
+
+    /// The same for any command with a secret `value`.
+    @discardableResult
+    public func send(_ command: String, value: consuming Secret) async throws(ClientError) -> RequestID {
         let id = nextRequest()
-        try await link.send(CommandText.line(kind.command, id, value: secret))
+        try await link.send(CommandText.line(command, id, value: value))
         return id
     }
 

@@ -18,10 +18,29 @@ public enum ServerMessage: Sendable, Equatable {
     case enter(SecretKind, error: String?, reader: Reader)
     /// The card slips; `cause` is `BadCardPosition`.
     case pause(cause: String)
+    /// A service asks; with `error` the last SET_ACCESS_RIGHTS was refused.
+    case accessRights(AccessRights, error: String?)
+    case certificate(ServiceCertificate)
+    case authStarted
+    case authRefused(error: String)
+    case authEnded(AuthenticationResult)
     case changePINStarted
     case changePINRefused(error: String)
     /// `reason`: a name from the list of failure reasons.
     case changePINEnded(success: Bool, reason: String?)
+    case scan(ScanStatus)
+    /// A door reader has appeared or changed.
+    case doorReader(DoorReader)
+    case doorReaderLost(id: String)
+    /// Strongest first.
+    case doorReaderList([DoorReader])
+    /// nil: there is none, for `reason`.
+    case closestDoorReader(DoorReader?, reason: String?)
+    case doorReaderRefused(error: String)
+    /// Does this connection speak with the user for browsers? With `error` SET_USER_INTERFACE was refused.
+    case userInterface(active: Bool, error: String?)
+    /// A browser wants this program to show itself, or a part of it.
+    case showUI(module: String)
     case badState(command: String)
     case accessDenied(command: String)
     case unknownCommand(String)
@@ -81,6 +100,22 @@ extension ServerMessage {
             }
             self = .enter(kind, error: error, reader: reader)
         case "PAUSE": self = needed("cause") { .pause(cause: $0) }
+        case "ACCESS_RIGHTS":
+            self = AccessRights(json).map { .accessRights($0, error: error) } ?? .unreadable(name: name, member: "chat")
+        case "CERTIFICATE":
+            self =
+                ServiceCertificate(json).map(ServerMessage.certificate)
+                ?? .unreadable(name: name, member: "description")
+        case "AUTH":
+            if let error {
+                self = .authRefused(error: error)
+            } else if json["result"] != nil {
+                self =
+                    AuthenticationResult(json).map(ServerMessage.authEnded)
+                    ?? .unreadable(name: name, member: "result")
+            } else {
+                self = .authStarted
+            }
         case "CHANGE_PIN":
             if let error {
                 self = .changePINRefused(error: error)
@@ -91,6 +126,28 @@ extension ServerMessage {
             } else {
                 self = .changePINStarted
             }
+        case "SCAN": self = ScanStatus(json).map(ServerMessage.scan) ?? .unreadable(name: name, member: "wanted")
+        case "DOOR_READER":
+            self =
+                json["reader"].flatMap(DoorReader.init).map(ServerMessage.doorReader)
+                ?? .unreadable(name: name, member: "reader")
+        case "DOOR_READER_LOST":
+            self = json["id"]?.string.map { .doorReaderLost(id: $0) } ?? .unreadable(name: name, member: "id")
+        case "DOOR_READER_LIST", "CLOSEST_DOOR_READER":
+            if let error {
+                self = .doorReaderRefused(error: error)
+            } else if name == "CLOSEST_DOOR_READER" {
+                self = .closestDoorReader(json["reader"].flatMap(DoorReader.init), reason: json["reason"]?.string)
+            } else {
+                self =
+                    json["readers"]?.array.map { .doorReaderList($0.compactMap(DoorReader.init)) }
+                    ?? .unreadable(name: name, member: "readers")
+            }
+        case "USER_INTERFACE":
+            self =
+                json["active"]?.bool.map { .userInterface(active: $0, error: error) }
+                ?? .unreadable(name: name, member: "active")
+        case "SHOW_UI": self = needed("module") { .showUI(module: $0) }
         case "BAD_STATE": self = needed("error") { .badState(command: $0) }
         case "ACCESS_DENIED": self = needed("error") { .accessDenied(command: $0) }
         case "UNKNOWN_COMMAND": self = needed("error") { .unknownCommand($0) }

@@ -2,17 +2,21 @@
 #define _GNU_SOURCE
 #include "CLinux.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -58,6 +62,13 @@ int clinux_signalfd_read(int fd) {
 
 int clinux_accept(int fd) { return accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC); }
 
+int clinux_move_descriptor(int fd, int lowest) {
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, lowest);
+    if (moved < 0) return fd;
+    close(fd);
+    return moved;
+}
+
 int clinux_peer_credentials(int fd, int32_t *pid, uint32_t *uid, uint32_t *gid) {
     struct ucred c;
     socklen_t n = sizeof c;
@@ -77,8 +88,60 @@ int clinux_open(const char *path, int flags, unsigned mode) { return open(path, 
 int clinux_set_nonblocking(int fd) { return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
 int clinux_set_cloexec(int fd) { return fcntl(fd, F_SETFD, FD_CLOEXEC); }
 int clinux_no_core_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
+size_t clinux_heap_in_use(void) {
+    struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
 void clinux_return_large_blocks(void) { mallopt(M_MMAP_THRESHOLD, 128 * 1024); }
+
+/* The kernel's own calls: libcap is one library more. */
+static const struct __user_cap_header_struct own_thread = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+
+int clinux_has_capability(unsigned capability) {
+    struct __user_cap_data_struct sets[2] = {0};
+    struct __user_cap_header_struct header = own_thread;
+    if (capability > 63 || syscall(SYS_capget, &header, sets) != 0) return 0;
+    return (int)(sets[capability / 32].effective >> capability % 32 & 1);
+}
+
+int clinux_drop_capability(unsigned capability) {
+    struct __user_cap_data_struct sets[2] = {0};
+    struct __user_cap_header_struct header = own_thread;
+    if (capability > 63 || syscall(SYS_capget, &header, sets) != 0) return -1;
+    uint32_t others = ~(1u << capability % 32);
+    sets[capability / 32].effective &= others;
+    sets[capability / 32].permitted &= others;
+    sets[capability / 32].inheritable &= others;
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_LOWER, capability, 0, 0);
+    return (int)syscall(SYS_capset, &header, sets);
+}
 int clinux_die_with_parent(void) { return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); }
+
+int clinux_pass_descriptor(int socket, int fd) {
+    char byte = 0, control[CMSG_SPACE(sizeof fd)] = {0};
+    struct iovec piece = {&byte, 1};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET, header->cmsg_type = SCM_RIGHTS, header->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(header), &fd, sizeof fd);
+    return sendmsg(socket, &message, MSG_NOSIGNAL) == 1 ? 0 : -1;
+}
+
+int clinux_take_descriptor(int socket) {
+    char byte, control[CMSG_SPACE(sizeof(int))];
+    struct iovec piece = {&byte, 1};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    ssize_t count = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    if (count < 0) return errno == EAGAIN || errno == EINTR ? -1 : -2;
+    if (count == 0) return -2;
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
+        header->cmsg_len != CMSG_LEN(sizeof(int)))
+        return -2;
+    int fd;
+    memcpy(&fd, CMSG_DATA(header), sizeof fd);
+    return fd;
+}
 
 int clinux_tcp_quickack(int fd) {
     int on = 1;

@@ -16,6 +16,11 @@ package struct CVDate: Sendable, Hashable, Comparable {
         (self.year, self.month, self.day) = (year, month, day)
     }
 
+    private init(january year: Int) { (self.year, month, day) = (year, 1, 1) }
+
+    /// The first one that can be written.
+    package static let earliest = CVDate(january: 2000)
+
     package init?(bytes: [UInt8]) {
         guard bytes.count == 6, bytes.allSatisfy({ $0 <= 9 }) else { return nil }
         let digits = bytes.map(Int.init)

@@ -8,6 +8,10 @@ package struct CardSecurity: Sendable, Equatable {
     /// The SET OF SecurityInfo, encoded.
     package let content: [UInt8]
     package let securityInfos: SecurityInfos
+    /// The SignedData, encoded.
+    package let bytes: [UInt8]
+
+    package static let shortFileID: UInt8 = 0x1D
 
     /// Takes the infos out of a CMS SignedData; bytes after it, with which cards fill up the file, are left out.
     /// RFC 5652 5.1.
@@ -24,7 +28,7 @@ package struct CardSecurity: Sendable, Equatable {
         guard encapsulated.count == 2, encapsulated[0] == BERTLV(0x06, OID.bsi + [3, 2, 1]) else { throw .invalidTag }
         let octets = try Self.children(of: encapsulated[1], 0xA0)
         guard octets.count == 1, octets[0].tag == 0x04 else { throw .invalidTag }
-        content = octets[0].value
+        (content, self.bytes) = (octets[0].value, Array(bytes.dropLast(reader.remainder.count)))
         securityInfos = try SecurityInfos(content)
     }
 

@@ -10,9 +10,10 @@ import Workers
 /// because the card may have counted a try or changed a PIN already. After an error inside a channel the channel is
 /// closed; `destroyChannel` makes the card usable without it.
 package actor EIDCard {
-    private nonisolated let worker = Worker.next()
+    /// The channel's own, so that a command needs no change of threads.
+    private nonisolated let executor: any SerialExecutor
 
-    package nonisolated var unownedExecutor: UnownedSerialExecutor { worker.asUnownedSerialExecutor() }
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     package nonisolated let profile: EIDProfile
     private let base: any CardChannel
@@ -20,6 +21,7 @@ package actor EIDCard {
 
     package init(channel: any CardChannel, profile: EIDProfile) {
         base = channel
+        executor = channel.executor ?? Worker()
         self.profile = profile
     }
 
@@ -122,6 +124,9 @@ package actor EIDCard {
             throw .card(error)
         }
     }
+
+    /// Chip authentication has put another channel, with keys that we do not have, in the place of ours.
+    func handOver() { channel = nil }
 
     /// Forgets the channel on this side, and on the card's by a command that it cannot but refuse; how it answers, and
     /// whether, does not matter.

@@ -23,6 +23,17 @@ package struct SecureMessaging: ~Copyable, Sendable {
         self.keys = keys
     }
 
+    /// The channel as it is after so many commands with their answers: an eID-Server secures several commands before the
+    /// first answer comes, each in a value of its own.
+    package init(_ keys: consuming SessionKeys, exchanges: UInt32) {
+        self.keys = keys
+        var count = UInt64(exchanges) * 2
+        for index in counter.indices.reversed() {
+            counter[index] = UInt8(truncatingIfNeeded: count)
+            count >>= 8
+        }
+    }
+
     /// Does it take no more commands and answers?
     package var isDead: Bool { turn == .dead }
 

@@ -9,7 +9,6 @@ package struct CommandLineOptions: Sendable, Equatable {
     package var configurationPath: String?
     package var isVirtual = false
     package var isWithoutPCSC = false
-    /// `--no-nfc` and `--no-ble` are part of the fixed command line; no driver listens to them yet.
     package var isWithoutNFC = false
     package var isWithoutBLE = false
     package var logLevel: Log.Level?
@@ -87,8 +86,8 @@ package struct CommandLineOptions: Sendable, Equatable {
           --config FILE      read this instead of /etc/badged/badged.conf
           --virtual          offer the virtual reader 'Simulator' with an eID card
           --no-pcsc          do not use the readers of pcscd
-          --no-nfc           do not use libnfc devices (this version has no driver for them)
-          --no-ble           do not use the Bluetooth radio (this version has no driver for it)
+          --no-nfc           do not use the devices of libnfc
+          --no-ble           do not use the Bluetooth radio
           --log-level LEVEL  error, warning, notice (default), info or debug
           --version          print the version and end
           --help             print this and end

@@ -12,8 +12,30 @@ package struct Configuration: Sendable, Equatable {
     package var isVirtualEnabled = false
     /// `[virtual] readers`: 1 to 64.
     package var virtualReaders = 1
+    /// `[virtual] cvca`: the file with the trust point of virtual cards.
+    package var virtualTrustPoint: String?
+    /// `[eid] trust_anchors`: the folder with the authorities whose services are believed.
+    package var trustAnchors = Self.defaultTrustAnchors
+    /// Need not be there.
+    package static let defaultTrustAnchors = "/etc/badged/trust-anchors"
+    /// `[eid] date`: the day that certificates are judged on, instead of today; for tests.
+    package var date: Day?
     /// `[pcsc] enabled`
     package var isPCSCEnabled = true
+    /// `[nfc] enabled`
+    package var isNFCEnabled = true
+    /// `[nfc] devices`: connection strings of libnfc.
+    package var nfcDevices: [String] = []
+    /// `[activation] enabled`
+    package var isActivationEnabled = false
+    /// `[activation] port`
+    package var activationPort: UInt16 = 24727
+    /// `[activation] permissions`: of whoever comes through a WebSocket.
+    package var activationPermissions: Permissions = [.readers, .cards]
+    /// `[activation] origins`: whose pages may open a WebSocket.
+    package var activationOrigins: [String] = []
+    /// `[ble]`
+    package var radio = RadioConfiguration()
     /// `[log] level`
     package var logLevel = Log.Level.notice
     /// `[access]`
@@ -53,13 +75,35 @@ package struct Configuration: Sendable, Equatable {
             case ("server", "max_clients"): maximumClients = try value.number(in: 1...100_000)
             case ("virtual", "enabled"): isVirtualEnabled = try value.bool()
             case ("virtual", "readers"): virtualReaders = try value.number(in: 1...64)
+            case ("virtual", "cvca"): virtualTrustPoint = value.text.isEmpty ? nil : try value.absolutePath()
+            case ("eid", "trust_anchors"): trustAnchors = try value.absolutePath()
+            case ("eid", "date"): date = value.text.isEmpty ? nil : try value.day()
             case ("pcsc", "enabled"): isPCSCEnabled = try value.bool()
+            case ("nfc", "enabled"): isNFCEnabled = try value.bool()
+            case ("nfc", "devices"): nfcDevices = try value.text.isEmpty ? [] : value.connectionStrings()
+            case ("activation", "enabled"): isActivationEnabled = try value.bool()
+            case ("activation", "port"):
+                activationPort = UInt16(truncatingIfNeeded: try value.number(in: 1...65_535))
+            case ("activation", "permissions"): activationPermissions = try value.permissions()
+            case ("activation", "origins"): activationOrigins = try value.origins()
+            case ("ble", "enabled"): radio.isEnabled = try value.bool()
+            case ("ble", "backend"): radio.backend = try value.word()
+            case ("ble", "replay"): radio.replay = try value.absolutePath()
+            case ("ble", "sensitivity"): radio.sensitivity = try value.word()
+            case ("ble", "code_encoding"): radio.codeEncoding = try value.word()
+            case ("ble", "silence"): radio.silence = try value.number(in: 5...3600)
+            case ("ble", "may_disconnect"): radio.mayDisconnect = try value.bool()
+            case ("ble", "limit_proximity"), ("ble", "limit_motion"), ("ble", "limit_seamless"),
+                ("ble", "limit_application"), ("ble", "limit_enhanced_tap"):
+                let type = RadioConfiguration.limitKeys[entry.key] ?? entry.key
+                radio.limits[type] = try value.number(in: -100 ... -20)
             case ("log", "level"): logLevel = try value.logLevel()
             case ("access", let key):
                 let rule = AccessRule(try value.subject(key), try value.permissions())
                 access.removeAll { $0.subject == rule.subject }
                 access.append(rule)
-            case ("server", _), ("virtual", _), ("pcsc", _), ("log", _):
+            case ("server", _), ("virtual", _), ("eid", _), ("pcsc", _), ("nfc", _), ("ble", _),
+                ("activation", _), ("log", _):
                 warnings.append("\(place): unknown key '\(entry.key)' in [\(entry.section)]")
             default:
                 warnings.append("\(place): unknown section [\(entry.section)]")
@@ -91,9 +135,42 @@ package struct Configuration: Sendable, Equatable {
             return number
         }
 
+        func word<Word: RawRepresentable & CaseIterable>() throws(StartError) -> Word where Word.RawValue == String {
+            guard let word = Word(rawValue: text) else {
+                throw refuse(Word.allCases.map(\.rawValue).joined(separator: ", "))
+            }
+            return word
+        }
+
         func absolutePath() throws(StartError) -> String {
             guard text.hasPrefix("/") else { throw refuse("a path that begins with /") }
             return text
+        }
+
+        /// `yyyy-MM-dd`, as the certificates of cards can name it.
+        func day() throws(StartError) -> Day {
+            let parts = text.split(separator: "-", omittingEmptySubsequences: false)
+            let digits = parts.joined().utf8
+            guard parts.map(\.count) == [4, 2, 2], digits.allSatisfy({ (0x30...0x39).contains($0) }),
+                let year = Int(parts[0]), let month = Int(parts[1]), let day = Int(parts[2]),
+                let date = Day(year: year, month: month, day: day)
+            else { throw refuse("a day as in 2026-11-21, of the years 2000 to 2099") }
+            return date
+        }
+
+        /// Connection strings of libnfc: a driver's name, and behind colons what it needs.
+        func connectionStrings() throws(StartError) -> [String] {
+            var strings: [String] = []
+            for word in text.split(separator: ",", omittingEmptySubsequences: false) {
+                let string = String(INIFile.trim(word))
+                guard !string.isEmpty, string.utf8.count < 1024,
+                    string.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+                else {
+                    throw refuse("a list such as pn532_uart:/dev/ttyUSB0:115200, pn53x_usb")
+                }
+                strings.append(string)
+            }
+            return strings
         }
 
         func logLevel() throws(StartError) -> Log.Level {
@@ -115,6 +192,22 @@ package struct Configuration: Sendable, Equatable {
             }
         }
 
+        /// Scheme, host and perhaps a port, as a browser writes it: no path, no letters of a user.
+        func origins() throws(StartError) -> [String] {
+            var origins: [String] = []
+            for word in text.split(separator: ",") {
+                let origin = INIFile.trim(word)
+                let host = ["https://", "http://"].compactMap { scheme in
+                    origin.hasPrefix(scheme) ? origin.dropFirst(scheme.count) : nil
+                }.first
+                guard let host, !host.isEmpty,
+                    host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x2F && $0 != 0x40 })
+                else { throw refuse("a list of origins like https://example.org, with commas") }
+                origins.append(origin.lowercased())
+            }
+            return origins
+        }
+
         func permissions() throws(StartError) -> Permissions {
             if text == "none" { return [] }
             var permissions: Permissions = []
@@ -130,18 +223,58 @@ package struct Configuration: Sendable, Equatable {
     }
 }
 
+/// A day of the years 2000 to 2099.
+package struct Day: Sendable, Equatable {
+    package let year: Int
+    package let month: Int
+    package let day: Int
+
+    /// nil when there is no such day.
+    package init?(year: Int, month: Int, day: Int) {
+        // These hundred years hold no exception from the leap year in each fourth.
+        let days = [31, year % 4 == 0 ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+        guard (2000...2099).contains(year), (1...12).contains(month), (1...days[month - 1]).contains(day) else {
+            return nil
+        }
+        (self.year, self.month, self.day) = (year, month, day)
+    }
+}
+
 /// Command line over configuration: what the daemon does now.
 package struct Settings: Sendable, Equatable {
     package var maximumClients: Int
     /// Number of virtual readers, 0 when off.
     package var virtualReaders: Int
+    /// Path of the file with the trust point of their cards.
+    package var virtualTrustPoint: String?
+    /// Path of the folder with the authorities whose services are believed.
+    package var trustAnchors: String
+    /// The day that certificates are judged on; nil: today.
+    package var date: Day?
     package var isPCSCEnabled: Bool
+    package var isNFCEnabled: Bool
+    package var nfcDevices: [String]
+    package var radio: RadioConfiguration
     package var logLevel: Log.Level
 
     package init(_ options: CommandLineOptions, _ configuration: Configuration) {
         maximumClients = configuration.maximumClients
         virtualReaders = options.isVirtual || configuration.isVirtualEnabled ? configuration.virtualReaders : 0
+        (virtualTrustPoint, trustAnchors) = (configuration.virtualTrustPoint, configuration.trustAnchors)
+        date = configuration.date
         isPCSCEnabled = configuration.isPCSCEnabled && !options.isWithoutPCSC
+        isNFCEnabled = configuration.isNFCEnabled && !options.isWithoutNFC
+        nfcDevices = configuration.nfcDevices
+        radio = configuration.radio
+        if options.isWithoutBLE { radio.isEnabled = false }
         logLevel = options.logLevel ?? configuration.logLevel
+    }
+    /// The file of `[virtual] cvca`, nil when there is no such line; what it holds is judged where the cards are made.
+    package func readVirtualTrustPoint() throws(StartError) -> [UInt8]? {
+        guard let path = virtualTrustPoint else { return nil }
+        guard let bytes = try INIFile.contents(of: path) else {
+            throw .inConfiguration("there is no file \(path)", hint: "correct [virtual] cvca in the configuration")
+        }
+        return bytes
     }
 }

@@ -25,4 +25,12 @@ package protocol CardChannel: Sendable {
     /// Sends one command and gives its answer; one at a time.
     /// - Throws: `CardError` when no answer came.
     func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU
+
+    /// Where `transmit` does its work, if that is one place: an actor that runs there, too, sends its commands without
+    /// a change of threads.
+    var executor: (any SerialExecutor)? { get }
+}
+
+extension CardChannel {
+    package var executor: (any SerialExecutor)? { nil }
 }

@@ -187,23 +187,27 @@ private final class EpollExecutor: SerialExecutor, @unchecked Sendable {
 
     private func run() {
         threadID.store(UInt(pthread_self()), ordering: .relaxed)
-        var events = [clinux_epoll_event](repeating: clinux_epoll_event(), count: 64)
-        while true {
-            let pending = jobs.withLock { jobs in
-                defer { jobs = [] }
-                return jobs
-            }
-            for job in pending { job.runSynchronously(on: asUnownedSerialExecutor()) }
-            let hasMore = jobs.withLock { !$0.isEmpty }
-            let count = clinux_epoll_wait(epoll, &events, Int32(events.count), hasMore ? 0 : -1)
-            guard count > 0 else { continue }
-            for event in events[..<Int(count)] {
-                if event.token == Self.wakeToken {
-                    var value: UInt64 = 0
-                    _ = read(wake, &value, 8)
-                } else {
-                    Loop.assumeIsolated { Loop.dispatch(token: event.token, events: event.events) }
-                }
+        let events = UnsafeMutableBufferPointer<clinux_epoll_event>.allocate(capacity: 64)
+        events.initialize(repeating: clinux_epoll_event())
+        while true { turn(events) }
+    }
+
+    /// One round. A function of its own and no array: in a loop that never ends the optimizer need not destroy what a
+    /// round has made (an array of events was left behind at each wake-up).
+    private func turn(_ events: UnsafeMutableBufferPointer<clinux_epoll_event>) {
+        let pending = jobs.withLock { jobs in
+            defer { jobs = [] }
+            return jobs
+        }
+        for job in pending { job.runSynchronously(on: asUnownedSerialExecutor()) }
+        let hasMore = jobs.withLock { !$0.isEmpty }
+        let count = clinux_epoll_wait(epoll, events.baseAddress, Int32(events.count), hasMore ? 0 : -1)
+        for event in events.prefix(Int(max(count, 0))) {
+            if event.token == Self.wakeToken {
+                var value: UInt64 = 0
+                _ = read(wake, &value, 8)
+            } else {
+                Loop.assumeIsolated { Loop.dispatch(token: event.token, events: event.events) }
             }
         }
     }

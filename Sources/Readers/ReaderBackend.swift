@@ -70,10 +70,18 @@ package protocol ReaderBackend: Sendable {
 
     /// Checks that are made on demand, for GET_HEALTH; beside those sent as events.
     func currentHealth() async -> [HealthCheck]
+
+    /// Looks for readers that come without an event. SIGHUP.
+    func rescan()
+
+    /// Gives readers back that would stay at work without us, before the process ends. Takes 0.7 s at most.
+    func close() async
 }
 
 extension ReaderBackend {
     package func currentHealth() async -> [HealthCheck] { [] }
+    package func rescan() {}
+    package func close() async {}
 }
 
 /// A held card. Dropping it without `disconnect` releases the card as well.

@@ -14,9 +14,12 @@ final class PCSCConnection: CardConnection {
     deinit { thread.finish { [link] in link.close() } }
 
     func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+        guard !thread.isCurrent else { return try link.transmit(command).get() }
         let answer = await thread.run { [link] in link.transmit(command) }
         return try (answer ?? .failure(CardLink.closed)).get()
     }
+
+    var executor: (any SerialExecutor)? { thread }
 
     func disconnect(reset: Bool) async {
         // Not when the reader was left at work: then the thread gives the card back by itself, and takes no more jobs.

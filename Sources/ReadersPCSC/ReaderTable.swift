@@ -11,11 +11,22 @@ struct ReaderTable: Sendable {
         var featuresAreMissing: Bool
         /// Last flags and counter of pcscd; nil before the first.
         var state: State?
+        /// pcscd changes the flags a moment before it counts: the counter will move once more for what is known already.
+        var isCounterBehind = false
         var insertion: Insertion?
         /// Somebody was seen to hold the reader exclusively, and has not been seen to let go.
         var isHeld = false
 
         var description: ReaderDescription { features.description(of: name) }
+
+        /// Does the counter say that nothing came or left but what the flags tell?
+        fileprivate mutating func count(_ counter: UInt16, since before: State?, _ flags: StateFlags) -> Bool {
+            guard let before else { return false }
+            let expected = isCounterBehind ? before.counter &+ 1 : before.counter
+            let hasFlipped = before.flags.contains(.present) != flags.contains(.present)
+            isCounterBehind = hasFlipped ? counter == expected : isCounterBehind && counter == before.counter
+            return counter == before.counter || counter == expected
+        }
     }
 
     struct State: Sendable, Equatable {
@@ -78,7 +89,7 @@ struct ReaderTable: Sendable {
         // A card that was there before and is there now is the same card only when pcscd's counter has not moved.
         // One that was mute and has come to life, with an answer to reset, is worth another look: an insertion too.
         let hasComeToLife = before.state?.flags.contains(.mute) == true && !flags.contains(.mute)
-        let isOther = before.state?.counter != state.counter || hasComeToLife
+        let isOther = !entries[index].count(state.counter, since: before.state, flags) || hasComeToLife
         if let insertion = before.insertion, !isPresent || isOther {
             events.append(.withdrawn(insertion))
             entries[index].insertion = nil

@@ -185,11 +185,11 @@ final class Watch: Sendable {
                 stay(generation, at: before ?? socket.identity, socketWatch)
                 // One that died at once may be dying in a loop: it does not earn new patience.
                 if DispatchTime.now() > since + .seconds(2) { patience = Patience() }
-            case .failure(let fault):
-                let (pause, isSure) = patience.next(fault.fault)
+            case .failure(let seen):
+                let (fault, pause, isSure) = patience.next(seen.fault)
                 if isSure {
                     publish { state in
-                        state.health = PCSCHealth(fault: fault.fault)
+                        state.health = PCSCHealth(fault: fault)
                         return []
                     }
                 }
@@ -210,13 +210,19 @@ final class Watch: Sendable {
     /// starts later, also one that finds the stale socket of a killed one, makes a new file, and that wakes us.
     struct Patience {
         private var tries = 0
+        private var wasDenied = false
 
-        /// Milliseconds until the next try, nil for none; and whether the fault is to be told.
-        mutating func next(_ fault: PCSCFault) -> (pause: Int?, isSure: Bool) {
+        /// What the fault is, milliseconds until the next try, nil for none, and whether the fault is to be told.
+        ///
+        /// A pcscd that says no hangs up without a word. When it does so before our first word has left, that looks like
+        /// one that is just being stopped; but one try of several gets far enough to tell.
+        mutating func next(_ seen: PCSCFault) -> (fault: PCSCFault, pause: Int?, isSure: Bool) {
             defer { tries += 1 }
+            if seen == .denied { wasDenied = true }
+            let fault = seen == .hungUp && wasDenied ? .denied : seen
             let limit = fault == .noSocket ? 3 : 8
-            guard tries < limit else { return (nil, true) }
-            return (5 << tries, fault == .refused && tries >= 3)
+            guard tries < limit else { return (fault, nil, true) }
+            return (fault, 5 << tries, fault == .refused && tries >= 3)
         }
     }
 

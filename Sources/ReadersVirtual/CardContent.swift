@@ -85,7 +85,7 @@ struct CardContent {
 extension CardPasswords {
     static let pinLength = 6
     private static let transportLength = 5
-    private static let canLength = 6
+    static let canLength = 6
     private static let pukLength = 10
 
     /// Takes the passwords out of a description, or the default ones.

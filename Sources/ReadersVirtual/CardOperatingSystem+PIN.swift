@@ -6,11 +6,17 @@ import Secrets
 /// PIN management. TR-03110-2 3.3, TR-03110-3 B.11.9 to B.11.11.
 extension CardOperatingSystem {
     /// RESET RETRY COUNTER: a new PIN (02 03) for who proved the old one, its tries back (03 03) for who proved the
-    /// PUK; both for a terminal with the right to manage PINs.
+    /// PUK; both, and a new CAN (02 02), for a terminal with the right to manage PINs.
     func resetRetryCounter(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
-        guard [0x02, 0x03].contains(command.p1), command.p2 == 0x03 else { throw Refusal(0x6A86) }
+        guard [[0x02, 0x02], [0x02, 0x03], [0x03, 0x03]].contains([command.p1, command.p2]) else {
+            throw Refusal(0x6A86)
+        }
         let mayManage = session.allows(.pinManagement)
-        if command.p1 == 0x02 {
+        if command.p2 == 0x02 {
+            guard mayManage else { throw Refusal(0x6982) }
+            guard command.data.count == CardPasswords.canLength else { throw Refusal(0x6700) }
+            guard passwords.changeCAN(to: Secret(command.data)) else { throw Refusal(0x6A80) }
+        } else if command.p1 == 0x02 {
             guard mayManage || isProtected && session.password == .pin else { throw Refusal(0x6982) }
             guard command.data.count == CardPasswords.pinLength else { throw Refusal(0x6700) }
             guard passwords.change(to: Secret(command.data)) else { throw Refusal(0x6A80) }

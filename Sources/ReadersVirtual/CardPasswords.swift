@@ -8,7 +8,7 @@ struct CardPasswords: ~Copyable {
     static let tries = 3
 
     private(set) var pin: Secret
-    let can: Secret
+    private(set) var can: Secret
     let puk: Secret
     /// Document number, date of birth and date of expiry of the machine readable zone, with their check digits.
     let mrz: Secret
@@ -69,12 +69,21 @@ struct CardPasswords: ~Copyable {
 
     /// A new PIN of six digits; false for anything else.
     mutating func change(to new: borrowing Secret) -> Bool {
-        guard new.count == Self.pinLength, new.withBytes({ $0.allSatisfy { (0x30...0x39).contains($0) } }) else {
-            return false
-        }
+        guard Self.isDigits(new, Self.pinLength) else { return false }
         pin = new.clone()
         isTransport = false
         return true
+    }
+
+    /// A new CAN of six digits; false for anything else.
+    mutating func changeCAN(to new: borrowing Secret) -> Bool {
+        guard Self.isDigits(new, Self.canLength) else { return false }
+        can = new.clone()
+        return true
+    }
+
+    private static func isDigits(_ secret: borrowing Secret, _ count: Int) -> Bool {
+        secret.count == count && secret.withBytes { $0.allSatisfy { (0x30...0x39).contains($0) } }
     }
 
     func hasPIN(_ candidate: borrowing Secret) -> Bool {

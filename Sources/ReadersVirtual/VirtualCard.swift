@@ -51,7 +51,7 @@ package actor VirtualCard {
         0x3B, 0x8A, 0x80, 0x01, 0x80, 0x31, 0xF8, 0x73, 0xF7, 0x41, 0xE0, 0x82, 0x90, 0x00, 0x75,
     ]
 
-    private nonisolated let worker = Worker.next()
+    nonisolated let worker = Worker()
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { worker.asUnownedSerialExecutor() }
 

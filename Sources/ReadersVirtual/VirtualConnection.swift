@@ -6,9 +6,11 @@ import Readers
 final class VirtualConnection: CardConnection {
     let insertion: Insertion
     let readers: VirtualReaders
+    /// The card's.
+    let executor: (any SerialExecutor)?
 
-    init(to insertion: Insertion, in readers: VirtualReaders) {
-        (self.insertion, self.readers) = (insertion, readers)
+    init(to insertion: Insertion, in readers: VirtualReaders, executor: (any SerialExecutor)?) {
+        (self.insertion, self.readers, self.executor) = (insertion, readers, executor)
     }
 
     func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {

@@ -16,9 +16,10 @@ final class VirtualKeypadConnection: KeypadConnection {
         (self.plain, self.card) = (plain, card)
     }
 
-    /// Goes through the reader's channel when there is one.
+    /// Goes through the reader's channel when there is one. What is secured already has another one, which chip
+    /// authentication has put in its place, and goes as it is. TR-03119 A.2.
     func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
-        guard let terminal = terminal.withLock({ $0 }), await terminal.hasChannel else {
+        guard command.cla & 0x0C == 0, let terminal = terminal.withLock({ $0 }), await terminal.hasChannel else {
             return try await plain.transmit(command)
         }
         do throws(EIDError) {

@@ -7,7 +7,7 @@ import Workers
 /// Readers named `Simulator`, `Simulator 2`, ... that take virtual cards by command. Each has a card on its shelf from
 /// the start; what happens to a card, happens to it for good, in the reader or on the shelf.
 package actor VirtualReaders: CardShelf {
-    private nonisolated let worker = Worker.next()
+    private nonisolated let worker = Worker()
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { worker.asUnownedSerialExecutor() }
 
@@ -77,7 +77,7 @@ package actor VirtualReaders: CardShelf {
     package func connect(_ insertion: Insertion) async throws(CardError) -> any CardConnection {
         guard let slot = slots[insertion.reader], slot.insertion == insertion else { throw .removed }
         guard slot.holder == nil else { throw .exclusive }
-        let connection = VirtualConnection(to: insertion, in: self)
+        let connection = VirtualConnection(to: insertion, in: self, executor: slot.card?.worker)
         slots[insertion.reader]?.holder = connection
         guard let card = slot.card, card.hasKeypad else { return connection }
         return VirtualKeypadConnection(connection, to: card)

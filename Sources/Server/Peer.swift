@@ -35,5 +35,7 @@ package struct Permissions: OptionSet, Sendable {
     package static let cards = Permissions(rawValue: 1 << 1)
     package static let scan = Permissions(rawValue: 1 << 2)
     package static let admin = Permissions(rawValue: 1 << 3)
-    package static let all: Permissions = [.readers, .cards, .scan, .admin]
+    /// Have the registered user interface authenticate, for a browser: the door's own, in no configuration.
+    package static let activate = Permissions(rawValue: 1 << 4)
+    package static let all: Permissions = [.readers, .cards, .scan, .admin, .activate]
 }

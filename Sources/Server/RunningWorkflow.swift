@@ -6,7 +6,7 @@ import Wire
 import Workflows
 
 /// The workflow of a session: its task, what it waits for, and the way from its questions to messages and back.
-@Loop final class RunningWorkflow: WorkflowClient {
+@Loop final class RunningWorkflow: AuthenticationClient {
     let name: WorkflowName
     /// What the client may answer now; nil while the card works.
     private(set) var state: WaitingState?
@@ -25,6 +25,9 @@ import Workflows
     }
 
     private var pause: CheckedContinuation<Void, Never>?
+    /// What the client may change and accept while the state is ACCESS_RIGHTS.
+    var consent: Consent?
+    private var pendingConsent: CheckedContinuation<Result<Consent, Interruption>, Never>?
 
     init(_ name: WorkflowName, _ session: Session) {
         (self.name, self.session) = (name, session)
@@ -42,6 +45,7 @@ import Workflows
         task?.cancel()
         resume(.failure(.cancelled))
         resumePause()
+        resumeConsent(.failure(.cancelled))
     }
 
     // MARK: Cards of SET_CARD
@@ -71,6 +75,11 @@ import Workflows
         resumePause()
     }
 
+    func accept(_ consent: Consent) {
+        state = nil
+        resumeConsent(.success(consent))
+    }
+
     func readerChanged(_ reader: Reader?, named name: String) {
         guard let pending, pending.reader.name == name else { return }
         if reader !== pending.reader || reader?.insertion != pending.insertion {
@@ -82,6 +91,12 @@ import Workflows
     private func resume(_ result: Result<SecretBox?, Interruption>) {
         let continuation = pending?.continuation
         pending = nil
+        continuation?.resume(returning: result)
+    }
+
+    private func resumeConsent(_ result: Result<Consent, Interruption>) {
+        let continuation = pendingConsent
+        (pendingConsent, consent) = (nil, nil)
         continuation?.resume(returning: result)
     }
 
@@ -123,8 +138,29 @@ import Workflows
         return try result.get()
     }
 
+    func confirm(_ consent: Consent) async throws(Interruption) -> Consent {
+        guard !isCancelled else { throw .cancelled }
+        self.consent = consent
+        state = .accessRights
+        session.push(.accessRights(AccessRightsState(consent), error: nil))
+        // The client can turn out to be gone in just this moment.
+        guard !isCancelled else { throw .cancelled }
+        let result = await withCheckedContinuation { pendingConsent = $0 }
+        return try result.get()
+    }
+
+    func progress(_ percent: Int) {
+        progress = percent
+        tellStatus()
+    }
+
     func paceStarts() {
-        guard !isCancelled, session.wantsStatus, session.level >= .two else { return }
+        guard !isCancelled else { return }
+        tellStatus()
+    }
+
+    private func tellStatus() {
+        guard session.wantsStatus, session.level >= .two else { return }
         session.push(.status(workflow: name, progress: progress, state: nil), coalescing: "STATUS")
     }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CardFile
+import ECard
 import Loop
 import Readers
+import Scanners
 import Secrets
 import Wire
 import Workflows
@@ -35,12 +37,26 @@ extension Session {
         case .getReader: getReader(command, request)
         case .getReaderList: answer(.readerList(server.registry.readers.map { readerState($0.name) }), request)
         case .getHealth: getHealth(request)
+        case .runAuth: return runAuth(command, request)
+        case .setUserInterface: setUserInterface(command, request)
+        case .activate: return activate(command, request)
+        case .getAccessRights: return getAccessRights(request)
+        case .setAccessRights: return setAccessRights(command, request)
+        case .getCertificate: return getCertificate(request)
+        case .accept: return accept()
         case .runChangePIN: return runChangePIN(command, request)
-        case .setPIN: return setSecret(.enterPIN, command, request, digits: 5...6)
+        case .setPIN:
+            // Five digits are a transport PIN, good for nothing but its change.
+            return setSecret(.enterPIN, command, request, digits: workflow?.name == .auth ? 6...6 : 5...6)
         case .setNewPIN: return setSecret(.enterNewPIN, command, request, digits: 6...6)
         case .setCAN: return setSecret(.enterCAN, command, request, digits: 6...6)
         case .setPUK: return setSecret(.enterPUK, command, request, digits: 10...10)
         case .setCard: return setCard(command, request)
+        case .startScan: startScan(command, request)
+        case .stopScan: stopScan(request)
+        case .getScan: answer(.door(.scan(scanState())), request)
+        case .getDoorReaderList: getDoorReaderList(command, request)
+        case .getClosestDoorReader: getClosestDoorReader(command, request)
         case .cancel:
             guard let workflow else { return false }
             workflow.cancel()
@@ -82,12 +98,15 @@ extension Session {
         let request = request.map { Array($0) }
         deferLines { [self] in
             let checks = await server.registry.currentHealth()
-            let lines = checks.map { HealthLine(name: $0.name, ok: $0.ok, advice: $0.advice) }
+            let radio = server.radio?.checks ?? []
+            let lines =
+                checks.map { HealthLine(name: $0.name, ok: $0.ok, advice: $0.advice) }
+                + radio.map { HealthLine(name: $0.name, ok: $0.ok, advice: $0.advice) }
             answer(.health(lines), toCopied: request)
         }
     }
 
-    private func answer(_ message: Message, toCopied request: [UInt8]?) {
+    func answer(_ message: Message, toCopied request: [UInt8]?) {
         guard let request else { return answer(message, nil) }
         request.withUnsafeBytes { answer(message, $0) }
     }
@@ -232,8 +251,10 @@ extension CommandName {
     fileprivate var minimumLevel: APILevel {
         switch self {
         case .getStatus, .setCard: .two
-        case .getInfo, .getAPILevel, .setAPILevel, .getReader, .getReaderList, .getHealth, .runChangePIN, .setPIN,
-            .setNewPIN, .setCAN, .setPUK, .cancel, .continueWorkflow:
+        case .activate, .setUserInterface, .getInfo, .getAPILevel, .setAPILevel, .getReader, .getReaderList, .getHealth,
+            .runAuth, .getAccessRights,
+            .setAccessRights, .getCertificate, .accept, .runChangePIN, .setPIN, .setNewPIN, .setCAN, .setPUK, .cancel,
+            .continueWorkflow, .startScan, .stopScan, .getScan, .getDoorReaderList, .getClosestDoorReader:
             .one
         }
     }
@@ -242,7 +263,12 @@ extension CommandName {
         switch self {
         case .getInfo, .getAPILevel, .setAPILevel, .getStatus: []
         case .getReader, .getReaderList, .getHealth: .readers
-        case .runChangePIN, .setPIN, .setNewPIN, .setCAN, .setPUK, .setCard, .cancel, .continueWorkflow: .cards
+        case .activate: .activate
+        case .setUserInterface, .runAuth, .getAccessRights, .setAccessRights, .getCertificate, .accept, .runChangePIN,
+            .setPIN,
+            .setNewPIN, .setCAN, .setPUK, .setCard, .cancel, .continueWorkflow:
+            .cards
+        case .startScan, .stopScan, .getScan, .getDoorReaderList, .getClosestDoorReader: .scan
         }
     }
 }

@@ -8,7 +8,6 @@ import Workflows
 /// One client: its socket, its API level, its permissions and at most one workflow.
 @Loop final class Session {
     let server: SocketServer
-    let peer: Peer
     let permissions: Permissions
     /// For the log.
     let name: String
@@ -17,6 +16,8 @@ import Workflows
     /// STATUS is sent unasked; the last boolean `status` of a RUN command.
     var wantsStatus = true
     var workflow: RunningWorkflow?
+    /// What it wants of the radio; nil: it does not scan.
+    var scan: ScanSubscription?
 
     private let socket: Int32
     private var registration: Loop.Registration?
@@ -33,11 +34,8 @@ import Workflows
     private var isClosed = false
     private var endWaiters: [CheckedContinuation<Void, Never>] = []
 
-    init(_ socket: Int32, _ peer: Peer, _ permissions: Permissions, number: Int, server: SocketServer)
-        throws(SystemError)
-    {
-        (self.socket, self.peer, self.permissions, self.server) = (socket, peer, permissions, server)
-        name = "client \(number) (pid \(peer.pid), uid \(peer.uid))"
+    init(_ socket: Int32, _ permissions: Permissions, name: String, server: SocketServer) throws(SystemError) {
+        (self.socket, self.permissions, self.name, self.server) = (socket, permissions, name, server)
         registration = try Loop.watch(socket, .read) { [weak self] events in self?.ready(events) }
     }
 
@@ -233,6 +231,7 @@ import Workflows
         server.log(.debug, "\(name) disconnected: \(reason)")
         registration?.cancel()
         Glibc.close(socket)
+        endScan()
         if let workflow {
             workflow.cancel()
         } else {

@@ -2,6 +2,7 @@
 import CLinux
 import Glibc
 package import Loop
+package import Scanners
 package import Wire
 package import Workflows
 
@@ -19,10 +20,13 @@ package enum Severity: Int, Sendable {
     package typealias Log = @Loop (Severity, String) -> Void
 
     let registry: ReaderRegistry
+    let services: OnlineServices
     let info: ServerInfo
     let log: Log
     /// What workflows take for the time.
     package var now: Now = { ContinuousClock.now }
+    /// The scan for door readers; nil: not in this daemon.
+    package var radio: Radio?
     private let maximumClients: Int
     private let permissions: @Loop (Peer) -> Permissions
     private var listener: Int32 = -1
@@ -32,12 +36,14 @@ package enum Severity: Int, Sendable {
 
     package init(
         registry: ReaderRegistry,
+        services: OnlineServices,
         info: ServerInfo,
         maximumClients: Int,
         permissions: @escaping @Loop (Peer) -> Permissions,
         log: @escaping Log
     ) {
-        (self.registry, self.info, self.maximumClients) = (registry, info, maximumClients)
+        (self.registry, self.services) = (registry, services)
+        (self.info, self.maximumClients) = (info, maximumClients)
         (self.permissions, self.log) = (permissions, log)
         registry.observer = { [weak self] name in self?.readerChanged(name) }
         registry.log = { log(.info, $0) }
@@ -68,6 +74,10 @@ package enum Severity: Int, Sendable {
     private static let reservedDescriptors: Int32 = 16
     private var firstReserved = Int32.max
 
+    /// Clients live from here on. Libraries that wait in select(2), such as libnfc, can use no number above, and the C
+    /// library ends a process that tries.
+    private static let firstForClients: Int32 = 1024
+
     private func acceptClients() {
         // Bounded, so that a storm of connections cannot starve the clients that are there.
         for _ in 0..<64 {
@@ -84,7 +94,8 @@ package enum Severity: Int, Sendable {
                 return
             }
             if socket < firstReserved {
-                serve(socket)
+                let isRoomAbove = sessions.count < Int(firstReserved) - Int(Self.firstForClients)
+                serve(isRoomAbove ? clinux_move_descriptor(socket, Self.firstForClients) : socket)
             } else {
                 log(.warning, "a client was refused: no descriptors are left for it")
                 refuse(socket)
@@ -94,13 +105,23 @@ package enum Severity: Int, Sendable {
 
     /// Serves one connected, non-blocking Unix stream socket and owns it from now on.
     package func serve(_ socket: Int32) {
-        guard sessions.count < maximumClients, let peer = try? Peer(socket: socket) else {
+        guard let peer = try? Peer(socket: socket) else {
+            log(.warning, "a client was refused: nobody is there")
+            return refuse(socket)
+        }
+        serve(socket, permissions(peer), from: "pid \(peer.pid), uid \(peer.uid)")
+    }
+
+    /// The same for a client that comes through a door of badged's own, of which the kernel says nothing. `origin` names
+    /// it in the log.
+    package func serve(_ socket: Int32, _ permissions: Permissions, from origin: String) {
+        guard sessions.count < maximumClients else {
             log(.warning, "a client was refused: \(sessions.count) are connected")
             return refuse(socket)
         }
         sessionCount += 1
         do throws(SystemError) {
-            let session = try Session(socket, peer, permissions(peer), number: sessionCount, server: self)
+            let session = try Session(socket, permissions, name: "client \(sessionCount) (\(origin))", server: self)
             sessions[ObjectIdentifier(session)] = session
             session.start()
         } catch {
@@ -117,7 +138,20 @@ package enum Severity: Int, Sendable {
         close(socket)
     }
 
+    // MARK: User interface
+
+    /// The clients that speak with the user for browsers, the newest last; it has the word.
+    private var userInterfaces: [Session] = []
+
+    var userInterface: Session? { userInterfaces.last }
+
+    func setUserInterface(_ session: Session, _ isActive: Bool) {
+        userInterfaces.removeAll { $0 === session }
+        if isActive { userInterfaces.append(session) }
+    }
+
     func sessionEnded(_ session: Session) {
+        setUserInterface(session, false)
         sessions[ObjectIdentifier(session)] = nil
         acceptance?.change(.read)
     }

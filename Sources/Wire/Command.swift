@@ -10,6 +10,13 @@ package enum CommandName: String, Sendable, CaseIterable {
     case getReader = "GET_READER"
     case getReaderList = "GET_READER_LIST"
     case getHealth = "GET_HEALTH"
+    case runAuth = "RUN_AUTH"
+    case setUserInterface = "SET_USER_INTERFACE"
+    case activate = "ACTIVATE"
+    case getAccessRights = "GET_ACCESS_RIGHTS"
+    case setAccessRights = "SET_ACCESS_RIGHTS"
+    case getCertificate = "GET_CERTIFICATE"
+    case accept = "ACCEPT"
     case runChangePIN = "RUN_CHANGE_PIN"
     case setPIN = "SET_PIN"
     case setNewPIN = "SET_NEW_PIN"
@@ -18,6 +25,11 @@ package enum CommandName: String, Sendable, CaseIterable {
     case setCard = "SET_CARD"
     case cancel = "CANCEL"
     case continueWorkflow = "CONTINUE"
+    case startScan = "START_SCAN"
+    case stopScan = "STOP_SCAN"
+    case getScan = "GET_SCAN"
+    case getDoorReaderList = "GET_DOOR_READER_LIST"
+    case getClosestDoorReader = "GET_CLOSEST_DOOR_READER"
 }
 
 /// A member of a command, as its handler needs it.
@@ -96,6 +108,14 @@ package struct Command {
     package func object(_ key: StaticString) -> Field<JSON> {
         guard let member = find(key) else { return .missing }
         return member.kind == .object ? .value(JSON(accepted: slice(member.value))) : .invalid
+    }
+
+    package func array(_ key: StaticString) -> Field<[JSON]> {
+        guard let member = find(key) else { return .missing }
+        guard member.kind == .array, case .array(let items) = JSON(accepted: slice(member.value)) else {
+            return .invalid
+        }
+        return .value(items)
     }
 
     package func isPresent(_ key: StaticString) -> Bool { find(key) != nil }

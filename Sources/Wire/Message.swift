@@ -41,6 +41,7 @@ package struct ReaderState: Sendable, Equatable {
 
 /// What a workflow waits for; the names are those of the messages that ask.
 package enum WaitingState: String, Sendable {
+    case accessRights = "ACCESS_RIGHTS"
     case insertCard = "INSERT_CARD"
     case enterPIN = "ENTER_PIN"
     case enterCAN = "ENTER_CAN"
@@ -50,6 +51,7 @@ package enum WaitingState: String, Sendable {
 }
 
 package enum WorkflowName: String, Sendable {
+    case auth = "AUTH"
     case changePIN = "CHANGE_PIN"
 }
 
@@ -64,6 +66,15 @@ package struct ServerInfo: Sendable, Equatable {
 
     package init(version: String, drivers: [String], scanners: [String] = []) {
         (self.version, self.drivers, self.scanners) = (version, drivers, scanners)
+    }
+
+    /// `VersionInfo`, keys sorted.
+    package var versionFields: [(key: StaticString, value: String)] {
+        [
+            ("Implementation-Title", "badged"), ("Implementation-Vendor", "badged developers"),
+            ("Implementation-Version", version), ("Name", "badged"), ("Specification-Title", "TR-03124-1"),
+            ("Specification-Vendor", "Federal Office for Information Security"), ("Specification-Version", "1.4"),
+        ]
     }
 }
 
@@ -81,11 +92,19 @@ package struct HealthLine: Sendable, Equatable {
 /// Everything the server says. docs/protocol.md, Messages.
 package enum Message: Sendable, Equatable {
     case accessDenied(command: String)
+    case accessRights(AccessRightsState, error: String?)
     case apiLevel(current: APILevel, withAvailable: Bool, error: String?)
+    /// The answer to ACTIVATE: where the browser goes, or why it goes nowhere; neither: what it asked for was done.
+    case activation(url: String?, error: String?)
+    case authStarted
+    case authRefused(error: String)
+    case authEnded(AuthResult)
     case badState(command: String)
+    case certificate(CertificateState)
     case changePINStarted
     case changePINRefused(error: String)
     case changePINEnded(success: Bool, reason: String?)
+    case door(DoorMessage)
     /// ENTER_PIN, ENTER_CAN, ENTER_NEW_PIN or ENTER_PUK.
     case enter(WaitingState, error: String?, reader: ReaderState)
     case health([HealthLine])
@@ -98,18 +117,28 @@ package enum Message: Sendable, Equatable {
     case reader(ReaderState)
     case readerRefused(error: String)
     case readerList([ReaderState])
+    /// A browser wants the user's program to come to the front, and perhaps to show a part of itself.
+    case showUI(module: String)
     case status(workflow: WorkflowName?, progress: Int?, state: WaitingState?)
     case unknownCommand(String)
+    /// Does this client speak with the user for browsers?
+    case userInterface(active: Bool, error: String?)
 
     /// Name in `msg`.
     package var name: StaticString {
         switch self {
         case .accessDenied: "ACCESS_DENIED"
+        case .accessRights: "ACCESS_RIGHTS"
         case .apiLevel: "API_LEVEL"
+        case .activation: "ACTIVATION"
+        case .authStarted, .authRefused, .authEnded: "AUTH"
         case .badState: "BAD_STATE"
+        case .certificate: "CERTIFICATE"
         case .changePINStarted, .changePINRefused, .changePINEnded: "CHANGE_PIN"
+        case .door(let message): message.name
         case .enter(let state, _, _):
             switch state {
+            case .accessRights: "ACCESS_RIGHTS"
             case .enterPIN: "ENTER_PIN"
             case .enterCAN: "ENTER_CAN"
             case .enterNewPIN: "ENTER_NEW_PIN"
@@ -125,8 +154,10 @@ package enum Message: Sendable, Equatable {
         case .pause: "PAUSE"
         case .reader, .readerRefused: "READER"
         case .readerList: "READER_LIST"
+        case .showUI: "SHOW_UI"
         case .status: "STATUS"
         case .unknownCommand: "UNKNOWN_COMMAND"
+        case .userInterface: "USER_INTERFACE"
         }
     }
 
@@ -145,10 +176,23 @@ package enum Message: Sendable, Equatable {
             writer.key("current")
             writer.int(current.rawValue)
             if let error { writer.member("error", error) }
-        case .accessDenied(let text), .badState(let text), .changePINRefused(let text), .internalError(let text),
-            .invalid(let text), .readerRefused(let text), .unknownCommand(let text):
+        case .accessDenied(let text), .authRefused(let text), .badState(let text), .changePINRefused(let text),
+            .internalError(let text), .invalid(let text), .readerRefused(let text), .unknownCommand(let text):
             writer.member("error", text)
-        case .enter(_, let error, _), .insertCard(let error, _):
+        case .accessRights(let state, let error):
+            state.writeBeforeError(to: &writer)
+            if let error { writer.member("error", error) }
+        case .certificate(let state):
+            state.writeDescription(to: &writer)
+        case .door(let message):
+            message.writeBeforeMessage(to: &writer)
+        case .activation(_, let error), .enter(_, let error, _), .insertCard(let error, _):
+            if let error { writer.member("error", error) }
+        case .showUI(let module):
+            writer.member("module", module)
+        case .userInterface(let active, let error):
+            writer.key("active")
+            writer.bool(active)
             if let error { writer.member("error", error) }
         case .health(let lines):
             writer.key("checks")
@@ -161,18 +205,34 @@ package enum Message: Sendable, Equatable {
             writer.member("cause", cause)
         case .reader(let state):
             state.writeBeforeMessage(to: &writer, level: level)
-        case .changePINStarted, .changePINEnded, .readerList, .status:
+        case .authStarted, .authEnded, .changePINStarted, .changePINEnded, .readerList, .status:
             break
         }
         writer.key("msg")
         writer.string(name.description)
         // Members that sort after it; `request` stands between `readers` and `state`.
         switch self {
+        case .accessRights(let state, _):
+            writer.request(request)
+            if let info = state.transactionInfo { writer.member("transactionInfo", info) }
+        case .activation(let url, _):
+            writer.request(request)
+            if let url { writer.member("url", url) }
+        case .authEnded(let result):
+            writer.request(request)
+            result.write(to: &writer)
+        case .certificate(let state):
+            writer.request(request)
+            state.writeValidity(to: &writer)
         case .changePINEnded(let success, let reason):
             if let reason { writer.member("reason", reason) }
             writer.request(request)
             writer.key("success")
             writer.bool(success)
+        case .door(let message):
+            message.writeBeforeRequest(to: &writer)
+            writer.request(request)
+            message.writeAfterRequest(to: &writer)
         case .enter(_, _, let reader):
             writer.key("reader")
             reader.write(to: &writer, level: level)
@@ -197,8 +257,8 @@ package enum Message: Sendable, Equatable {
             if let state { writer.string(state.rawValue) } else { writer.null() }
             writer.key("workflow")
             if let workflow { writer.string(workflow.rawValue) } else { writer.null() }
-        case .accessDenied, .apiLevel, .badState, .changePINStarted, .changePINRefused, .health, .info, .internalError,
-            .invalid, .pause, .readerRefused, .unknownCommand:
+        case .accessDenied, .apiLevel, .authStarted, .authRefused, .badState, .changePINStarted, .changePINRefused,
+            .health, .info, .internalError, .invalid, .pause, .readerRefused, .showUI, .unknownCommand, .userInterface:
             writer.request(request)
         }
         writer.endObject()
@@ -206,7 +266,7 @@ package enum Message: Sendable, Equatable {
 }
 
 extension JSONWriter {
-    fileprivate mutating func member(_ name: StaticString, _ text: String) {
+    mutating func member(_ name: StaticString, _ text: String) {
         key(name)
         string(text)
     }
@@ -234,13 +294,7 @@ extension ServerInfo {
         writer.member("AusweisApp", "UNKNOWN")
         writer.key("VersionInfo")
         writer.beginObject()
-        writer.member("Implementation-Title", "badged")
-        writer.member("Implementation-Vendor", "badged developers")
-        writer.member("Implementation-Version", version)
-        writer.member("Name", "badged")
-        writer.member("Specification-Title", "TR-03124-1")
-        writer.member("Specification-Vendor", "Federal Office for Information Security")
-        writer.member("Specification-Version", "1.4")
+        for field in versionFields { writer.member(field.key, field.value) }
         writer.endObject()
         writer.key("badged")
         writer.beginObject()

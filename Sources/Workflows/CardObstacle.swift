@@ -13,6 +13,8 @@ package enum CardObstacle: Hashable, Sendable {
     case mute
     case accessDenied
     case noExtendedLength
+    /// The service takes eIDs of other kinds only.
+    case unacceptedType
     /// The reader that the client named is not there.
     case unknownReader
 
@@ -48,6 +50,8 @@ package enum CardObstacle: Hashable, Sendable {
             "The PC/SC service refuses access to reader '\(reader)': see the advice of GET_HEALTH"
         case .noExtendedLength:
             "Reader '\(reader)' cannot carry extended length commands as this needs: use another reader"
+        case .unacceptedType:
+            "The service does not accept the kind of eID in reader '\(reader)': use another card"
         case .unknownReader:
             "There is no reader '\(reader)': plug it in, or name another one"
         }

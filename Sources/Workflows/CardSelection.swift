@@ -12,7 +12,7 @@ import Readers
     private let client: any WorkflowClient
     /// The only reader to look at, when the client has named one.
     private let readerName: String?
-    private let needsExtendedLength: Bool
+    private let requirements: CardRequirements
     /// What was explained already, per stay of a card.
     private var explained: Set<Explanation> = []
     /// Stays that ended for us although the reader has not noticed yet.
@@ -26,9 +26,14 @@ import Readers
         let insertion: Insertion?
     }
 
-    init(_ registry: ReaderRegistry, _ client: any WorkflowClient, readerName: String?, needsExtendedLength: Bool) {
+    init(
+        _ registry: ReaderRegistry,
+        _ client: any WorkflowClient,
+        readerName: String?,
+        _ requirements: CardRequirements
+    ) {
         (self.registry, self.client, self.readerName) = (registry, client, readerName)
-        self.needsExtendedLength = needsExtendedLength
+        self.requirements = requirements
     }
 
     private var owner: ObjectIdentifier { ObjectIdentifier(client) }
@@ -40,7 +45,7 @@ import Readers
         while true {
             guard !Task.isCancelled else { throw .cancelled }
             if let held = await takeFirst() {
-                if held.status.deactivated {
+                if held.status.deactivated, requirements.needsPIN {
                     await held.release(shelve: false)
                     continue
                 }
@@ -118,9 +123,12 @@ import Readers
             return obstacle
         case .eid(let profile, let inoperative):
             if reader.owner != nil, reader.owner != owner { return .busy }
-            if profile.status.deactivated { return .deactivated }
-            if inoperative { return .inoperative }
-            if needsExtendedLength, !reader.description.hasExtendedLength { return .noExtendedLength }
+            if !requirements.accepts(profile) { return .unacceptedType }
+            if requirements.needsPIN {
+                if profile.status.deactivated { return .deactivated }
+                if inoperative { return .inoperative }
+            }
+            if requirements.needsExtendedLength, !reader.description.hasExtendedLength { return .noExtendedLength }
             return nil
         }
     }

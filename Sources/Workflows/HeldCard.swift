@@ -14,12 +14,12 @@ import Secrets
     private let registry: ReaderRegistry
     private let connection: any CardConnection
     private let keypad: (any KeypadConnection)?
-    private let card: EIDCard
+    let card: EIDCard
     private(set) var status: PINStatus
 
     /// What became of a password.
     enum PasswordResult {
-        case established
+        case established(PACEResult)
         case wrong
         /// The card does not take this password any more: the PUK is used up.
         case usedUp
@@ -71,15 +71,28 @@ import Secrets
         registry.update(reader, insertion, status)
     }
 
-    func establish(_ id: PasswordID, _ password: SecretBox?) async throws(EIDError) -> PasswordResult {
+    /// Runs PACE with a password that comes here or, nil, is typed on the keypad.
+    func establish(
+        _ id: PasswordID,
+        _ password: SecretBox?,
+        for authorization: PACEAuthorization? = nil
+    ) async throws(EIDError) -> PasswordResult {
         let result: PasswordResult
+        let chat = authorization?.chat.object.encoded
         if let keypad {
-            result = try await establish(id, on: keypad)
+            result = try await establish(
+                KeypadPACERequest(
+                    passwordID: id.rawValue,
+                    chat: chat ?? [],
+                    certificateDescription: authorization?.certificateDescription ?? []
+                ),
+                on: keypad
+            )
         } else {
             guard let password = password?.take() else { throw .protocolViolation("the password was used already") }
             result =
-                switch try await card.establishPACE(id, password: password) {
-                case .established: .established
+                switch try await card.establishPACE(id, password: password, chat: chat) {
+                case .established(let result): .established(result)
                 case .wrongPassword: .wrong
                 case .usedUp: .usedUp
                 }
@@ -93,22 +106,23 @@ import Secrets
     }
 
     private func establish(
-        _ id: PasswordID,
+        _ request: KeypadPACERequest,
         on keypad: any KeypadConnection
     ) async throws(EIDError) -> PasswordResult {
         let result: KeypadPACEResult
         do throws(CardError) {
-            result = try await keypad.establishPACE(KeypadPACERequest(passwordID: id.rawValue))
+            result = try await keypad.establishPACE(request)
         } catch {
             throw .card(error)
         }
         switch result.outcome {
-        case .established: return .established
+        case .established: return .established(PACEResult(result))
         case .wrongPassword: return .wrong
         case .cancelled: return .cancelled
         case .timeout: return .timeout
         case .noCard: throw .card(.removed)
-        case .failed where id == .puk && result.mseStatus == StatusWord(0x63C0): return .usedUp
+        case .failed where request.passwordID == PasswordID.puk.rawValue && result.mseStatus == StatusWord(0x63C0):
+            return .usedUp
         case .failed(let code): throw .protocolViolation("the reader's PACE failed with \(String(code, radix: 16))")
         }
     }
@@ -137,6 +151,14 @@ import Secrets
 
     func markInoperative() { registry.markInoperative(reader, insertion) }
 
+    /// Has the card left?
+    var isGone: Bool { reader.insertion != insertion }
+
+    /// Returns when the card has left, or the task is cancelled.
+    func departure() async {
+        while !isGone, !Task.isCancelled { await registry.nextChange() }
+    }
+
     /// Ends the secure channel on both sides.
     func destroyChannel() async {
         if let keypad {
@@ -152,5 +174,19 @@ import Secrets
         await connection.disconnect(reset: true)
         if shelve { await registry.shelve(reader, insertion) }
         registry.release(reader)
+    }
+}
+
+extension PACEResult {
+    /// What a reader with a keypad says of its own run.
+    fileprivate init(_ result: KeypadPACEResult) {
+        self.init(
+            statusBefore: result.mseStatus ?? .ok,
+            idPICC: result.idPICC,
+            certificationAuthorities: PACE.CertificationAuthorities(
+                current: result.carCurrent.isEmpty ? nil : result.carCurrent,
+                previous: result.carPrevious.isEmpty ? nil : result.carPrevious
+            )
+        )
     }
 }

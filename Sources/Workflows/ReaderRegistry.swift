@@ -84,8 +84,14 @@ package import Readers
         while readersByName.count < count { await nextChange() }
     }
 
-    /// Ends the watching of all readers.
-    package func stop() {
+    /// Has the backends look for readers that come without an event.
+    package func rescan() {
+        for backend in backends { backend.rescan() }
+    }
+
+    /// Gives the readers back and ends the watching of all.
+    package func stop() async {
+        for backend in backends { await backend.close() }
         for consumer in consumers { consumer.cancel() }
         consumers = []
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 
-/// The sentences of `badgectl change-pin`.
+/// The sentences of `badgectl change-pin`, and those about cards and passwords of both workflows.
 enum ChangePINWords {
     static let changed = "The PIN has been changed."
     static let cardLeft = "The card has left the reader."
@@ -43,9 +43,10 @@ enum ChangePINWords {
         switch (kind, left) {
         case (.pin, 2): "2 tries are left."
         case (.pin, 1): "This is the last try: one more wrong PIN blocks it, and then only the PUK helps."
-        case (.can, _):
+        case (.can, 1):
             "One try is left for the PIN. Before it the card wants its CAN:"
                 + " the 6 digits at the bottom right of its front."
+        case (.can, _): "The service takes the CAN: the 6 digits at the bottom right of the card's front."
         case (.puk, _): "The PIN is blocked. The PUK unblocks it: 10 digits, in the letter that came with the card."
         case (.pin, _), (.newPIN, _): nil
         }
@@ -91,9 +92,9 @@ enum ChangePINWords {
                 "the old PIN is still valid; try again, perhaps with another PIN"
             )
         case .some(let other):
-            return failure("the PIN was not changed (\(other))", "see badged's log: journalctl -u badged")
+            return failure("the PIN was not changed (\(other))", Failure.seeLog)
         case nil:
-            return failure("the PIN was not changed", "see badged's log: journalctl -u badged")
+            return failure("the PIN was not changed", Failure.seeLog)
         }
     }
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import DoorReaders
 
 /// Everything that badgectl can do. A new command is one entry here.
 enum CommandTable {
@@ -47,7 +48,87 @@ enum CommandTable {
                 is put in: in the reader that --reader names, else when no other reader has a card.
                 """,
             ],
-            run: ChangePINCommand.run
+            run: WorkflowCommand.changePIN
+        ),
+        CommandSpec(
+            name: "auth",
+            summary: "prove with an ID card who you are, to the service at URL",
+            operand: ("URL", []),
+            options: [
+                readerOption,
+                OptionSpec(name: "--yes", summary: "let the service have all that it asks for"),
+                OptionSpec(name: "--pin-stdin", summary: "read the values from standard input, one per line"),
+                OptionSpec(name: "--developer-mode", summary: "go by the rules of test services, and take no other"),
+            ],
+            details: [
+                """
+                URL is the address of the service's TcToken: the tcTokenURL of the link that starts an eID client.
+                Shows who asks, for what purpose and for which data; those that the service can do without can be
+                unticked. Then asks for the PIN, and for what else the card needs. The last line is the address at
+                which the browser goes on.
+                """,
+                """
+                Without a terminal --yes agrees and --pin-stdin gives the values. Nothing goes to the card before
+                that. A virtual reader with its card on the shelf gets the card put in, as with change-pin.
+                """,
+            ],
+            run: WorkflowCommand.authenticate
+        ),
+        CommandSpec(
+            name: "scan",
+            summary: "list the door readers that are near, strongest first",
+            options: [
+                OptionSpec(name: "--code", value: "NUMBER", summary: "those with this lock service code; 0: any"),
+                OptionSpec(name: "--type", value: "TYPE", summary: "those that can be opened in this way"),
+                OptionSpec(name: "--watch", summary: "go on with every change, until Ctrl-C"),
+                OptionSpec(name: "--replay", value: "FILE", summary: "read a capture instead", isPath: true),
+            ],
+            details: [
+                """
+                Listens for five seconds. The bar shows the strength from -100 to -40 dBm; the last column for which
+                ways of opening the reader is near enough. Without --code the usual code 2.
+                """,
+                """
+                TYPE is proximity, motion, seamless, applicationSpecific or enhancedTap. With --replay badged is not
+                needed: the table shows how it was at the end of the capture.
+                """,
+            ],
+            run: ScanCommand.run
+        ),
+        CommandSpec(
+            name: "closest",
+            summary: "show the closest door reader for a way of opening",
+            operand: ("TYPE", OpeningType.allCases.map(\.name)),
+            options: [OptionSpec(name: "--code", value: "NUMBER", summary: "with this lock service code; 0: any")],
+            details: ["Waits up to five seconds for one in range; ends with 1 and the reason when there is none."],
+            run: ClosestCommand.run
+        ),
+        CommandSpec(
+            name: "capture",
+            summary: "write the advertisements that are heard to a file, until Ctrl-C",
+            operand: ("FILE", []),
+            options: [OptionSpec(name: "--raw", summary: "with the real addresses")],
+            details: [
+                """
+                FILE is overwritten; its form is btsnoop, which Wireshark and btmon read, too. Without --raw each address
+                is replaced by a made-up one of the same kind. Needs the permission admin.
+                """
+            ],
+            run: CaptureCommand.run
+        ),
+        CommandSpec(
+            name: "agent",
+            summary: "answer for you when a browser starts an authentication",
+            options: [readerOption],
+            details: [
+                """
+                Registers as the user interface for browsers ([activation] in badged.conf(5)) and waits. When a web page
+                starts an authentication, it shows who asks for what, asks for your consent and for the PIN, in this
+                terminal, as auth does; then the browser goes on. One after the other, until Ctrl-C.
+                """,
+                "Of several agents the one that was started last is asked.",
+            ],
+            run: WorkflowCommand.serveBrowsers
         ),
         CommandSpec(
             name: "send",

@@ -21,6 +21,11 @@ enum Completion {
     private static let names = commands.map(\.name).joined(separator: " ")
     private static let allOptions = CommandTable.global + commands.flatMap(\.options)
 
+    /// zsh's list of words; none: anything.
+    private static func words(_ choices: [String]) -> String {
+        choices.isEmpty ? " " : "(\(choices.joined(separator: " ")))"
+    }
+
     private static func names(_ options: [OptionSpec]) -> String { options.map(\.name).joined(separator: " ") }
 
     private static var bash: String {
@@ -29,7 +34,7 @@ enum Completion {
         let valued = allOptions.filter { $0.value != nil }.map(\.name).joined(separator: "|")
         let cases = commands.map { command in
             let words = names(command.options + CommandTable.global)
-            let operands = command.operand.map { $0.choices.joined(separator: " ") + " " } ?? ""
+            let operands = command.operand.map { $0.choices.map { $0 + " " }.joined() } ?? ""
             return "        \(command.name)) words='\(operands)\(words)' ;;"
         }
         return """
@@ -65,7 +70,7 @@ enum Completion {
         let global = CommandTable.global.map(argument).joined(separator: " ")
         let list = commands.map { "'\($0.name):\($0.summary)'" }.joined(separator: " ")
         let cases = commands.map { command in
-            let operand = command.operand.map { " ':\($0.name):(\($0.choices.joined(separator: " ")))'" } ?? ""
+            let operand = command.operand.map { " ':\($0.name):\(words($0.choices))'" } ?? ""
             let arguments = ([global] + command.options.map(argument)).joined(separator: " ")
             return "                \(command.name)) _arguments \(arguments)\(operand) ;;"
         }
@@ -102,7 +107,7 @@ enum Completion {
             )
             let condition = " -n '__fish_seen_subcommand_from \(command.name)'"
             lines += command.options.map { line($0, condition) }
-            if let operand = command.operand {
+            if let operand = command.operand, !operand.choices.isEmpty {
                 lines.append("complete -c badgectl\(condition) -a '\(operand.choices.joined(separator: " "))'")
             }
         }

@@ -24,6 +24,9 @@ struct Failure: Error, Equatable {
     var text: String
     var hint: String?
 
+    /// The hint where nothing better is known.
+    static let seeLog = "see badged's log: journalctl -u badged"
+
     init(_ status: ExitStatus, _ text: String, hint: String? = nil) {
         (self.status, self.text, self.hint) = (status, text, hint)
     }

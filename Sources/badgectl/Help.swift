@@ -43,7 +43,8 @@ enum Help {
     }
 
     private static func usage(_ command: CommandSpec) -> String {
-        command.operand.map { "\(command.name) \($0.choices.joined(separator: "|"))" } ?? command.name
+        guard let operand = command.operand else { return command.name }
+        return "\(command.name) \(operand.choices.isEmpty ? operand.name : operand.choices.joined(separator: "|"))"
     }
 
     private static func usage(_ option: OptionSpec) -> String {

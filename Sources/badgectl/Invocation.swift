@@ -16,7 +16,7 @@ struct OptionSpec: Sendable {
 struct CommandSpec: Sendable {
     var name: String
     var summary: String
-    /// The one word that it needs, as (name, all values).
+    /// The one word that it needs, as (name, all values); no values: any word.
     var operand: (name: String, choices: [String])?
     var options: [OptionSpec] = []
     /// Paragraphs of `badgectl COMMAND --help`.
@@ -95,10 +95,11 @@ struct Invocation: Sendable {
         _ table: [CommandSpec]
     ) throws(Failure) {
         if let needed = command.operand {
+            let choices = needed.choices.isEmpty ? [needed.name] : needed.choices
             guard let word = words.first else {
-                throw Self.usage("\(command.name) needs \(needed.choices.joined(separator: ", "))", command.name, table)
+                throw Self.usage("\(command.name) needs \(choices.joined(separator: ", "))", command.name, table)
             }
-            guard needed.choices.contains(word) else {
+            guard needed.choices.isEmpty || choices.contains(word) else {
                 throw Self.usage(
                     "\(word) is not one of \(needed.choices.joined(separator: ", "))",
                     command.name,

@@ -9,6 +9,8 @@ enum Reply {
     case secret(SecretBox)
     /// Return was pressed.
     case confirmed
+    /// An answer that is no secret.
+    case text(String)
     /// No more input: Ctrl-D, or the end of standard input.
     case ended
     /// The question was called off.
@@ -18,10 +20,12 @@ enum Reply {
     case noTerminal
 }
 
-/// Who is asked for PIN, CAN and PUK.
+/// Who is asked for PIN, CAN, PUK and consent.
 protocol SecretSource: Sendable {
     func ask(_ kind: SecretKind) async -> Reply
     func askToGoOn() async -> Reply
+    /// May the service have what it asks for?
+    func askForConsent() async -> Reply
     /// Ends the open question.
     func callOff()
 }
@@ -74,8 +78,8 @@ final class TerminalSource: SecretSource {
 
     func callOff() { input.callOff() }
 
-    private func line(_ prompt: String) async -> LineSource.Line {
-        Terminal.ask(prompt, on: descriptor)
+    private func line(_ prompt: String, shows: Bool = false) async -> LineSource.Line {
+        Terminal.ask(prompt, on: descriptor, shows: shows)
         defer { Terminal.restore() }
         return await input.next()
     }
@@ -117,6 +121,15 @@ final class TerminalSource: SecretSource {
         case .calledOff: .calledOff
         }
     }
+
+    func askForConsent() async -> Reply {
+        switch await line("Agree? (y, n, or numbers to tick or untick) ", shows: true) {
+        case .text(let box): .text(box.take()?.withBytes { String(decoding: $0, as: UTF8.self) } ?? "")
+        case .tooLong: .text("")
+        case .ended: .ended
+        case .calledOff: .calledOff
+        }
+    }
 }
 
 /// Standard input, one value per line in the order of the questions, a new PIN once: for scripts.
@@ -146,11 +159,15 @@ actor StreamSource: SecretSource {
 
     /// A script sees no card slip, and cannot push it back.
     func askToGoOn() async -> Reply { .noTerminal }
+
+    /// Standard input holds the values; consent is `--yes`.
+    func askForConsent() async -> Reply { .noTerminal }
 }
 
 /// Neither terminal nor `--pin-stdin`.
 struct NoSource: SecretSource {
     func ask(_ kind: SecretKind) async -> Reply { .noTerminal }
     func askToGoOn() async -> Reply { .noTerminal }
+    func askForConsent() async -> Reply { .noTerminal }
     func callOff() {}
 }

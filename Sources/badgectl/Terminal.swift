@@ -8,17 +8,19 @@ enum Terminal {
         var descriptor: Int32
         var before: termios
         var prompt: String
+        /// What is typed is no secret.
+        var shows: Bool
     }
 
     private static let quiet = Mutex<Quiet?>(nil)
 
-    /// Switches the echo off, forgets what was typed before, and writes the question.
-    static func ask(_ prompt: String, on descriptor: Int32) {
+    /// Switches the echo off unless `shows`, forgets what was typed before, and writes the question.
+    static func ask(_ prompt: String, on descriptor: Int32, shows: Bool = false) {
         quiet.withLock { quiet in
             var before = termios()
             guard tcgetattr(descriptor, &before) == 0 else { return }
-            quiet = Quiet(descriptor: descriptor, before: before, prompt: prompt)
-            silence(before, descriptor)
+            quiet = Quiet(descriptor: descriptor, before: before, prompt: prompt, shows: shows)
+            silence(before, descriptor, shows)
         }
         // After the echo is off: who waits for the question before typing types unseen.
         Output.write(prompt, to: descriptor)
@@ -30,7 +32,7 @@ enum Terminal {
             guard var state = quiet else { return }
             // TCSAFLUSH: an unfinished PIN does not end up in the shell.
             tcsetattr(state.descriptor, TCSAFLUSH, &state.before)
-            Output.write("\n", to: state.descriptor)
+            if !state.shows { Output.write("\n", to: state.descriptor) }
             quiet = nil
         }
     }
@@ -47,14 +49,14 @@ enum Terminal {
     static func resume() {
         quiet.withLock { quiet in
             guard let state = quiet else { return }
-            silence(state.before, state.descriptor)
+            silence(state.before, state.descriptor, state.shows)
             Output.write(state.prompt, to: state.descriptor)
         }
     }
 
-    private static func silence(_ before: termios, _ descriptor: Int32) {
+    private static func silence(_ before: termios, _ descriptor: Int32, _ shows: Bool) {
         var silent = before
-        silent.c_lflag &= ~tcflag_t(ECHO | ECHONL)
+        if !shows { silent.c_lflag &= ~tcflag_t(ECHO | ECHONL) }
         silent.c_lflag |= tcflag_t(ICANON | ISIG)
         tcsetattr(descriptor, TCSAFLUSH, &silent)
     }

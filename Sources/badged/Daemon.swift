@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import DoorReaders
 import Glibc
 import Host
 import Loop
 import Readers
+import ReadersNFC
 import ReadersPCSC
 import ReadersVirtual
+import ScannerMgmt
+import Scanners
 import Server
 import Wire
 import Workflows
@@ -13,12 +17,19 @@ import Workflows
 @Loop final class Daemon {
     private let options: CommandLineOptions
     private let settings: Settings
+    private let configuration: Configuration
+    private var door: ActivationDoor?
     private let signals: Signals
     private let socket: ListeningSocket
     private let service = ServiceNotification()
     private let registry = ReaderRegistry()
+    /// Of virtual cards; nil: the test authority that they know by themselves.
+    private let trustPoint: [UInt8]?
+    /// Opened while the process had the right to; nil without.
+    let management: ManagementSocket?
     private var policy: AccessPolicy
     private var server: SocketServer?
+    private var radio: Radio?
     private var watched: [Loop.Registration] = []
     private var timer: Loop.Timer?
 
@@ -27,10 +38,21 @@ import Workflows
         _ settings: Settings,
         _ configuration: Configuration,
         _ signals: Signals,
-        _ socket: ListeningSocket
+        _ socket: ListeningSocket,
+        trustPoint: [UInt8]?,
+        management: ManagementSocket?
     ) {
         (self.options, self.settings, self.signals, self.socket) = (options, settings, signals, socket)
+        (self.trustPoint, self.configuration) = (trustPoint, configuration)
+        self.management = management
         policy = Self.policy(configuration)
+    }
+
+    private static func text(_ error: CardShelfError) -> String {
+        switch error {
+        case .invalid(let text): text
+        case .unknownReader, .occupied: "\(error)"
+        }
     }
 
     private static func policy(_ configuration: Configuration) -> AccessPolicy {
@@ -44,19 +66,23 @@ import Workflows
         // A new driver is one line here and one target.
         if settings.virtualReaders > 0 {
             do throws(CardShelfError) {
-                registry.add(try VirtualReaders(count: settings.virtualReaders))
+                let surroundings = VirtualCard.Surroundings(trustPoint: trustPoint)
+                registry.add(try VirtualReaders(count: settings.virtualReaders, surroundings: surroundings))
             } catch {
-                Log.error("cannot make the virtual readers")
+                Log.error("cannot make the virtual readers: \(Self.text(error))")
                 exit(1)
             }
         }
         // They are there at once: the first client may count on them.
         await registry.waitForReaders(settings.virtualReaders)
         if settings.isPCSCEnabled { registry.add(PCSCBackend()) }
+        if settings.isNFCEnabled { registry.add(NFCBackend(devices: settings.nfcDevices)) }
+        if settings.radio.isEnabled { radio = makeRadio(settings.radio) }
 
         let server = SocketServer(
             registry: registry,
-            info: ServerInfo(version: Version.current, drivers: registry.drivers),
+            services: OnlineServices(settings),
+            info: ServerInfo(version: Version.current, drivers: registry.drivers, scanners: radio?.names ?? []),
             maximumClients: settings.maximumClients,
             permissions: { [self] peer in
                 Server.Permissions(
@@ -65,6 +91,7 @@ import Workflows
             },
             log: { severity, text in Log.write(Log.Level(rawValue: severity.rawValue) ?? .notice) { "\(text)" } }
         )
+        server.radio = radio
         self.server = server
         do throws(SystemError) {
             try server.listen(on: socket.descriptor)
@@ -76,8 +103,19 @@ import Workflows
             Log.error("cannot start: \(error.description)")
             exit(1)
         }
+        openDoor(server)
         service.ready(status: "serving \(socket.path)")
         Log.info("serving \(socket.path)")
+    }
+
+    /// Without it everything else is as useful as before, so a port that is taken ends nothing.
+    private func openDoor(_ server: SocketServer) {
+        guard configuration.isActivationEnabled else { return }
+        do throws(StartError) {
+            door = try ActivationDoor(configuration, server)
+        } catch {
+            Log.error("browsers are not served: \(error.message); hint: \(error.hint)")
+        }
     }
 
     private func handleSignals() {
@@ -89,7 +127,7 @@ import Workflows
         }
     }
 
-    /// Access rules and log level; everything else needs a restart.
+    /// Access rules and log level; everything else needs a restart. And a look for readers that nobody has told of.
     private func reload() {
         service.reloading()
         do throws(StartError) {
@@ -97,6 +135,7 @@ import Workflows
             policy = Self.policy(configuration)
             Log.level = Settings(options, configuration).logLevel
             Log.notice("configuration read again")
+            registry.rescan()
         } catch {
             Log.error("configuration not changed: \(error.message)")
         }
@@ -115,8 +154,9 @@ import Workflows
             }
         }
         await server?.stop()
+        await registry.stop()
+        radio?.stop()
         deadline.cancel()
-        registry.stop()
         socket.close()
         // Not exit(): its handlers take down what threads that still wait in C use at that moment.
         _exit(0)

@@ -2,6 +2,8 @@
 import Glibc
 import Host
 import Loop
+import ScannerMgmt
+import Workers
 
 /// The daemon: reads what it is told, wires the targets together, and ends when it is asked to.
 @main struct Program {
@@ -25,12 +27,30 @@ import Loop
         let configuration = try Configuration(path: options.configurationPath)
         let settings = Settings(options, configuration)
         Log.level = settings.logLevel
+        let trustPoint = try settings.readVirtualTrustPoint()
         // Before the first other thread: what is blocked here is blocked in all of them.
         let signals = try Signals()
         let socket = try ListeningSocket.open(options: options, configuration: configuration)
+        let management = managementSocket(settings.radio)
         Task { @Loop in
-            await Daemon(options, settings, configuration, signals, socket).start()
+            await Daemon(
+                options,
+                settings,
+                configuration,
+                signals,
+                socket,
+                trustPoint: trustPoint,
+                management: management
+            ).start()
         }
         Loop.park()
+    }
+
+    /// The one thing that the daemon has a capability for; from here on it has none.
+    private static func managementSocket(_ radio: RadioConfiguration) -> ManagementSocket? {
+        let isWanted = radio.isEnabled && (radio.backend == .auto || radio.backend == .mgmt)
+        let socket = isWanted && NetworkCapability.isHeld ? ManagementSocket() : nil
+        if !NetworkCapability.drop() { Log.warning("cannot give CAP_NET_ADMIN up") }
+        return socket
     }
 }

@@ -122,7 +122,8 @@ import Testing
         "bash completes commands, options and operands, also behind options with values",
         arguments: [
             (["rea"], "readers"), (["--socket", "/x", "rea"], "readers"), (["change-pin", "--re"], "--reader"),
-            (["completion", "f"], "fish"), (["send", "--w"], "--wait"), (["--ver"], "--version"),
+            (["completion", "f"], "fish"), (["auth", "--y"], "--yes"), (["send", "--w"], "--wait"),
+            (["--ver"], "--version"),
             (["send", "--rea"], ""),
         ]
     )

@@ -28,6 +28,17 @@ enum Say {
         #"{"msg":"CHANGE_PIN","reason":"\#(reason)","success":false}"#
     }
     static let cancelled = failed("User_Cancelled")
+    static func rights(_ effective: String = #""Address","FamilyName","GivenNames""#, error: String? = nil) -> String {
+        let error = error.map { #""error":"\#($0)","# } ?? ""
+        return #"{"aux":{"requiredAge":"18"},"chat":{"effective":[\#(effective)],"optional":["GivenNames"],"#
+            + #""required":["Address","FamilyName","AgeVerification"]},\#(error)"msg":"ACCESS_RIGHTS"}"#
+    }
+    static let certificate =
+        #"{"description":{"issuerName":"An issuer","issuerUrl":"","purpose":"Test","subjectName":"A \u001b[2Jservice","#
+        + #""subjectUrl":"https://a.example","termsOfUsage":""},"msg":"CERTIFICATE","#
+        + #""validity":{"effectiveDate":"2026-01-01","expirationDate":"2026-12-31"}}"#
+    static let authenticated =
+        #"{"msg":"AUTH","result":{"major":"x#ok"},"url":"https://a.example/back?ResultMajor=ok"}"#
     static let insertCard = #"{"msg":"INSERT_CARD"}"#
 }
 
@@ -37,6 +48,15 @@ extension ScriptedPeer.Connection {
         answer("GET_READER_LIST", list)
         command("RUN_CHANGE_PIN")
         send(Say.started)
+    }
+
+    /// The beginning of every authentication, up to the question for consent.
+    func startAuth(_ list: String = Say.list(Say.reader())) {
+        answer("GET_READER_LIST", list)
+        command("RUN_AUTH")
+        send(#"{"msg":"AUTH"}"#)
+        send(Say.rights())
+        answer("GET_CERTIFICATE", Say.certificate)
     }
 
     /// Asks for a value and waits for it.

@@ -49,6 +49,71 @@ private let plain = ReaderState(
                 .apiLevel(current: .two, withAvailable: false, error: "Invalid level"),
                 .apiLevel(APILevels(current: 2), error: "Invalid level")
             ),
+            (
+                .accessRights(
+                    AccessRightsState(
+                        required: ["A"],
+                        optional: ["B", "C"],
+                        effective: ["A", "C"],
+                        transactionInfo: "t",
+                        auxiliary: .init(requiredAge: 18, communityID: "0276")
+                    ),
+                    error: "E"
+                ),
+                .accessRights(
+                    AccessRights(
+                        required: ["A"],
+                        optional: ["B", "C"],
+                        effective: ["A", "C"],
+                        transactionInfo: "t",
+                        requiredAge: 18,
+                        communityID: "0276"
+                    ),
+                    error: "E"
+                )
+            ),
+            (.authStarted, .authStarted),
+            (.authRefused(error: "Invalid tcTokenURL"), .authRefused(error: "Invalid tcTokenURL")),
+            (.userInterface(active: true, error: nil), .userInterface(active: true, error: nil)),
+            (.userInterface(active: false, error: "E"), .userInterface(active: false, error: "E")),
+            (.showUI(module: "M"), .showUI(module: "M")),
+            (.activation(url: nil, error: "E"), .unknown(name: "ACTIVATION")),
+            (
+                .authEnded(AuthResult(major: "a#ok", url: "https://u")),
+                .authEnded(AuthenticationResult(major: "a#ok", url: "https://u"))
+            ),
+            (
+                .authEnded(AuthResult(major: "a#error", minor: "b", message: "c", description: "d", reason: "e")),
+                .authEnded(
+                    AuthenticationResult(major: "a#error", minor: "b", message: "c", description: "d", reason: "e")
+                )
+            ),
+            (
+                .certificate(
+                    CertificateState(
+                        issuerName: "1",
+                        issuerURL: "2",
+                        subjectName: "3",
+                        subjectURL: "4",
+                        termsOfUsage: "5",
+                        purpose: "6",
+                        effectiveDate: "7",
+                        expirationDate: "8"
+                    )
+                ),
+                .certificate(
+                    ServiceCertificate(
+                        subjectName: "3",
+                        subjectURL: "4",
+                        issuerName: "1",
+                        issuerURL: "2",
+                        termsOfUsage: "5",
+                        purpose: "6",
+                        effectiveDate: "7",
+                        expirationDate: "8"
+                    )
+                )
+            ),
             (.badState(command: "X"), .badState(command: "X")),
             (.changePINStarted, .changePINStarted),
             (.changePINRefused(error: "Invalid name"), .changePINRefused(error: "Invalid name")),
@@ -101,6 +166,23 @@ private let plain = ReaderState(
             ),
             (.status(workflow: nil, progress: nil, state: nil), .status(WorkflowStatus())),
             (.unknownCommand("X"), .unknownCommand("X")),
+            (.door(.scan(ScanState())), .scan(ScanStatus(isWanted: false, isListening: false))),
+            (.door(.lost(id: "x")), .doorReaderLost(id: "x")), (.door(.list([])), .doorReaderList([])),
+            (.door(.closest(nil, reason: "none")), .closestDoorReader(nil, reason: "none")),
+            (.door(.refused(.closest, error: "no")), .doorReaderRefused(error: "no")),
+            (
+                .door(
+                    .reader(
+                        DoorReaderState(
+                            id: "x",
+                            profile: "pkoc",
+                            address: "00:00:00:00:00:01",
+                            addressType: "public",
+                            strength: .init(age: 0, average: -60.26, last: -61, list: [])
+                        )
+                    )
+                ), .doorReader(DoorReader(id: "x", profile: "pkoc", level: -60.3, lastRSSI: -61))
+            ),
         ] as [(Message, ServerMessage)]
     )
     func roundTrip(message: Message, expected: ServerMessage) throws {
@@ -116,9 +198,9 @@ private let plain = ReaderState(
 
     @Test("an unknown message, and unknown members of a known one, are kept")
     func unknown() throws {
-        let text = #"{"later":[1,{"a":"\u00e4"}],"msg":"DOOR_READER","name":"x"}"#
+        let text = #"{"later":[1,{"a":"\u00e4"}],"msg":"ELEVATOR","name":"x"}"#
         let unknown = try event(text)
-        #expect(unknown.message == .unknown(name: "DOOR_READER"))
+        #expect(unknown.message == .unknown(name: "ELEVATOR"))
         #expect(unknown.text == text)
         #expect(unknown.json["later"]?.array?.last?["a"] == .string("ä"))
         let known = try event(#"{"msg":"PAUSE","cause":"BadCardPosition","angle":7}"#)

@@ -56,6 +56,8 @@ struct Settings {
     var badged = ""
     /// Path of the virtual card; nil: rows that need pcscd and a card are left out.
     var virtualCard: String?
+    /// Path of the eID-Server; nil: rows that need it are left out.
+    var eidServer: String?
     /// A private folder for sockets and logs.
     var folder = ""
     /// Readers of vpcd and the port of the first.

@@ -4,7 +4,7 @@ import Glibc
 /// Measures the daemon from outside, as a client of it; run.sh gives it pcscd, a folder and the programs.
 @main struct Program {
     private static let usage = """
-        usage: badged-bench --badged PATH --folder PATH [--virtual-card PATH] [--baseline FILE] [--write-baseline]
+        usage: badged-bench --badged PATH --folder PATH [--virtual-card PATH] [--eid-server PATH] [--baseline FILE] [--write-baseline]
                             [--given ROW=NUMBER]... [--only ROW]... [--divisor N]
 
         """
@@ -30,6 +30,7 @@ import Glibc
             switch argument {
             case "--badged": settings.badged = try value()
             case "--virtual-card": settings.virtualCard = try value()
+            case "--eid-server": settings.eidServer = try value()
             case "--folder": settings.folder = try value()
             case "--baseline": settings.baseline = try value()
             case "--write-baseline": settings.writesBaseline = true
@@ -68,14 +69,19 @@ import Glibc
         say("load")
         if report.wants(.afterLoad) { try LoadBench.run(settings, &report) }
         if report.wants(.manyReaders, .manyReadersMemory) { try ManyReadersBench.run(settings, &report) }
+        say("authentications")
+        if report.wants(.auth, .authBeyond, .tenAuths, .authMemory) { try AuthenticationBench.run(settings, &report) }
         say("cards")
         if report.wants(.cardIn, .cardOut, .change, .changeTotal, .transfer, .waitingWakeUps) {
             try CardBench.run(settings, &report)
         }
         say("idle")
+        if report.wants(.nfcShort, .nfcLong, .nfcWakeUps) { try NFCBench.run(settings, &report) }
         if report.wants(.resident, .proportional, .privateDirty, .wakeUps, .idleCPU) {
             try IdleBench.run(settings, &report)
         }
+        say("door readers")
+        try DoorReaderBench.run(settings, &report)
         print("\(Baseline.thisMachine())\n")
         let baseline = try Baseline(path: settings.baseline)
         let failures = report.print(against: baseline)

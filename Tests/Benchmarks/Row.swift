@@ -8,9 +8,13 @@ enum Row: String, CaseIterable {
     case wakeUps, waitingWakeUps, idleCPU
     case change, changeTotal, transfer
     case cardIn, cardOut
-    case packages, packageSize
+    case packages, packageSize, onlinePackages, onlinePackageSize
     case manyReaders, manyReadersMemory, afterLoad
+    case auth, authBeyond, tenAuths, authMemory
     case daemonSize, clientSize, cardSize
+    case nfcShort, nfcLong, nfcWakeUps
+    case adverts, advertsMemory
+    case flips, flipsMean, flipsAverage, enter, leave
 
     var title: String {
         switch self {
@@ -33,35 +37,55 @@ enum Row: String, CaseIterable {
         case .cardOut: "card out to READER, after pcscd, median"
         case .packages: "Debian packages beside pcscd"
         case .packageSize: "their installed size"
+        case .onlinePackages: "the same with libcurl, for RUN_AUTH alone"
+        case .onlinePackageSize: "their installed size"
         case .manyReaders: "50 PIN changes on 50 virtual readers at once"
         case .manyReadersMemory: "resident memory after these"
         case .afterLoad: "resident memory after 500 clients and pipelining"
+        case .auth: "RUN_AUTH on a virtual card, the whole of it, median"
+        case .authBeyond: "the same beyond the eID-Server's own time, median"
+        case .tenAuths: "ten at once on ten readers, against one"
+        case .authMemory: "more resident memory than before all these"
         case .daemonSize: "badged, stripped"
         case .clientSize: "badgectl, stripped"
         case .cardSize: "badged-virtual-card, stripped"
+        case .nfcShort: "NFC: 200-byte APDU, to libnfc's own framing"
+        case .nfcLong: "NFC: 30 000-byte APDU, to a plain C client"
+        case .nfcWakeUps: "NFC: wake-ups, a board and no card"
+        case .adverts: "advertising reports decoded, filtered and tracked"
+        case .advertsMemory: "growth of the heap meanwhile"
+        case .flips: "changes of mind too many, per walk"
+        case .flipsMean: "of a mean of three values"
+        case .flipsAverage: "of a moving average (0.3) with 16 dB"
+        case .enter: "noticed that a door is near after, mean"
+        case .leave: "noticed that it is not any more after, mean"
         }
     }
 
     var unit: String {
         switch self {
-        case .start, .stop, .change, .changeTotal, .cardIn, .cardOut, .manyReaders: "ms"
-        case .resident, .proportional, .privateDirty, .packageSize, .manyReadersMemory, .afterLoad, .daemonSize,
-            .clientSize, .cardSize:
+        case .start, .stop, .change, .changeTotal, .cardIn, .cardOut, .manyReaders, .auth, .authBeyond, .enter, .leave:
+            "ms"
+        case .resident, .proportional, .privateDirty, .packageSize, .onlinePackageSize, .manyReadersMemory, .afterLoad,
+            .authMemory, .daemonSize, .clientSize, .cardSize:
             "MB"
         case .roundTrip, .roundTripTail, .floor, .transfer: "µs"
-        case .pipelined, .wakeUps, .waitingWakeUps: "/s"
+        case .pipelined, .wakeUps, .waitingWakeUps, .nfcWakeUps, .adverts: "/s"
+        case .nfcShort, .nfcLong: "×"
         case .idleCPU: "%"
-        case .packages: ""
+        case .advertsMemory: "bytes"
+        case .packages, .onlinePackages, .tenAuths, .flips, .flipsMean, .flipsAverage: ""
         }
     }
 
     /// Digits after the point.
     var digits: Int {
         switch self {
-        case .pipelined, .packages, .manyReaders: 0
+        case .pipelined, .packages, .onlinePackages, .manyReaders, .adverts, .advertsMemory, .enter, .leave: 0
+        case .flips, .flipsMean, .flipsAverage: 3
         case .idleCPU: 3
-        case .wakeUps, .waitingWakeUps: 2
-        case .cardIn, .cardOut, .change, .changeTotal: 2
+        case .wakeUps, .waitingWakeUps, .nfcWakeUps: 2
+        case .cardIn, .cardOut, .change, .changeTotal, .tenAuths, .nfcShort, .nfcLong: 2
         default: 1
         }
     }
@@ -82,9 +106,14 @@ enum Row: String, CaseIterable {
         case .change: "11.7"
         case .changeTotal: "18.8"
         case .cardIn, .cardOut: "400"
-        case .packages: "112"
-        case .packageSize: "249"
-        case .floor, .transfer, .manyReaders, .manyReadersMemory, .afterLoad, .daemonSize, .clientSize, .cardSize: ""
+        case .packages, .onlinePackages: "112"
+        case .packageSize, .onlinePackageSize: "249"
+        case .floor, .transfer, .manyReaders, .manyReadersMemory, .afterLoad, .auth, .authBeyond, .tenAuths,
+            .authMemory, .daemonSize, .clientSize, .cardSize, .nfcShort, .nfcLong, .nfcWakeUps, .adverts,
+            .advertsMemory, .flips, .flipsMean,
+            .flipsAverage,
+            .enter, .leave:
+            ""
         }
     }
 
@@ -96,35 +125,47 @@ enum Row: String, CaseIterable {
         case .resident: 16
         case .roundTrip: 35
         case .pipelined: 100_000
-        case .wakeUps, .waitingWakeUps: 0
+        case .wakeUps, .waitingWakeUps, .nfcWakeUps: 0
         case .idleCPU: 0
+        case .nfcShort: 1.3
+        case .nfcLong: 1.5
         case .change: 6
         case .cardIn, .cardOut: 5
+        case .authBeyond: 60
+        case .tenAuths: 4
+        case .authMemory: 1
         case .packages: 15
         case .packageSize: 40
+        case .adverts: 200_000
+        case .advertsMemory: 0
         default: nil
         }
     }
 
-    var isBetterWhenLarge: Bool { self == .pipelined }
+    var isBetterWhenLarge: Bool { self == .pipelined || self == .adverts }
 
     /// So many times worse than the baseline is still noise.
     var noise: Double {
         switch self {
         // Counted, not timed: only a change of ours or of Debian's moves them.
-        case .packages, .packageSize, .daemonSize, .clientSize, .cardSize: 1.05
+        case .packages, .packageSize, .onlinePackages, .onlinePackageSize, .daemonSize, .clientSize, .cardSize: 1.05
         // Pages: a little differs by how the kernel reads ahead.
         case .resident, .proportional, .privateDirty: 1.15
         // How much malloc gives back depends on how the threads met.
         case .afterLoad, .manyReadersMemory: 1.4
+        case .authMemory: 4
         // Medians of milliseconds on a machine that others use too.
-        case .start, .stop, .change, .changeTotal, .manyReaders: 1.6
+        case .start, .stop, .change, .changeTotal, .manyReaders, .auth, .authBeyond, .tenAuths: 1.6
         // One sleeping core more or less awake doubles a round trip.
-        case .roundTrip, .floor, .transfer, .pipelined: 2
+        case .roundTrip, .floor, .transfer, .pipelined, .adverts: 2
         case .roundTripTail: 4
         // Two threads race for two cores, and the difference of their times is small.
         case .cardIn, .cardOut: 3
-        case .wakeUps, .waitingWakeUps, .idleCPU: 1
+        case .wakeUps, .waitingWakeUps, .nfcWakeUps, .idleCPU, .advertsMemory: 1
+        // Ratios of one run: their limit says enough.
+        case .nfcShort, .nfcLong: 2
+        // The same walks, the same verdicts.
+        case .flips, .flipsMean, .flipsAverage, .enter, .leave: 1.01
         }
     }
 
@@ -133,6 +174,7 @@ enum Row: String, CaseIterable {
         switch self {
         case .cardIn, .cardOut: 0.5
         case .stop: 2
+        case .authMemory: 1
         default: 0
         }
     }

@@ -1,11 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# packages.sh PROGRAM...: what the programs need on an empty Debian system beside pcscd.
+# packages.sh [--also PACKAGE] PROGRAM...: what the programs need on an empty Debian system beside pcscd; --also: what
+# they open only when it is needed.
 # Prints three lines: number of packages, KiB installed, their names. apt-get plans the installation with an empty
 # list of installed packages; nothing is installed. Recommended packages are not counted.
 set -eu
 work=$(mktemp -d "${TMPDIR:-/tmp}/badged-packages.XXXXXX")
 trap 'rm -rf "$work"' EXIT
+
+also=
+[ "${1:-}" != --also ] || { also=$2 && shift 2; }
 
 # The packages that own the shared libraries of the programs; libraries of merged /usr are known by both paths.
 for program; do ldd "$program"; done | sed -n 's|.*=> \(/[^ ]*\) .*|\1|p; s|^[[:space:]]*\(/[^ ]*\) (.*|\1|p' |
@@ -32,7 +36,7 @@ plan() {
 }
 plan pcscd >"$work/without"
 # shellcheck disable=SC2046  # a list of words
-plan pcscd $(cat "$work/direct") >"$work/with"
+plan pcscd $also $(cat "$work/direct") >"$work/with"
 comm -13 "$work/without" "$work/with" >"$work/more"
 wc -l <"$work/more" | tr -d ' '
 awk '{ sum += $2 } END { print sum + 0 }' "$work/more"

@@ -26,9 +26,10 @@ if [ "${BADGED_BENCH_INNER:-}" != 1 ]; then
     [ "$(id -u)" = 0 ] || user=--map-root-user
     BADGED_BENCH_INNER=1
     export BADGED_BENCH_INNER PATH
-    # Other work on the machine shall disturb little. Without the right to it, or with BADGED_BENCH_REALTIME=0, not.
+    # With BADGED_BENCH_REALTIME=1 other work on the machine disturbs less; but real-time threads are spread over the
+    # processors, each wake-up crosses to another one, and the round trips become longer than any user sees.
     scheduling=
-    if [ "${BADGED_BENCH_REALTIME:-1}" = 1 ] && chrt -f 1 true 2>/dev/null; then scheduling="chrt -f 1"; fi
+    if [ "${BADGED_BENCH_REALTIME:-0}" = 1 ]; then scheduling="chrt -f 1"; fi
     echo "bench: load $(cut -d' ' -f1-3 /proc/loadavg); scheduling: ${scheduling:-ordinary}" >&2
     # shellcheck disable=SC2086  # lists of words, or nothing
     exec $scheduling unshare $user --mount --net --pid --fork --kill-child --mount-proc -- "$0" "$@"
@@ -44,6 +45,7 @@ export SWIFT_BACKTRACE=enable=no LC_ALL=C.UTF-8
 packages=$("$here/packages.sh" "$bin/badged" "$bin/badgectl")
 count=$(printf '%s\n' "$packages" | sed -n 1p)
 kib=$(printf '%s\n' "$packages" | sed -n 2p)
+online=$("$here/packages.sh" --also libcurl4 "$bin/badged" "$bin/badgectl")
 names=$(printf '%s\n' "$packages" | sed -n 3p)
 
 mount -t tmpfs -o mode=0755 tmpfs /run
@@ -60,8 +62,10 @@ size() {
 sizes="$(size daemonSize badged) $(size clientSize badgectl) $(size cardSize badged-virtual-card)"
 code=0
 # shellcheck disable=SC2086  # lists of words
-"$bin/badged-bench" --badged "$bin/badged" --virtual-card "$bin/badged-virtual-card" --folder "$work" \
+"$bin/badged-bench" --badged "$bin/badged" --virtual-card "$bin/badged-virtual-card" --eid-server "$bin/badged-eidserver" --folder "$work" \
     --baseline "$here/baseline.json" --given packages="$count" \
-    --given packageSize="$(echo "$kib" | awk '{ print $1 / 1024 }')" $sizes "$@" || code=$?
+    --given packageSize="$(echo "$kib" | awk '{ print $1 / 1024 }')" \
+    --given onlinePackages="$(printf '%s\n' "$online" | sed -n 1p)" \
+    --given onlinePackageSize="$(printf '%s\n' "$online" | sed -n 2p | awk '{ print $1 / 1024 }')" $sizes "$@" || code=$?
 echo "Debian packages beside pcscd: ${names:-none}"
 exit $code

@@ -32,8 +32,20 @@ struct ConfigurationTests {
             [virtual]
             enabled = Yes
             readers = 64
+            cvca = /etc/badged/card.cvcert
+            [eid]
+            trust_anchors = /etc/badged/anchors
+            date = 2028-02-29
             [pcsc]
             enabled = off
+            [nfc]
+            enabled = no
+            devices = pn532_uart:/dev/ttyUSB0:9600 ,acr122_usb
+            [activation]
+            enabled = yes
+            port = 4711
+            permissions = readers
+            origins = https://App.example, http://localhost:3000
             [log]
             level = debug
             [access]
@@ -45,7 +57,14 @@ struct ConfigurationTests {
         #expect(configuration.socketPath == "/run/x.sock")
         #expect(configuration.maximumClients == 7)
         #expect(configuration.isVirtualEnabled && configuration.virtualReaders == 64)
-        #expect(!configuration.isPCSCEnabled)
+        #expect(configuration.virtualTrustPoint == "/etc/badged/card.cvcert")
+        #expect(configuration.trustAnchors == "/etc/badged/anchors")
+        #expect(configuration.date == Day(year: 2028, month: 2, day: 29))
+        #expect(configuration.isActivationEnabled && configuration.activationPort == 4711)
+        #expect(configuration.activationPermissions == .readers)
+        #expect(configuration.activationOrigins == ["https://app.example", "http://localhost:3000"])
+        #expect(!configuration.isPCSCEnabled && !configuration.isNFCEnabled)
+        #expect(configuration.nfcDevices == ["pn532_uart:/dev/ttyUSB0:9600", "acr122_usb"])
         #expect(configuration.logLevel == .debug)
         #expect(
             configuration.access == [
@@ -66,7 +85,23 @@ struct ConfigurationTests {
             ("[virtual]\n\nreaders=65", "line 3", "1 to 64"),
             ("[virtual]\nreaders=-1", "line 2", "1 to 64"),
             ("[virtual]\nreaders=99999999999999999999", "line 2", "1 to 64"),
+            ("[virtual]\ncvca=card.cvcert", "line 2", "begins with /"),
+            ("[eid]\ntrust_anchors=anchors", "line 2", "begins with /"),
+            ("[eid]\ntrust_anchors=", "line 2", "begins with /"),
+            ("[eid]\ndate=today", "line 2: [eid] date cannot be 'today'", "2026-11-21"),
+            ("[eid]\ndate=2027-02-29", "line 2", "2026-11-21"),
+            ("[eid]\ndate=1999-12-31", "line 2", "2026-11-21"),
+            ("[eid]\ndate=26-1-1", "line 2", "2026-11-21"),
             ("[pcsc]\nenabled=maybe", "line 2: [pcsc] enabled cannot be 'maybe'", "yes, no"),
+            ("[nfc]\nenabled=2", "line 2: [nfc] enabled cannot be '2'", "yes, no"),
+            ("[nfc]\ndevices=a,,b", "line 2", "a list such as"),
+            ("[nfc]\ndevices=pn532_uart:/dev/tty USB", "line 2", "a list such as"),
+            ("[activation]\nport=0", "line 2: [activation] port cannot be '0'", "a number from 1 to 65535"),
+            (
+                "[activation]\norigins=https://a.example/",
+                "line 2: [activation] origins cannot be 'https://a.example/'",
+                "a list of origins like https://example.org, with commas"
+            ),
             ("[log]\nlevel=loud", "line 2", "error, warning, notice, info, debug"),
             ("[access]\ndefault=read", "line 2", "readers, cards, scan, admin"),
             ("[access]\ndefault=readers,", "line 2", "readers, cards, scan, admin"),
@@ -142,9 +177,13 @@ struct ConfigurationTests {
         var options = CommandLineOptions()
         options.isVirtual = true
         options.isWithoutPCSC = true
+        options.isWithoutNFC = true
         options.logLevel = .error
         let settings = Settings(options, configuration)
-        #expect(settings.virtualReaders == 3 && !settings.isPCSCEnabled && settings.logLevel == .error)
+        #expect(
+            settings.virtualReaders == 3 && !settings.isPCSCEnabled && !settings.isNFCEnabled
+                && settings.logLevel == .error
+        )
         #expect(settings.maximumClients == 1000)
     }
 
@@ -161,6 +200,11 @@ struct ConfigurationTests {
         #expect(configuration.warnings.isEmpty)
         #expect(configuration.socketPath == "/run/badged/badged.sock")
         configuration.socketPath = nil
+        // These have no value of their own by default; the comments say what then holds.
+        #expect(configuration.radio.replay == "/var/lib/badged/capture.btsnoop")
+        #expect(configuration.radio.limits.count == 5)
+        #expect(configuration.radio.limits["applicationSpecific"] == -80)
+        (configuration.radio.replay, configuration.radio.limits) = (nil, [:])
         var warnings: [String] = []
         #expect(
             AccessPolicy(rules: configuration.access, warnings: &warnings)
@@ -168,5 +212,25 @@ struct ConfigurationTests {
         )
         configuration.access = []
         #expect(configuration == Configuration())
+    }
+
+    @Test("the scan for door readers is configured in [ble]")
+    func radio() throws {
+        let text = """
+            [ble]
+            backend = mgmt
+            sensitivity = high
+            code_encoding = decimal
+            silence = 60
+            may_disconnect = yes
+            limit_enhanced_tap = -45
+            """
+        let radio = try read(text).radio
+        #expect((radio.backend, radio.sensitivity, radio.codeEncoding) == (.mgmt, .high, .decimal))
+        #expect((radio.silence, radio.mayDisconnect, radio.limits) == (60, true, ["enhancedTap": -45]))
+        for line in ["backend = usb", "silence = 4", "limit_motion = 10", "limit_motion = -101", "replay = x"] {
+            #expect(throws: StartError.self) { try read("[ble]\n" + line) }
+        }
+        #expect(try !read("[ble]\nlimit = -50").warnings.isEmpty)
     }
 }

@@ -112,6 +112,13 @@ struct PCSCSocketTests {
         #expect(steps.map(\.pause) == pauses + [nil])
         #expect(steps.map(\.isSure) == steps.indices.map { $0 >= sureAfter })
     }
+
+    @Test("one try in which pcscd was seen to say no explains those in which it hung up too early to tell")
+    func deniedOnce() {
+        var patience = Watch.Patience()
+        let seen: [PCSCFault] = [.hungUp, .denied, .hungUp, .hungUp, .noSocket]
+        #expect(seen.map { patience.next($0).fault } == [.hungUp, .denied, .denied, .denied, .noSocket])
+    }
 }
 
 /// A socket file, and perhaps somebody behind it.

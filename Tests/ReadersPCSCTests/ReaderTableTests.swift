@@ -101,6 +101,27 @@ struct ReaderTableTests {
         Step("nothing changes", ([.present], 1), ([.present], 1), []),
     ]
 
+    /// pcscd sets the flags first and counts after that; who asks in between sees the old counter.
+    @Test("a counter that comes a moment after its flags is not another card")
+    func lateCounter() {
+        var table = table(([.empty], 4))
+        #expect(update(&table, [.present], 4) == [.inserted("Reader 00 00", 1, atr)])
+        #expect(update(&table, [.present, .inUse], 4) == [])
+        #expect(update(&table, [.present], 5) == [])
+        #expect(update(&table, [.empty], 5) == [.withdrawn("Reader 00 00", 1)])
+        #expect(update(&table, [.present], 6) == [.inserted("Reader 00 00", 2, atr)])
+        #expect(update(&table, [.present], 7) == [])
+        let swapped: [Short] = [.withdrawn("Reader 00 00", 2), .inserted("Reader 00 00", 3, atr)]
+        #expect(update(&table, [.present], 9) == swapped)
+    }
+
+    @Test("a swap is told even when the counter of the first card came late")
+    func swapAfterLateCounter() {
+        var table = table(([.empty], 4), ([.present], 4))
+        let swapped: [Short] = [.withdrawn("Reader 00 00", 1), .inserted("Reader 00 00", 2, atr)]
+        #expect(update(&table, [.present], 7) == swapped)
+    }
+
     @Test("what pcscd says becomes events", arguments: steps)
     func step(step: Step) {
         var table = table(step.before)

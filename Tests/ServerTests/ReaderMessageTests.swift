@@ -147,18 +147,25 @@ struct ReaderMessageTests {
 struct PermissionTests {
     private static let readers: Set<CommandName> = [.getReader, .getReaderList, .getHealth]
     private static let cards: Set<CommandName> = [
-        .runChangePIN, .setPIN, .setNewPIN, .setCAN, .setPUK, .setCard, .cancel, .continueWorkflow,
+        .runAuth, .getAccessRights, .setAccessRights, .getCertificate, .accept, .runChangePIN, .setPIN, .setNewPIN,
+        .setCAN, .setPUK, .setCard, .cancel, .continueWorkflow, .setUserInterface,
+    ]
+    /// Only connections of the door for browsers.
+    private static let door: Set<CommandName> = [.activate]
+    private static let scan: Set<CommandName> = [
+        .startScan, .stopScan, .getScan, .getDoorReaderList, .getClosestDoorReader,
     ]
 
     @Test("a command without its permission is ACCESS_DENIED, whatever the moment", arguments: CommandName.allCases)
     @Loop func denied(_ name: CommandName) async throws {
-        let table: [(Permissions, isAllowed: Bool)] = [
-            ([], !Self.readers.contains(name) && !Self.cards.contains(name)),
-            ([.readers], !Self.cards.contains(name)),
-            ([.cards], !Self.readers.contains(name)),
-            ([.scan, .admin], !Self.readers.contains(name) && !Self.cards.contains(name)),
-            (.all, true),
+        let needed: [(Permissions, Set<CommandName>)] = [
+            (.readers, Self.readers), (.cards, Self.cards), (.scan, Self.scan),
+            (.activate, Self.door),
         ]
+        let table = ([[], .readers, .cards, .scan, [.scan, .admin], .activate, .all] as [Permissions]).map {
+            permissions in
+            (permissions, isAllowed: needed.allSatisfy { permissions.isSuperset(of: $0) || !$1.contains(name) })
+        }
         for (permissions, isAllowed) in table {
             let server = try TestServer(permissions: permissions)
             let client = try server.connect()
@@ -184,7 +191,7 @@ struct PermissionTests {
     @Loop func unknown() async throws {
         let server = try TestServer(permissions: [])
         let client = try server.connect()
-        #expect(await client.exchange(#"{"cmd":"RUN_AUTH"}"#) == [#"{"error":"RUN_AUTH","msg":"UNKNOWN_COMMAND"}"#])
+        #expect(await client.exchange(#"{"cmd":"GET_LOG"}"#) == [#"{"error":"GET_LOG","msg":"UNKNOWN_COMMAND"}"#])
     }
 }
 

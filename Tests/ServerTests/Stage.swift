@@ -10,6 +10,8 @@ import Wire
 /// Where a dialogue can stand when a command or a misfortune comes.
 enum Moment: CaseIterable, Sendable {
     case idle
+    /// RUN_AUTH waits for consent.
+    case accessRights
     case insertCard
     case enterPIN
     case enterCAN
@@ -23,6 +25,7 @@ enum Moment: CaseIterable, Sendable {
     var state: String? {
         switch self {
         case .idle, .cardWorks: nil
+        case .accessRights: "ACCESS_RIGHTS"
         case .insertCard: "INSERT_CARD"
         case .enterPIN: "ENTER_PIN"
         case .enterCAN: "ENTER_CAN"
@@ -32,12 +35,21 @@ enum Moment: CaseIterable, Sendable {
         }
     }
 
+    /// The name of the workflow, and of its final message.
+    var workflow: String? {
+        switch self {
+        case .idle: nil
+        case .accessRights: "AUTH"
+        case .insertCard, .enterPIN, .enterCAN, .enterPUK, .enterNewPIN, .cardWorks, .pause: "CHANGE_PIN"
+        }
+    }
+
     var status: JSON {
         JSON.object([
             .init("msg", .string("STATUS")),
             .init("progress", self == .idle ? .null : .number("0")),
             .init("state", state.map(JSON.string) ?? .null),
-            .init("workflow", self == .idle ? .null : .string("CHANGE_PIN")),
+            .init("workflow", workflow.map(JSON.string) ?? .null),
         ])
     }
 }
@@ -52,9 +64,9 @@ enum Moment: CaseIterable, Sendable {
 
     static let pin = "123456"
 
-    init() async throws {
+    init(service: TestService = TestService()) async throws {
         readers = try StagedReaders()
-        server = try TestServer(readers: 0, backends: [readers])
+        server = try TestServer(readers: 0, backends: [readers], service: { _, _ in service })
         try await server.ready()
         client = try server.connect()
     }
@@ -65,6 +77,8 @@ enum Moment: CaseIterable, Sendable {
         switch moment {
         case .idle:
             _ = await client.exchange()
+        case .accessRights:
+            _ = try #require(await client.ask(Self.runAuth, "ACCESS_RIGHTS"))
         case .insertCard:
             _ = await client.exchange(#"{"cmd":"RUN_CHANGE_PIN"}"#)
         case .enterPIN:
@@ -88,6 +102,7 @@ enum Moment: CaseIterable, Sendable {
         }
     }
 
+    static let runAuth = #"{"cmd":"RUN_AUTH","tcTokenURL":"https://dienst.example/t"}"#
     static let setPIN = #"{"cmd":"SET_PIN","value":"123456"}"#
 
     /// Starts a workflow with a card in the reader.

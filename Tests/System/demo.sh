@@ -1,19 +1,28 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# What `make demo` shows: badged with a virtual card on a socket of its own; a PIN changed by badgectl; then the whole
-# way from a wrong PIN over the CAN to success, message by message, as any program would do it.
+# What `make demo` shows: badged with a virtual card on a socket of its own; a PIN changed by badgectl; the whole way
+# from a wrong PIN over the CAN to success, message by message, as any program would do it; and an online authentication.
 . "$(dirname "$0")/lib.sh"
-needs_programs badged badgectl
+needs_programs badged badgectl badged-eidserver
 socket=$work/badged.sock
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 # Without a terminal there is nothing to make bold.
 [ -t 1 ] || say() { printf '\n%s\n' "$*"; }
 
+# A service with its eID-Server on this machine, and the authority behind its certificates.
+mkdir -p "$work/anchors/test"
+"$bin/badged-eidserver" --out "$work/anchors/test" --reports >"$work/service" 2>"$work/service.log" &
+service=$!
+printf '[eid]\ntrust_anchors = %s\n' "$work/anchors" >"$work/badged.conf"
+
 say "1. badged starts: a virtual reader, no real ones, a socket of its own"
-echo "\$ badged --virtual --no-pcsc --socket $socket"
-"$bin/badged" --virtual --no-pcsc --socket "$socket" --log-level info 2>"$work/log" &
+echo "\$ badged --virtual --no-pcsc --socket $socket --config $work/badged.conf"
+trap 'kill $service 2>/dev/null || true; rm -rf "$work"' EXIT
+# It reads the authorities when it starts.
+until grep -q https "$work/service"; do kill -0 $service 2>/dev/null || { cat "$work/service.log"; exit 1; }; done
+"$bin/badged" --virtual --no-pcsc --socket "$socket" --config "$work/badged.conf" --log-level info 2>"$work/log" &
 daemon=$!
-trap 'kill $daemon 2>/dev/null || true; wait $daemon 2>/dev/null || true; rm -rf "$work"' EXIT
+trap 'kill $daemon $service 2>/dev/null || true; wait $daemon $service 2>/dev/null || true; rm -rf "$work"' EXIT
 until "$bin/badgectl" --socket "$socket" status >"$work/status" 2>&1 && grep -q Simulator "$work/status"; do
     kill -0 $daemon 2>/dev/null || { cat "$work/log"; exit 1; }
 done
@@ -53,7 +62,18 @@ exec 3>&-
 wait $sender
 exec 4<&-
 
-say "4. badged stops"
+say "4. A service asks who somebody is: badgectl shows what it wants, agrees, and gives the PIN"
+echo "\$ badgectl auth '$(cat "$work/service")' --yes --pin-stdin"
+echo 123456 | "$bin/badgectl" --socket "$socket" auth "$(cat "$work/service")" --yes --pin-stdin || result=1
+kill $service
+wait $service || result=1
+echo
+echo "What the service has read:"
+data=$(sed -n 's/.*"outcome":"ok".*"data":{\(.*\)},"client".*/\1/p' "$work/service")
+echo "$data" | sed 's/,\("[A-Za-z]*":\)/\n\1/g' | sed 's/^/  /'
+case $data in *FamilyName*) ;; *) result=1 ;; esac
+
+say "5. badged stops"
 kill $daemon
 code=0
 wait $daemon || code=$?

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # make install and make uninstall, in a folder of our own.
 . "$(dirname "$0")/lib.sh"
-needs_programs badged badgectl badged-virtual-card
+needs_programs badged badgectl badged-virtual-card badged-activation
 cd "$root"
 
 list() { (cd "$1" && find . -type f | sed 's/^\.//' | sort); }
@@ -15,6 +15,7 @@ for prefix in /usr/local /usr; do
 $prefix/bin/badgectl
 $prefix/bin/badged
 $prefix/bin/badged-virtual-card
+$prefix/libexec/badged-activation
 $prefix/lib/systemd/system/badged.service
 $prefix/lib/systemd/system/badged.socket
 $prefix/lib/sysusers.d/badged.conf
@@ -41,7 +42,7 @@ END
         "! grep -rnE '@[A-Z]+@' '$to/etc' '$to$prefix/lib' '$to$prefix/share/man'"
     check "$prefix: everybody may read everything" sh -c "! find '$to' -type f ! -perm -444 | grep ."
     check "$prefix: only the programs are executable" sh -c \
-        "! find '$to' -type f -perm /111 | grep -v '^$to$prefix/bin/'"
+        "! find '$to' -type f -perm /111 | grep -vE '^$to$prefix/(bin|libexec)/'"
     version=$("$to$prefix/bin/badged" --version)
     check "$prefix: the installed program runs ($version)" test -n "$version"
     check "$prefix: the manual has the same version" holds "$to$prefix/share/man/man8/badged.8" "$version"

@@ -36,6 +36,10 @@ A: idVendor=$1\\n
 A: idProduct=$2\\n
 A: bDeviceClass=00\\n
 END
+    run_udev "${4:-add}"
+}
+# run_udev ACTION: has udev evaluate $device, which $work/device describes.
+run_udev() {
     # shellcheck disable=SC2016
     isolated sh -c '
         mount --bind "$1/root/etc/passwd" /etc/passwd
@@ -44,13 +48,15 @@ END
         mount --bind "$1/rules" /etc/udev/rules.d
         mount -t tmpfs tmpfs /run/udev 2>/dev/null || true
         umockdev-run --device "$1/device" -- udevadm test --action="$2" "$3"
-    ' sh "$work" "${4:-add}" "$device" >"$work/udev" 2>&1 || true
+    ' sh "$work" "$1" "$device" >"$work/udev" 2>&1 || true
 }
 starts() { holds "$work/udev" '^SYSTEMD_WANTS=badged\.service' && holds "$work/udev" '(TAGS|CURRENT_TAGS)=.*:systemd:'; }
 # Silence counts only when udev did evaluate the device.
 evaluated() { holds "$work/udev" "^DEVTYPE=usb_device"; }
 starts_not() { evaluated && lacks "$work/udev" "SYSTEMD_WANTS=.*badged"; }
 ours() { holds "$work/udev" "94-badged.rules:[0-9]+ GROUP $group" && holds "$work/udev" '94-badged.rules:[0-9]+ MODE 0660'; }
+serial_starts_not() { holds "$work/udev" "^SUBSYSTEM=tty" && lacks "$work/udev" "SYSTEMD_WANTS=.*badged"; }
+serial_not_ours() { holds "$work/udev" "^SUBSYSTEM=tty" && lacks "$work/udev" '94-badged.rules:[0-9]+ (GROUP|MODE)'; }
 not_ours() { evaluated && lacks "$work/udev" '94-badged.rules:[0-9]+ (GROUP|MODE)'; }
 
 while read -r vendor product interfaces name; do
@@ -79,6 +85,20 @@ done <<'END'
 072f 2200 ACR122U
 072f 90cc touchatag
 END
+# serial MARK: a USB serial adapter, with or without the administrator's mark.
+serial() {
+    device=/devices/pci0000:00/0000:00:14.0/usb1/1-4/1-4:1.0/ttyUSB0/tty/ttyUSB0
+    printf '%s\n' "P: $device" "N: ttyUSB0" "E: DEVNAME=/dev/ttyUSB0" "E: MAJOR=188" "E: MINOR=0" "E: SUBSYSTEM=tty" \
+        ${1:+"E: BADGED_NFC=1"} "" >"$work/device"
+    run_udev add
+}
+serial marked
+check "a serial line that is marked starts badged" starts
+check "a serial line that is marked belongs to group badged alone" ours
+serial
+check "another serial line does not start badged" serial_starts_not
+check "another serial line is left as it is" serial_not_ours
+
 while read -r vendor product interfaces name; do
     evaluate "$vendor" "$product" "$interfaces"
     check "$name does not start badged" starts_not

@@ -4,6 +4,7 @@ import ISO7816
 import Readers
 import ReadersPCSC
 import Synchronization
+import TestSupport
 import Testing
 
 extension RealServices {

@@ -3,6 +3,7 @@ import Foundation
 import ISO7816
 import Readers
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import ReadersPCSC

@@ -3,6 +3,7 @@ import Foundation
 import ISO7816
 import Readers
 import ReadersPCSC
+import TestSupport
 import Testing
 
 extension RealServices {

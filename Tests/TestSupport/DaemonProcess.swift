@@ -31,9 +31,10 @@ package import Loop
     /// Starts the daemon and returns when it serves.
     /// - Parameters:
     ///   - configuration: lines of badged.conf.
+    ///   - usesNFC: with the driver of libnfc.
     ///   - openFiles: most of them; nil: as many as the system allows.
     /// - Throws: `SystemError` when it cannot be started.
-    package init(configuration: String = "", openFiles: UInt? = nil) async throws {
+    package init(configuration: String = "", usesNFC: Bool = false, openFiles: UInt? = nil) async throws {
         var template = Array("/tmp/badged-test.XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw SystemError("mkdtemp") }
         folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
@@ -47,9 +48,10 @@ package import Loop
         clinux_set_nonblocking(ends[0])
         errorPipe = ends[0]
         var arguments = [
-            Self.program, "--virtual", "--no-pcsc", "--no-nfc", "--no-ble", "--log-level", "debug",
+            Self.program, "--virtual", "--no-pcsc", "--no-ble", "--log-level", "debug",
             "--socket", socketPath, "--config", configurationPath,
         ]
+        if !usesNFC { arguments.append("--no-nfc") }
         if let openFiles { arguments = ["/usr/bin/prlimit", "--nofile=\(openFiles):\(openFiles)"] + arguments }
         pid = try Self.spawn(arguments, standardError: ends[1])
         close(ends[1])
@@ -137,8 +139,10 @@ package import Loop
     /// A client of the daemon.
     /// - Throws: `SystemError` when the connection is refused.
     package func connect() throws -> TestClient {
-        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-        guard descriptor >= 0 else { throw SystemError("socket") }
+        let opened = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        guard opened >= 0 else { throw SystemError("socket") }
+        // Out of the way of libnfc in this process, which waits in select(2).
+        let descriptor = clinux_move_descriptor(opened, 1024)
         clinux_set_cloexec(descriptor)
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)

@@ -19,7 +19,7 @@ package final class RunningDaemon: Sendable {
         }
         program = try RunningProgram(
             "badged",
-            ["--virtual", "--no-pcsc", "--socket", path] + arguments,
+            ["--virtual", "--no-pcsc", "--no-nfc", "--socket", path] + arguments,
             environment: ["NOTIFY_SOCKET": notify]
         )
         guard await Self.isReady(socket) else {

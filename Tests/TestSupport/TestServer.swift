@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
+import EID
+package import EService
 import Glibc
 package import Loop
 package import Readers
@@ -18,7 +20,10 @@ package import Workflows
         readers count: Int = 1,
         backends: [any ReaderBackend] = [],
         maximumClients: Int = 1000,
-        permissions: Permissions = .all
+        permissions: Permissions = .all,
+        service: @escaping @Sendable (_ url: String, _ developerMode: Bool) -> any EServiceConnection = { _, _ in
+            TestService()
+        }
     ) throws {
         readers = count > 0 ? try VirtualReaders(count: count) : nil
         if let readers { registry.add(readers) }
@@ -27,6 +32,7 @@ package import Workflows
         let box = LogBox()
         server = SocketServer(
             registry: registry,
+            services: OnlineServices(today: { TestService.today }, connect: service),
             info: ServerInfo(version: "0.0.0", drivers: registry.drivers),
             maximumClients: maximumClients,
             permissions: { _ in permissions },
@@ -52,6 +58,8 @@ package import Workflows
     package func connect() throws -> TestClient {
         var pair: [Int32] = [-1, -1]
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0 else { throw SystemError("socketpair") }
+        // Out of the way of libnfc in this process, which waits in select(2).
+        pair = pair.map { clinux_move_descriptor($0, 1024) }
         for socket in pair {
             clinux_set_nonblocking(socket)
             clinux_set_cloexec(socket)

@@ -24,6 +24,73 @@ let everyMessage: [(Message, String)] = {
             .apiLevel(current: .one, withAvailable: false, error: "Unknown level"),
             #"{"current":1,"error":"Unknown level","msg":"API_LEVEL"}"#
         ),
+        (
+            .accessRights(
+                AccessRightsState(
+                    required: ["FamilyName"],
+                    optional: [],
+                    effective: ["FamilyName"],
+                    transactionInfo: nil,
+                    auxiliary: .init()
+                ),
+                error: nil
+            ),
+            #"{"chat":{"effective":["FamilyName"],"optional":[],"required":["FamilyName"]},"msg":"ACCESS_RIGHTS"}"#
+        ),
+        (
+            .accessRights(
+                AccessRightsState(
+                    required: [],
+                    optional: ["AgeVerification"],
+                    effective: [],
+                    transactionInfo: "a \"deal\"",
+                    auxiliary: .init(
+                        ageVerificationDate: "2008-11-21",
+                        requiredAge: 18,
+                        validityDate: "2026-11-21",
+                        communityID: "027605"
+                    )
+                ),
+                error: "Invalid 'chat' data"
+            ),
+            #"{"aux":{"ageVerificationDate":"2008-11-21","communityId":"027605","requiredAge":"18","#
+                + #""validityDate":"2026-11-21"},"chat":{"effective":[],"optional":["AgeVerification"],"required":[]},"#
+                + #""error":"Invalid 'chat' data","msg":"ACCESS_RIGHTS","transactionInfo":"a \"deal\""}"#
+        ),
+        (.authStarted, #"{"msg":"AUTH"}"#),
+        (.authRefused(error: "Invalid tcTokenURL"), #"{"error":"Invalid tcTokenURL","msg":"AUTH"}"#),
+        (.activation(url: "https://a.example", error: nil), #"{"msg":"ACTIVATION","url":"https://a.example"}"#),
+        (.activation(url: nil, error: "Busy"), #"{"error":"Busy","msg":"ACTIVATION"}"#),
+        (.showUI(module: "M"), #"{"module":"M","msg":"SHOW_UI"}"#),
+        (.userInterface(active: true, error: nil), #"{"active":true,"msg":"USER_INTERFACE"}"#),
+        (
+            .authEnded(AuthResult(major: "m#ok", url: "https://a/?x=1")),
+            #"{"msg":"AUTH","result":{"major":"m#ok"},"url":"https://a/?x=1"}"#
+        ),
+        (
+            .authEnded(
+                AuthResult(major: "m#error", minor: "n#x", message: "a", description: "b", reason: "Card_Removed")
+            ),
+            #"{"msg":"AUTH","result":{"description":"b","language":"en","major":"m#error","message":"a","#
+                + #""minor":"n#x","reason":"Card_Removed"}}"#
+        ),
+        (
+            .certificate(
+                CertificateState(
+                    issuerName: "i",
+                    issuerURL: "https://i",
+                    subjectName: "s",
+                    subjectURL: "https://s",
+                    termsOfUsage: "t\nu",
+                    purpose: "",
+                    effectiveDate: "2026-11-01",
+                    expirationDate: "2026-12-01"
+                )
+            ),
+            #"{"description":{"issuerName":"i","issuerUrl":"https://i","purpose":"","subjectName":"s","#
+                + #""subjectUrl":"https://s","termsOfUsage":"t\nu"},"msg":"CERTIFICATE","#
+                + #""validity":{"effectiveDate":"2026-11-01","expirationDate":"2026-12-01"}}"#
+        ),
         (.badState(command: "SET_PIN"), #"{"error":"SET_PIN","msg":"BAD_STATE"}"#),
         (.changePINStarted, #"{"msg":"CHANGE_PIN"}"#),
         (.changePINRefused(error: "Invalid name"), #"{"error":"Invalid name","msg":"CHANGE_PIN"}"#),

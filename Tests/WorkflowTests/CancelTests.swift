@@ -231,6 +231,8 @@ struct CancelTests {
         )
         await gate.arrival()
         await scene.client.send(#"{"cmd":"CANCEL"}"#)
+        // It has been read when what comes after it is answered.
+        await scene.isQuiet()
         gate.open()
         try await scene.play(
             """

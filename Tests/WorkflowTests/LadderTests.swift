@@ -189,7 +189,7 @@ struct LadderTests {
             log == [
                 "22 plain", "86 plain chained", "86 plain chained", "86 plain chained", "86 plain",
                 "22 secured", "86 secured chained", "86 secured chained", "86 secured chained", "86 secured",
-                "2C secured", "22 plain", "22 plain",
+                "2C secured", "22 plain",
             ]
         )
     }

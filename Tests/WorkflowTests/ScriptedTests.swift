@@ -291,7 +291,8 @@ struct ScriptedTests {
         registry.add(backend)
         while registry["Desk"]?.eidState == nil { await registry.nextChange() }
         let client = Listener()
-        let selection = CardSelection(registry, client, readerName: nil, needsExtendedLength: true)
+        let requirements = CardRequirements(needsExtendedLength: true, needsPIN: true)
+        let selection = CardSelection(registry, client, readerName: nil, requirements)
         let task = Task { @Loop in
             do throws(Interruption) {
                 _ = try await selection.acquire()

@@ -3,6 +3,7 @@
  * Nothing here decides anything; each function is one call. The header includes no system header that changes with
  * _GNU_SOURCE: two views of one type in one program do not compile. */
 #pragma once
+#include <stddef.h>
 #include <stdint.h>
 
 /* epoll: interests and events are the bits of the two constants, hang-up and error come unasked. */
@@ -26,6 +27,8 @@ int clinux_signalfd_read(int fd);
 
 /* accept4 with SOCK_NONBLOCK and SOCK_CLOEXEC. */
 int clinux_accept(int fd);
+/* Moves a descriptor to the first free number from lowest on. Gives the new number, or the old one when there is none. */
+int clinux_move_descriptor(int fd, int lowest);
 /* Credentials of the process at the other end of a Unix socket: SO_PEERCRED. */
 int clinux_peer_credentials(int fd, int32_t *pid, uint32_t *uid, uint32_t *gid);
 /* Supplementary groups of that process: SO_PEERGROUPS. Gives their number, -1 on error. */
@@ -37,10 +40,20 @@ int clinux_set_nonblocking(int fd);
 int clinux_set_cloexec(int fd);
 /* PR_SET_DUMPABLE 0: no core file, no ptrace by the same user. */
 int clinux_no_core_dumps(void);
+/* Capabilities of the calling thread, and of those that it starts later. Dropped is dropped for good. */
+int clinux_has_capability(unsigned capability);
+int clinux_drop_capability(unsigned capability);
 int clinux_die_with_parent(void);
 /* M_MMAP_THRESHOLD. Set by hand it stays: else the first large block that is freed raises it, and the heap keeps the
    next ones. */
 void clinux_return_large_blocks(void);
+/* Bytes that malloc has given out and not got back. */
+size_t clinux_heap_in_use(void);
+
+/* Gives a descriptor to the process at the other end of a Unix socket: SCM_RIGHTS. */
+int clinux_pass_descriptor(int socket, int fd);
+/* The next one that came; -1 when there is none yet, -2 when there will be none. */
+int clinux_take_descriptor(int socket);
 
 /* TCP_QUICKACK is not sticky: to be set before each read. */
 int clinux_tcp_quickack(int fd);

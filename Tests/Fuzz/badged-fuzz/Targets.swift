@@ -13,6 +13,10 @@ let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "line-buffer": lineBuffer,
     "card-file": cardFile,
     "apdu": apdu,
+    "iso-dep": isoDEP,
+    "nfc-target": nfcTarget,
+    "connection-string": connectionString,
+    "card-activation": cardActivation,
     "ber-tlv": berTLV,
     "security-infos": securityInfos,
     "ef-dir": applicationDirectory,
@@ -21,6 +25,16 @@ let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "cv-certificate": cvCertificate,
     "card-security": cardSecurity,
     "virtual-card": virtualCard,
+    "web-address": webAddress,
+    "tc-token": tcToken,
+    "paos": paos,
+    "certificate-description": certificateDescription,
+    "certificate-chain": certificateChain,
+    "advertising-data": advertisingData,
+    "advertising-reports": advertisingReports,
+    "btsnoop": btsnoop,
+    "management-event": managementEvent,
+    "activation": activation,
 ]
 
 /// A condition of which the failure is a finding.

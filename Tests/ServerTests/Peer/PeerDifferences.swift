@@ -112,24 +112,47 @@ extension PeerDifference {
 
     private static let authentication: [PeerDifference] = [
         PeerDifference(
-            "no online authentication yet",
-            because: "RUN_AUTH and its commands come later; until then they are unknown",
-            in: ["01-basic", "pcsc-bad-values", "sim-request-field", "sim-run-auth", "sim-set-card-errors"],
-            apply: { exchange, _ in
-                let unknown = ["RUN_AUTH", "ACCEPT", "GET_CERTIFICATE", "GET_ACCESS_RIGHTS", "SET_ACCESS_RIGHTS"]
-                guard let name = unknown.first(where: { exchange.sends($0) }) else { return nil }
-                let request = exchange.received.first?["request"] ?? (exchange.sent.first?.requestOfRunAuth)
-                let answer: JSON = .object([.init("error", .string(name)), .init("msg", .string("UNKNOWN_COMMAND"))])
-                // What the recorded authentication said later never comes; answers to other commands stay.
-                let others = exchange.received.filter { $0.isMessage("BAD_STATE") && $0["error"] != .string(name) }
-                var copy = exchange
-                copy.received = [answer.with("request", request)] + others
-                if exchange.sent.count > 1 {
-                    copy.received.append(#"{"msg":"STATUS","progress":null,"state":null,"workflow":null}"#)
-                }
-                return [copy]
+            "AUTH says why, in words of its own",
+            because: "the reason came with 1.26.3; the sentences for people are badged's",
+            in: ["sim-run-auth"],
+            eachMessage: { message, exchange, _ in
+                guard message.isMessage("AUTH"), let result = message["result"] else { return nil }
+                let url = exchange.sent.first ?? ""
+                // Developer mode takes http.
+                let isAddress = url.contains(#"URL":"https://"#) || url.contains("developerMode")
+                return [
+                    message.with(
+                        "result",
+                        result.with(
+                            "reason",
+                            .string(isAddress ? "Get_TcToken_Network_Error" : "Get_TcToken_Invalid_Url")
+                        )
+                        .with("description", .string("A trusted channel to the service could not be opened."))
+                        .with(
+                            "message",
+                            .string(
+                                isAddress ? "The server could not be reached." : "The service did not give a TcToken."
+                            )
+                        )
+                    )
+                ]
             }
-        )
+        ),
+        PeerDifference(
+            "CANCEL in one write with RUN_AUTH cancels it",
+            because: "the peer starts a workflow after it has judged the commands behind RUN_AUTH",
+            in: ["sim-run-auth"],
+            apply: { exchange, _ in
+                guard exchange.sent.count == 3 else { return nil }
+                return exchange.replaced(
+                    by: #"{"msg":"AUTH"}"#,
+                    #"{"msg":"STATUS","progress":0,"state":null,"workflow":"AUTH"}"#,
+                    #"""
+                    {"msg":"AUTH","result":{"description":"It was cancelled.","language":"en","major":"http://www.bsi.bund.de/ecard/api/1.1/resultmajor#error","message":"It was cancelled.","minor":"http://www.bsi.bund.de/ecard/api/1.1/resultminor/sal#cancellationByUser","reason":"User_Cancelled"}}
+                    """#
+                )
+            }
+        ),
     ]
 
     // MARK: Workflow
@@ -214,11 +237,6 @@ extension PeerDifference {
         ),
     ]
 
-}
-
-extension String {
-    /// The id of a RUN_AUTH line; the peer loses it when the workflow starts.
-    fileprivate var requestOfRunAuth: JSON? { contains(#""request":"u""#) ? .string("u") : nil }
 }
 
 extension PeerDifference.Place {

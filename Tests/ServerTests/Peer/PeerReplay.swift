@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import EService
 import ISO7816
 import Loop
 import Readers
+import Server
 import TestSupport
 import Testing
 import Wire
@@ -26,6 +28,8 @@ import Wire
     private let readers: StagedReaders?
     private let server: TestServer
     private let client: TestClient
+    /// Held, so that it serves.
+    private let door: WebSocketDoor?
     /// The card that is put in when the workflow waits for one.
     private let card: VirtualCardDescription?
 
@@ -38,7 +42,8 @@ import Wire
         _ differences: [PeerDifference],
         _ unlisted: [Unlisted],
         readers names: [String],
-        card: VirtualCardDescription?
+        card: VirtualCardDescription?,
+        throughWebSocket: Bool = false
     ) async throws {
         var transcript = try Transcript(name)
         transcript.write(unlisted.filter { $0.transcript == name })
@@ -47,9 +52,18 @@ import Wire
         self.differences = differences.filter { $0.transcripts.contains(name) }
         self.card = card
         readers = names.isEmpty ? nil : try StagedReaders(names, plugged: [Self.reader])
-        server = try TestServer(readers: 0, backends: readers.map { [$0] } ?? [])
+        server = try TestServer(readers: 0, backends: readers.map { [$0] } ?? []) { url, isDeveloperMode in
+            // The true one: the recordings go to addresses where nobody listens.
+            let userAgent = PAOSEnvelope.UserAgent(name: "badged", version: (0, 0, 0))
+            return EServiceSession(
+                tcTokenURL: url,
+                isDeveloperMode: isDeveloperMode,
+                EServiceConfiguration(userAgent: userAgent)
+            )
+        }
         if !names.isEmpty { try await server.ready(names) }
-        client = try server.connect()
+        door = throughWebSocket ? try WebSocketDoor(server, permissions: .all) : nil
+        client = try door?.connect() ?? server.connect()
     }
 
     /// Command APDUs that went to the card of the recording's reader.

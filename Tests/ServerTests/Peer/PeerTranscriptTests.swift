@@ -20,13 +20,14 @@ struct PeerTranscriptTests {
             Recording(name: name, readers: ["Simulator", PeerReplay.reader], card: { .card(card) })
         }
 
-        @Loop func replay() async throws -> PeerReplay {
+        @Loop func replay(throughWebSocket: Bool = false) async throws -> PeerReplay {
             var replay = try await PeerReplay(
                 name,
                 PeerDifference.all,
                 Self.unlisted,
                 readers: readers,
-                card: card?()
+                card: card?(),
+                throughWebSocket: throughWebSocket
             )
             await replay.run()
             return replay
@@ -96,6 +97,11 @@ struct PeerTranscriptTests {
         let used = replay.uses.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
         print("\(recording.name): \(replay.compared) exchanges compared; differences: \(used.isEmpty ? "none" : used)")
         #expect(replay.compared > 0)
+    }
+
+    @Test("a program at the WebSocket door hears the same", arguments: recordings)
+    @Loop func replayThroughWebSocket(_ recording: Recording) async throws {
+        #expect(try await recording.replay(throughWebSocket: true).compared > 0)
     }
 
     @Test("every difference has a name of its own, a reason and a recording in which it shows")

@@ -4,10 +4,14 @@
 import json
 import os
 import select
+import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import time
+import urllib.parse
+import urllib.request
 
 from websocket import WebSocket
 
@@ -54,6 +58,31 @@ class Terminal:
             elif name in ("BAD_STATE", "INVALID", "UNKNOWN_COMMAND", "INTERNAL_ERROR"):
                 raise RuntimeError(f"{self.name} answered {message}")
 
+    def authenticate(self, url, answers, chat=None):
+        """Runs RUN_AUTH with a client that answers at once. `chat`: the optional rights that the user leaves ticked.
+        Gives the last message and the names of all that came before."""
+        answers = {question: list(values) for question, values in answers.items()}
+        seen = []
+        self.client.send({"cmd": "RUN_AUTH", "tcTokenURL": url})
+        while True:
+            message = self.receive(60)
+            name = message.get("msg")
+            seen.append(name)
+            if name == "ACCESS_RIGHTS" and chat is not None:
+                self.client.send({"cmd": "SET_ACCESS_RIGHTS", "chat": chat})
+                chat = None
+            elif name == "ACCESS_RIGHTS":
+                self.client.send({"cmd": "ACCEPT"})
+            elif name in ("ENTER_PIN", "ENTER_CAN"):
+                if not answers.get(name):
+                    self.client.send({"cmd": "CANCEL"})
+                    continue
+                self.client.send({"cmd": name.replace("ENTER", "SET"), "value": answers[name].pop(0)})
+            elif name == "AUTH" and ("result" in message or "error" in message):
+                return message, seen
+            elif name in ("BAD_STATE", "INVALID", "UNKNOWN_COMMAND", "INTERNAL_ERROR"):
+                raise RuntimeError(f"{self.name} answered {message}")
+
     def stop(self):
         self.client.close()
         stop(self.process)
@@ -68,14 +97,27 @@ def stop(process):
         process.wait()
 
 
-def start_peer(folder, port):
-    """AusweisApp2 without screen, with a home of its own."""
+def start_peer(folder, port, roots=()):
+    """AusweisApp2 without screen, with a home of its own. `roots`: CVCA certificates that it is to trust for tests."""
+    program = "AusweisApp2"
+    if roots:
+        beside = os.path.join(folder, "peer")
+        os.makedirs(beside, exist_ok=True)
+        program = shutil.copy2(shutil.which("AusweisApp2"), beside)
+    for root in roots:
+        # It takes further roots from beside its program, as DER in spite of their name, and reads them as text: a byte
+        # 0D would be lost.
+        with open(root, "rb") as file:
+            content = file.read()
+        assert b"\r" not in content
+        with open(os.path.join(beside, os.path.basename(root) + ".hex"), "wb") as file:
+            file.write(content)
     home = os.path.join(folder, "home")
     os.makedirs(home, mode=0o700, exist_ok=True)
     environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "QT_QPA_PLATFORM": "offscreen",
                    "HOME": home, "XDG_RUNTIME_DIR": home, "XDG_CONFIG_HOME": home, "TMPDIR": home}
     with open(os.path.join(folder, "peer.log"), "ab") as log:
-        process = subprocess.Popen(["AusweisApp2", "--ui", "websocket", "--port", str(port), "--no-logfile"],
+        process = subprocess.Popen([program, "--ui", "websocket", "--port", str(port), "--no-logfile"],
                                    env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     connect(process, lambda: socket.create_connection(("127.0.0.1", port)).close())
     # A client that comes in the first milliseconds often never hears of a reader; one that comes later does.
@@ -165,6 +207,39 @@ class Card:
             self.received += data
 
     def remove(self):
+        stop(self.process)
+        self.process.stdout.close()
+        self.log.close()
+
+
+class EIDServer:
+    """badged-eidserver from here until `stop`."""
+
+    def __init__(self, program, folder):
+        self.log = open(os.path.join(folder, "eidserver.log"), "ab")
+        self.process = subprocess.Popen([program, "--out", folder], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=self.log)
+        self.token = self.process.stdout.readline().decode().strip()
+        if not self.token:
+            raise RuntimeError("badged-eidserver has ended; see eidserver.log")
+        self.roots = [os.path.join(folder, name) for name in ("cvca.cvcert", "cvca-next.cvcert")]
+        # Of the authority in tls-ca.pem.
+        self.context = ssl.create_default_context(cafile=os.path.join(folder, "tls-ca.pem"))
+
+    def url(self, parameters, listener=None):
+        """The address of a token; `listener` is one of /listeners instead of the usual port."""
+        token = self.get("listeners")[listener] + "/tctoken" if listener else self.token
+        return token + ("?" + urllib.parse.urlencode(parameters) if parameters else "")
+
+    def report(self, session="last"):
+        return self.get(f"report/{session}")
+
+    def get(self, path):
+        origin = self.token.rsplit("/", 1)[0]
+        with urllib.request.urlopen(f"{origin}/{path}", timeout=10, context=self.context) as answer:
+            return json.load(answer)
+
+    def stop(self):
         stop(self.process)
         self.process.stdout.close()
         self.log.close()

@@ -44,7 +44,13 @@ final class FakeReader: Sendable {
         (self.path, self.answer, self.control) = (path, answer, control)
         let new = UnixListener(path) { [weak self] stream in
             let role = stream.read(1)
-            if role == [UInt8(ascii: "E")] { self?.state.withLock { $0.events.append(stream) } }
+            if role == [UInt8(ascii: "E")] {
+                // A card may have been put in after pcscd looked and before there was this way to tell it.
+                self?.state.withLock { state in
+                    state.events.append(stream)
+                    stream.write([1])
+                }
+            }
             if role == [UInt8(ascii: "C")] {
                 self?.state.withLock { $0.commands.append(stream) }
                 while let self, let request = Self.receive(stream), stream.write(self.serve(request)) {}

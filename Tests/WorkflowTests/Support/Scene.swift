@@ -99,6 +99,13 @@ import Workflows
         let words = text.split(separator: " ", maxSplits: 1).map(String.init)
         let name = words.first ?? ""
         switch (name, words.count > 1 ? words[1] : nil) {
+        case ("RUN_AUTH", let extra):
+            let more = extra.map { ",\($0)" } ?? ""
+            return
+                #"{"cmd":"RUN_AUTH","reader":"\#(reader)","status":false,"tcTokenURL":"https://dienst.example/t"\#(more)}"#
+        case ("SET_ACCESS_RIGHTS", let names):
+            let list = (names ?? "").split(separator: " ").map { #""\#($0)""# }.joined(separator: ",")
+            return #"{"chat":[\#(list)],"cmd":"SET_ACCESS_RIGHTS"}"#
         case ("RUN_CHANGE_PIN", "any"): return #"{"cmd":"RUN_CHANGE_PIN","status":false}"#
         case ("RUN_CHANGE_PIN", _): return #"{"cmd":"RUN_CHANGE_PIN","reader":"\#(reader)","status":false}"#
         case ("SET_CARD", nil): return #"{"cmd":"SET_CARD","name":"\#(reader)"}"#
@@ -130,6 +137,18 @@ import Workflows
         case "CHANGE_PIN":
             guard let success = message["success"]?.bool else { return error.map { "\(name): \($0)" } ?? name }
             return "\(name) \(success)" + (message["reason"]?.string.map { " \($0)" } ?? "")
+        case "ACCESS_RIGHTS":
+            let rights = ["required", "optional", "effective"].map { key in
+                (message["chat"]?[key]?.array ?? []).compactMap(\.string).joined(separator: " ")
+            }
+            return "ACCESS_RIGHTS \(rights.joined(separator: " | "))" + (error.map { ": \($0)" } ?? "")
+        case "AUTH":
+            guard let result = message["result"] else { return error.map { "\(name): \($0)" } ?? name }
+            func last(_ key: String) -> String? {
+                result[key]?.string.flatMap { $0.split(separator: "#").last.map(String.init) }
+            }
+            let words = [name, last("major"), last("minor"), result["reason"]?.string, message["url"]?.string]
+            return words.compactMap { $0 }.joined(separator: " ")
         case "STATUS":
             let (workflow, state) = (message["workflow"]?.string ?? "-", message["state"]?.string ?? "-")
             return "STATUS \(workflow) \(message["progress"]?.int ?? -1) \(state)"
@@ -158,6 +177,6 @@ import Workflows
 extension CardObstacle {
     static let all: [CardObstacle] = [
         .unknownCard, .deactivated, .inoperative, .busy, .exclusive, .mute, .accessDenied, .noExtendedLength,
-        .unknownReader,
+        .unacceptedType, .unknownReader,
     ]
 }

@@ -6,6 +6,7 @@ import sys
 import time
 
 import programs
+from check import Check
 
 PIN, CAN, PUK, NEW = "123456", "500540", "9876543210", "246802"
 
@@ -24,15 +25,6 @@ DIALOGUES = [
     ("transport PIN", {"transportPin": "54321"},
      {"ENTER_PIN": ["54321"], "ENTER_NEW_PIN": [NEW]}, [("ENTER_PIN", 3), ("ENTER_NEW_PIN", 3)]),
 ]
-
-
-class Check:
-    failures = 0
-
-    @classmethod
-    def that(cls, sentence, is_true, seen=None):
-        print(f"  {'ok' if is_true else 'FAILED'}: {sentence}" + ("" if is_true else f"\n    seen: {seen}"), flush=True)
-        cls.failures += not is_true
 
 
 def dialogue(terminal, new_card, name, description, answers, questions):
@@ -108,16 +100,16 @@ def compare(starts, new_card, blocks, runs):
 
 
 def main():
-    badged, virtual_card, folder = sys.argv[1:4]
+    binaries, folder = sys.argv[1:3]
 
     def new_card(description):
-        return programs.Card(virtual_card, folder, description)
+        return programs.Card(f"{binaries}/badged-virtual-card", folder, description)
 
     def peer():
         return programs.start_peer(folder, 24727)
 
     def ours():
-        return programs.start_badged(badged, folder)
+        return programs.start_badged(f"{binaries}/badged", folder)
 
     for start in (peer, ours):
         terminal = start()
@@ -126,8 +118,7 @@ def main():
         wrong_pin_stays_wrong(terminal, new_card)
         terminal.stop()
     compare([peer, ours], new_card, 4, 10)
-    print(f"{Check.failures} failed" if Check.failures else "all passed")
-    sys.exit(1 if Check.failures else 0)
+    Check.end()
 
 
 main()

@@ -12,11 +12,11 @@ private func reader(_ left: Int?, keypad: Bool = false) -> Reader {
     )
 }
 
-@Suite("badgectl: the dialogue of change-pin") struct ChangePINDialogueTests {
+@Suite("badgectl: the dialogue of change-pin") struct WorkflowDialogueTests {
     @Test("a question comes again after the card was away: not called wrong, and answered anew only by the person")
     func cardAway() {
         for (kind, left) in [(SecretKind.pin, 3), (.can, 1), (.puk, 0), (.newPIN, 3)] {
-            var dialogue = ChangePINDialogue(wanted: nil)
+            var dialogue = WorkflowDialogue(wanted: nil)
             _ = dialogue.handle(.message(.enter(kind, error: nil, reader: reader(left))))
             #expect(dialogue.handle(.answered).last == .submit(kind))
             #expect(dialogue.handle(.message(.reader(reader(nil)))) == [.say(ChangePINWords.cardLeft)])
@@ -29,7 +29,7 @@ private func reader(_ left: Int?, keypad: Bool = false) -> Reader {
 
     @Test("a try that the card counted was wrong, even when it was taken away at once")
     func wrongAndAway() {
-        var dialogue = ChangePINDialogue(wanted: nil)
+        var dialogue = WorkflowDialogue(wanted: nil)
         _ = dialogue.handle(.message(.enter(.pin, error: nil, reader: reader(3))))
         _ = dialogue.handle(.answered)
         _ = dialogue.handle(.message(.reader(reader(nil))))
@@ -46,14 +46,14 @@ private func reader(_ left: Int?, keypad: Bool = false) -> Reader {
         ]
     )
     func firstQuestion(kind: SecretKind, left: Int, words: String) {
-        var dialogue = ChangePINDialogue(wanted: nil)
+        var dialogue = WorkflowDialogue(wanted: nil)
         let effects = dialogue.handle(.message(.enter(kind, error: nil, reader: reader(left))))
         #expect(effects == [.say(words), .ask(kind)])
     }
 
     @Test("an error at a keypad waits for Return, so that nothing goes round by itself")
     func keypadError() {
-        var dialogue = ChangePINDialogue(wanted: nil)
+        var dialogue = WorkflowDialogue(wanted: nil)
         let first = dialogue.handle(.message(.enter(.pin, error: nil, reader: reader(3, keypad: true))))
         #expect(first.last == .submitOnKeypad(.pin))
         let error = dialogue.handle(.message(.enter(.pin, error: "No card inserted", reader: reader(3, keypad: true))))
@@ -63,7 +63,7 @@ private func reader(_ left: Int?, keypad: Bool = false) -> Reader {
 
     @Test("a virtual card that falls out again and again is put back ten times")
     func fallingCard() {
-        var dialogue = ChangePINDialogue(wanted: nil)
+        var dialogue = WorkflowDialogue(wanted: nil)
         let shelf = Reader(name: "S", isInsertable: true)
         _ = dialogue.handle(.message(.readerList([shelf])))
         var insertions = 0
@@ -76,7 +76,7 @@ private func reader(_ left: Int?, keypad: Bool = false) -> Reader {
 
     @Test("after cancelling nothing is asked and nothing is sent, whatever comes")
     func afterCancel() {
-        var dialogue = ChangePINDialogue(wanted: nil)
+        var dialogue = WorkflowDialogue(wanted: nil)
         _ = dialogue.handle(.message(.readerList([Reader(name: "S", isInsertable: true)])))
         #expect(dialogue.handle(.signal(2)).contains(.cancel))
         for message: ServerMessage in [
@@ -92,7 +92,7 @@ private func reader(_ left: Int?, keypad: Bool = false) -> Reader {
 
     @Test("a value that crossed with a message is not the end", arguments: ["SET_PIN", "SET_CARD", "CONTINUE"])
     func crossed(command: String) {
-        var dialogue = ChangePINDialogue(wanted: nil)
+        var dialogue = WorkflowDialogue(wanted: nil)
         #expect(dialogue.handle(.message(.badState(command: command))) == [])
     }
 
@@ -107,7 +107,7 @@ private func reader(_ left: Int?, keypad: Bool = false) -> Reader {
         ] as [(String?, [String], String)]
     )
     func insertCard(wanted: String?, names: [String], words: String) {
-        var dialogue = ChangePINDialogue(wanted: wanted)
+        var dialogue = WorkflowDialogue(wanted: wanted)
         _ = dialogue.handle(.message(.readerList(names.map { Reader(name: $0) })))
         #expect(dialogue.handle(.message(.insertCard(error: nil, reader: nil))) == [.say(words)])
         // Once is enough.
@@ -116,8 +116,8 @@ private func reader(_ left: Int?, keypad: Bool = false) -> Reader {
 
     @Test("progress is told when it changes")
     func progress() {
-        var dialogue = ChangePINDialogue(wanted: nil)
-        func status(_ percent: Int?) -> [ChangePINDialogue.Effect] {
+        var dialogue = WorkflowDialogue(wanted: nil)
+        func status(_ percent: Int?) -> [WorkflowDialogue.Effect] {
             dialogue.handle(.message(.status(WorkflowStatus(workflow: "CHANGE_PIN", progress: percent))))
         }
         #expect(status(nil) == [])

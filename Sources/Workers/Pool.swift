@@ -4,14 +4,21 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Threads for everything that belongs to no actor with a thread of its own: card cryptography above all.
+/// The threads for all work that has no thread of its own: as many as there are processors, started when there is work
+/// for them, asleep in the kernel when there is none.
 ///
 /// They take the place of the language's pool. That one, once it has had a job, wakes the process every second to look
-/// after its threads; these sleep until there is work. What sleeps for a time (`Task.sleep`) still uses the other.
+/// after its threads. What sleeps for a time (`Task.sleep`) still uses it.
 package final class Pool: Sendable {
+    private enum Work: Sendable {
+        /// Address of a job that belongs to no executor, from the language's runtime.
+        case job(UInt)
+        case block(@Sendable () -> Void)
+    }
+
     private struct State {
-        /// Addresses of jobs, first come first served: the daemon has no work of different urgency.
-        var jobs: [UInt] = []
+        /// First come first served: the daemon has no work of different urgency.
+        var work: [Work] = []
         var threads = 0
         /// Threads that wait, and that nobody has called yet.
         var idle = 0
@@ -25,17 +32,22 @@ package final class Pool: Sendable {
 
     private init() {}
 
-    /// To be called once, before the first task.
+    /// Takes the jobs of the language's pool as well. To be called once, before the first task.
     package static func install() {
         _ = shared
-        clinux_take_global_jobs { job in Pool.shared.put(UInt(bitPattern: job)) }
+        clinux_take_global_jobs { job in Pool.shared.put(.job(UInt(bitPattern: job))) }
+    }
+
+    /// Runs a block that does not wait for anything.
+    package static func run(_ block: @escaping @Sendable () -> Void) {
+        shared.put(.block(block))
     }
 
     private enum Step { case nothing, wake, start }
 
-    private func put(_ job: UInt) {
+    private func put(_ work: Work) {
         let step = state.withLock { state -> Step in
-            state.jobs.append(job)
+            state.work.append(work)
             if state.idle > 0 {
                 state.idle -= 1
                 return .wake
@@ -65,24 +77,24 @@ package final class Pool: Sendable {
         if code == 0 {
             pthread_detach(thread)
         } else {
-            // The threads there are do the work; the next job tries again.
+            // The threads there are do the work; the next piece of work tries again.
             state.withLock { $0.threads -= 1 }
         }
     }
 
     private func run() -> Never {
         while true {
-            let job = state.withLock { state -> UInt? in
-                if state.jobs.isEmpty {
+            let work = state.withLock { state -> Work? in
+                if state.work.isEmpty {
                     state.idle += 1
                     return nil
                 }
-                return state.jobs.removeFirst()
+                return state.work.removeFirst()
             }
-            if let job {
-                clinux_run_global_job(UnsafeMutableRawPointer(bitPattern: job))
-            } else {
-                wake.wait()
+            switch work {
+            case .job(let job): clinux_run_global_job(UnsafeMutableRawPointer(bitPattern: job))
+            case .block(let block): block()
+            case nil: wake.wait()
             }
         }
     }

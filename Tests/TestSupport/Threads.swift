@@ -2,17 +2,17 @@
 import Foundation
 
 /// The threads of this process, as the kernel knows them.
-struct Threads: Sendable {
-    struct Thread: Sendable, Equatable {
-        let id: String
-        let name: String
+package struct Threads: Sendable {
+    package struct Thread: Sendable, Equatable {
+        package let id: String
+        package let name: String
         /// How often it went to sleep by itself, so how often it was woken.
-        let switches: Int
+        package let switches: Int
     }
 
-    let list: [Thread]
+    package let list: [Thread]
 
-    static var now: Threads {
+    package static var now: Threads {
         let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
         let list = tasks.sorted().compactMap { id -> Thread? in
             guard let text = try? String(contentsOfFile: "/proc/self/task/\(id)/status", encoding: .utf8) else {
@@ -30,10 +30,10 @@ struct Threads: Sendable {
     }
 
     /// Those of the PC/SC driver, but for the fake cards and readers of the tests.
-    var ofDriver: [Thread] { list.filter { $0.name.hasPrefix("pcsc-") } }
+    package var ofDriver: [Thread] { list.filter { $0.name.hasPrefix("pcsc-") } }
 
     /// Threads that were there at both times and woke in between, with how often.
-    func wakeUps(until later: Threads) -> [(thread: Thread, count: Int)] {
+    package func wakeUps(until later: Threads) -> [(thread: Thread, count: Int)] {
         later.list.compactMap { now in
             guard let before = list.first(where: { $0.id == now.id && $0.name == now.name }) else { return nil }
             return now.switches > before.switches ? (now, now.switches - before.switches) : nil

@@ -4,7 +4,7 @@ import Glibc
 
 /// Runs `body` on a thread of its own, which has a name (at most 15 bytes).
 /// - Returns: false when the system has no thread left; then `body` does not run.
-func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) -> Bool {
+package func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) -> Bool {
     final class Start: Sendable {
         let name: String
         let body: @Sendable () -> Void

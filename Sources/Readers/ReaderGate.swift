@@ -6,15 +6,15 @@ import Synchronization
 /// pcscd would sort that out itself, but with a blocked thread for each who waits. That matters when a connection was
 /// given up while pcscd or the reader could not be stopped: its thread still hangs there, and whoever tries again and
 /// again must not leave a new one behind each time.
-final class ReaderGate: Sendable {
+package final class ReaderGate: Sendable {
     /// Readers that are taken, and who waits for them.
     private let lines = Mutex<[String: [Handover<Void>]]>([:])
 
-    init() {}
+    package init() {}
 
     /// A place in the line for a reader: has a value when the reader is taken for whoever asked. Whoever got that must
     /// call `leave`.
-    func enter(_ reader: String) -> Handover<Void> {
+    package func enter(_ reader: String) -> Handover<Void> {
         let turn = Handover<Void>()
         lines.withLock { lines in
             // Those who gave up leave the line when somebody joins, so it is never longer than those who wait.
@@ -29,7 +29,7 @@ final class ReaderGate: Sendable {
     }
 
     /// Gives the reader to the next in line.
-    func leave(_ reader: String) {
+    package func leave(_ reader: String) {
         lines.withLock { lines in
             while let next = lines[reader]?.first {
                 lines[reader]?.removeFirst()

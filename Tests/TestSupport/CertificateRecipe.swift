@@ -1,28 +1,32 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Crypto
-import EID
+package import Crypto
+package import EID
 import ISO7816
 import Secrets
-import TestSupport
 
 /// A CV certificate as a test wants it, signed with the keys of the test PKI.
-struct CertificateRecipe: Sendable {
-    var authority = "DEDVBADGED00001"
-    var holder = "DEATBADGED00001"
+package struct CertificateRecipe: Sendable {
+    package var authority = "DEDVBADGED00001"
+    package var holder = "DEATBADGED00001"
     /// Stem of the issuer's key file.
-    var signer = "dv"
+    package var signer = "dv"
     /// Stem of the holder's key file.
-    var subject = "terminal"
-    var chat = CHAT(.terminal, AccessRights(rawValue: 0x3F_FFFF_FFFF))
-    var effective: [UInt8] = [2, 4, 0, 1, 0, 1]
-    var expiration: [UInt8] = [3, 9, 1, 2, 3, 1]
-    var writesParameters = false
-    var digest = DigestAlgorithm.sha256
-    var signatureDigest = DigestAlgorithm.sha256
-    var extensions: [UInt8] = []
+    package var subject = "terminal"
+    package var chat = CHAT(.terminal, AccessRights(rawValue: 0x3F_FFFF_FFFF))
+    package var effective: [UInt8] = [2, 4, 0, 1, 0, 1]
+    package var expiration: [UInt8] = [3, 9, 1, 2, 3, 1]
+    package var writesParameters = false
+    package var digest = DigestAlgorithm.sha256
+    package var signatureDigest = DigestAlgorithm.sha256
+    package var extensions: [UInt8] = []
+
+    package init() {}
+
+    /// A day on which the certificates are valid.
+    package static let today = CVDate(year: 2026, month: 11, day: 21) ?? .earliest
 
     /// Of a document verifier.
-    static var documentVerifier: CertificateRecipe {
+    package static var documentVerifier: CertificateRecipe {
         var recipe = CertificateRecipe()
         (recipe.authority, recipe.holder) = ("DETESTeIDBG00001", "DEDVBADGED00001")
         (recipe.signer, recipe.subject) = ("cvca", "dv")
@@ -30,13 +34,13 @@ struct CertificateRecipe: Sendable {
         return recipe
     }
 
-    func changed(_ change: (inout CertificateRecipe) -> Void) -> CertificateRecipe {
+    package func changed(_ change: (inout CertificateRecipe) -> Void) -> CertificateRecipe {
         var copy = self
         change(&copy)
         return copy
     }
 
-    func certificate() throws -> CVCertificate {
+    package func certificate() throws -> CVCertificate {
         let holderKey = try ECPrivateKey(pkcs8: Secret(try TestPKI.file("\(subject).p8")))
         let key = CVPublicKey(
             identifier: TerminalAuthentication.protocolID(digest),

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 
-/// The order of things in `badgectl change-pin`: what comes in, and what is to be done about it. It holds no secret.
+/// The order of things in `badgectl change-pin` and `badgectl auth`: what comes in, and what is to be done about it. It
+/// holds no secret. What a service asks for is in WorkflowDialogue+Consent.swift.
 ///
 /// badged leads: every question is one of its messages. Here is decided how a person hears it, and that nothing is ever
 /// answered twice with the same value: an answer belongs to the question that was open when it was asked for.
-struct ChangePINDialogue {
+struct WorkflowDialogue {
     enum Input {
         case message(ServerMessage)
         /// The open question has a well-formed answer, or Return was pressed.
         case answered
+        /// What was typed about the access rights.
+        case decided(String)
         case inputEnded
         case malformedInput(line: Int)
         case noTerminal
@@ -28,12 +31,17 @@ struct ChangePINDialogue {
         case submitOnKeypad(SecretKind)
         case insertCard(reader: String)
         case continueWorkflow
+        case getCertificate
+        case askForConsent
+        case setAccessRights([String])
+        case accept
         case cancel
-        /// nil: the PIN has been changed.
+        /// nil: it is done.
         case end(Failure?)
     }
 
-    private enum Question: Equatable {
+    enum Question: Equatable {
+        case consent
         case secret(SecretKind)
         /// Return, then the keypad has its turn again.
         case goOnWithKeypad(SecretKind)
@@ -50,27 +58,39 @@ struct ChangePINDialogue {
     /// A virtual card that falls out again and again is not put back for ever.
     private static let maximumInsertions = 10
 
+    let purpose: WorkflowPurpose
     private let wanted: String?
     private var readers: [String: Reader] = [:]
-    private var question: Question?
+    var question: Question?
+    /// What the service has said of itself.
+    var certificate: ServiceCertificate?
+    var rights: AccessRights?
     private var submission: Submission?
     private var readerInUse: String?
     private var insertions = 0
     private var lastSaid = ""
     private var progress: Int?
     /// Set when the workflow was cancelled: how the program will end.
-    private var ending: Failure?
+    private(set) var ending: Failure?
 
     /// - wanted: the name given with `--reader`.
-    init(wanted: String?) { self.wanted = wanted }
+    init(wanted: String?, purpose: WorkflowPurpose = .changePIN) { (self.wanted, self.purpose) = (wanted, purpose) }
+
+    /// The next one of the same kind: what was known of readers still holds, nothing else does.
+    func renewed() -> WorkflowDialogue {
+        var next = WorkflowDialogue(wanted: wanted, purpose: purpose)
+        next.readers = readers
+        return next
+    }
 
     mutating func handle(_ input: Input) -> [Effect] {
         switch input {
         case .message(let message): return handle(message)
         case .answered: return answered()
+        case .decided(let text): return decided(text)
         case .inputEnded:
             return cancel(
-                Failure(.failed, "no more input: the PIN was not changed", hint: "run badgectl change-pin again")
+                Failure(.failed, "no more input: \(purpose.notDone)", hint: "run badgectl \(purpose.command) again")
             )
         case .malformedInput(let line):
             let form = openKind.map { "a \($0.words) of \($0.form)" } ?? "an answer"
@@ -78,15 +98,16 @@ struct ChangePINDialogue {
                 Failure(.failed, "line \(line) of standard input is not \(form)", hint: "nothing was given to the card")
             )
         case .noTerminal:
-            let text =
-                question == .goOnAfterPause ? "the card does not lie well on the reader" : "no terminal to ask on"
-            let hint =
-                question == .goOnAfterPause
-                ? "put it flat on the middle of the reader, and try again"
-                : "run it in a terminal, or give the values with --pin-stdin"
+            var (text, hint) = ("no terminal to ask on", "run it in a terminal, or give the values with --pin-stdin")
+            if question == .goOnAfterPause {
+                text = "the card does not lie well on the reader"
+                hint = "put it flat on the middle of the reader, and try again"
+            } else if question == .consent {
+                hint = "run it in a terminal, or say --yes when the service may have all it asks for"
+            }
             return cancel(Failure(.failed, text, hint: hint))
         case .signal(let number):
-            let failure = Failure(.interrupted(number), "interrupted: the PIN was not changed")
+            let failure = Failure(.interrupted(number), "interrupted: \(purpose.notDone)")
             // The second time nobody wants to wait.
             return ending == nil ? [.say(ChangePINWords.cancelling)] + cancel(failure) : [.end(failure)]
         case .connectionEnded(let error): return [.callOff, .end(ending ?? Failure(error))]
@@ -98,14 +119,14 @@ struct ChangePINDialogue {
         return kind
     }
 
-    private mutating func cancel(_ failure: Failure) -> [Effect] {
+    mutating func cancel(_ failure: Failure) -> [Effect] {
         guard ending == nil else { return [] }
         ending = failure
         return close() + [.cancel]
     }
 
     /// The open question, if any, is void.
-    private mutating func close() -> [Effect] {
+    mutating func close() -> [Effect] {
         guard question != nil else { return [] }
         question = nil
         return [.callOff]
@@ -127,7 +148,7 @@ struct ChangePINDialogue {
             submission = Submission(kind: kind, triesLeft: triesLeft)
             return [.submitOnKeypad(kind)]
         case .goOnAfterPause: return [.continueWorkflow]
-        case nil: return []
+        case .consent, nil: return []
         }
     }
 
@@ -158,16 +179,22 @@ struct ChangePINDialogue {
         case .changePINEnded(true, nil): return close() + [.say(ChangePINWords.changed), .end(nil)]
         case .changePINEnded(_, let reason):
             return close() + [.end(ending ?? ChangePINWords.failure(reason: reason))]
+        case .accessRights(let rights, let error): return asked(rights, error: error)
+        case .certificate(let certificate): return introduced(certificate)
+        case .authEnded(let result): return close() + ended(result)
         case .badState(let command):
             // A value or a card that crossed with the next message; what that says is what counts.
-            guard ["RUN_CHANGE_PIN", "CANCEL"].contains(command) else { return [] }
+            guard ["RUN_AUTH", "RUN_CHANGE_PIN", "CANCEL"].contains(command) else { return [] }
             return close() + [.end(ending ?? Failure(.badState(command: command)))]
         // Who may not see the readers may still change a PIN.
         case .accessDenied("GET_READER_LIST"): return []
-        case .changePINRefused, .accessDenied, .unknownCommand, .invalid, .internalError:
+        case .authRefused, .changePINRefused, .accessDenied, .unknownCommand, .invalid, .internalError:
             let failure = ClientError(message).map(Failure.init)
-            return close() + [.end(ending ?? failure ?? ChangePINWords.failure(reason: nil))]
-        case .info, .apiLevel, .readerRefused, .health, .changePINStarted, .unknown, .unreadable: return []
+            return close() + [.end(ending ?? failure ?? Failure(.failed, purpose.notDone, hint: Failure.seeLog))]
+        case .info, .apiLevel, .readerRefused, .health, .authStarted, .changePINStarted, .userInterface, .showUI,
+            .unknown, .unreadable,
+            .scan, .doorReader, .doorReaderLost, .doorReaderList, .closestDoorReader, .doorReaderRefused:
+            return []
         }
     }
 

@@ -2,7 +2,7 @@
 import Synchronization
 
 /// The result of blocking work, for a task that may stop waiting while the work goes on.
-final class Handover<Value: Sendable>: Sendable {
+package final class Handover<Value: Sendable>: Sendable {
     private enum State {
         case pending
         case awaited(CheckedContinuation<Value?, Never>)
@@ -14,10 +14,10 @@ final class Handover<Value: Sendable>: Sendable {
     private let onAbandon: @Sendable () -> Void
 
     /// `onAbandon` runs when the waiting ends before the value has come.
-    init(onAbandon: @escaping @Sendable () -> Void = {}) { self.onAbandon = onAbandon }
+    package init(onAbandon: @escaping @Sendable () -> Void = {}) { self.onAbandon = onAbandon }
 
     /// Hands the value over; false when nobody will come for it.
-    func give(_ value: Value) -> Bool {
+    package func give(_ value: Value) -> Bool {
         let (waiting, isWanted) = state.withLock { state -> (CheckedContinuation<Value?, Never>?, Bool) in
             switch state {
             case .pending:
@@ -35,7 +35,7 @@ final class Handover<Value: Sendable>: Sendable {
     }
 
     /// Waits for the value; nil when the task is cancelled first, or somebody calls `abandon`.
-    func value() async -> Value? {
+    package func value() async -> Value? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let (isOver, value) = state.withLock { state -> (Bool, Value?) in
@@ -58,14 +58,14 @@ final class Handover<Value: Sendable>: Sendable {
     }
 
     /// Nobody will come for a value.
-    var isOver: Bool {
+    package var isOver: Bool {
         state.withLock { state in
             if case .over = state { true } else { false }
         }
     }
 
     /// Ends the waiting. A value that was given before is not lost.
-    func abandon() {
+    package func abandon() {
         let (waiting, isAbandoned) = state.withLock { state -> (CheckedContinuation<Value?, Never>?, Bool) in
             switch state {
             case .pending:

@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Readers
-import Testing
+package import Readers
 
 /// The events of a backend, in words and in order. Waiting without end is cut by the time limit of the suite.
-struct Events {
+package struct Events {
     private var iterator: AsyncStream<ReaderEvent>.Iterator
     /// The last insertion seen in each reader.
-    private(set) var insertions: [String: Insertion] = [:]
+    package private(set) var insertions: [String: Insertion] = [:]
     /// The last checks seen.
-    private(set) var checks: [HealthCheck] = []
+    package private(set) var checks: [HealthCheck] = []
 
     /// A backend that nobody holds stops watching.
     private let backend: any ReaderBackend
 
-    init(_ backend: some ReaderBackend) {
+    package init(_ backend: some ReaderBackend) {
         self.backend = backend
         iterator = backend.events.makeAsyncIterator()
     }
 
     /// The events ended, be it that the time of the test was over.
-    struct End: Error {}
+    package struct End: Error {}
 
     /// The next event: "added NAME", "changed NAME", "removed NAME", "inserted NAME", "withdrawn NAME", "health ok" or
     /// "health" and the failed checks. A reader with keypad has " keypad" after its name.
-    mutating func next(isolation: isolated (any Actor)? = #isolation) async throws -> String {
+    package mutating func next(isolation: isolated (any Actor)? = #isolation) async throws -> String {
         let event = await iterator.next(isolation: isolation)
         switch event {
         case .added(let reader): return "added \(reader.name)" + (reader.hasKeypad ? " keypad" : "")
@@ -42,29 +41,30 @@ struct Events {
         }
     }
 
-    mutating func next(_ count: Int, isolation: isolated (any Actor)? = #isolation) async throws -> [String] {
+    package mutating func next(_ count: Int, isolation: isolated (any Actor)? = #isolation) async throws -> [String] {
         var list: [String] = []
         for _ in 0..<count { list.append(try await next()) }
         return list
     }
 
     /// Reads on until that event has come.
-    mutating func wait(for event: String, isolation: isolated (any Actor)? = #isolation) async throws {
+    package mutating func wait(for event: String, isolation: isolated (any Actor)? = #isolation) async throws {
         while try await next() != event {}
     }
 
     /// Waits for a card and gives its insertion.
-    mutating func insertion(
+    package mutating func insertion(
         in reader: String,
         isolation: isolated (any Actor)? = #isolation
     ) async throws -> Insertion {
         try await wait(for: "inserted \(reader)")
-        return try #require(insertions[reader])
+        guard let insertion = insertions[reader] else { throw End() }
+        return insertion
     }
 }
 
 /// Waits for something that gives no event.
-func until(_ condition: () -> Bool) async throws {
+package func until(_ condition: () -> Bool) async throws {
     while !condition() {
         try Task.checkCancellation()
         await Task.yield()

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import ISO7816
+
+/// Terminal and chip authentication for a server that holds the keys, in the order of TR-03110-2 3.3 and 3.4, through
+/// the channel of PACE; then the server's own channel.
+extension EIDCard {
+    /// GET CHALLENGE: 8 bytes for the terminal to sign. TR-03110-3 B.3.
+    package func getChallenge() async throws(EIDError) -> [UInt8] {
+        let length = TerminalAuthentication.challengeLength
+        let answer = try await transmit(CommandAPDU(0x00, 0x84, 0x00, 0x00, le: length))
+        guard answer.status == .ok else { throw .status(answer.status) }
+        guard answer.data.count == length else { throw .protocolViolation("challenge of a wrong length") }
+        return answer.data
+    }
+
+    /// Presents the certificates, then the signature over the challenge. TR-03110-3 B.3, B.11.3, B.11.4, B.11.7.
+    /// - Throws: `.status` with which the card refused a step; `.unsupported` for what cannot be sent.
+    package func authenticateTerminal(_ proof: TerminalProof) async throws(EIDError) {
+        guard let terminal = proof.chain.last, let compressedKey = proof.compressedKey else {
+            throw .unsupported("no terminal certificate, or no uncompressed ephemeral key")
+        }
+        for certificate in proof.chain {
+            let issuer = BERTLV(0x83, certificate.authorityReference).encoded
+            try await succeed(CommandAPDU(0x00, 0x22, 0x81, 0xB6, data: issuer))
+            try await succeed(CommandAPDU(0x00, 0x2A, 0x00, 0xBE, data: certificate.commandData))
+        }
+        let announcement =
+            BERTLV(0x80, terminal.publicKey.identifier).encoded + BERTLV(0x83, terminal.holderReference).encoded
+            + proof.auxiliaryData + BERTLV(0x91, compressedKey).encoded
+        try await succeed(CommandAPDU(0x00, 0x22, 0x81, 0xA4, data: announcement))
+        try await succeed(CommandAPDU(0x00, 0x82, 0x00, 0x00, data: proof.signature))
+    }
+
+    /// Reads EF.CardSecurity, which cards show after terminal authentication. TR-03110-3 A.1.2.5.
+    package func readCardSecurity() async throws(EIDError) -> CardSecurity {
+        var content: [UInt8] = []
+        // In one piece where the reader can carry it.
+        while content.count <= 0x7FFF {
+            let le = CommandAPDU.maximumLe
+            let answer = try await transmit(
+                content.isEmpty
+                    ? .readBinary(shortFileID: CardSecurity.shortFileID, le: le)
+                    : .readBinary(offset: content.count, le: le)
+            )
+            content += answer.data
+            guard answer.status == .ok || !content.isEmpty else { throw .status(answer.status) }
+            if let security = try? CardSecurity(content) { return security }
+            guard answer.status == .ok, !answer.data.isEmpty else { break }
+        }
+        throw .protocolViolation("EF.CardSecurity cannot be read")
+    }
+
+    /// Gives the card the terminal's ephemeral key; from its answer on the card speaks with the terminal's keys alone.
+    /// TR-03110-3 B.2, B.11.5.
+    package func authenticateChip(
+        _ security: CardSecurity,
+        ephemeralKey: [UInt8]
+    ) async throws(EIDError) -> ChipProof {
+        let infos = security.securityInfos.chipAuthentication
+        guard let info = infos.first(where: { $0.version == 2 }) else {
+            throw .unsupported("the card announces no chip authentication of version 2")
+        }
+        var choice = BERTLV(0x80, info.protocolID).encoded
+        if let keyID = info.keyID, let byte = UInt8(exactly: keyID) { choice += BERTLV(0x84, [byte]).encoded }
+        try await succeed(CommandAPDU(0x00, 0x22, 0x41, 0xA4, data: choice))
+        let request = BERTLV(0x7C, [BERTLV(0x80, ephemeralKey)]).encoded
+        let answer = try await transmit(CommandAPDU(0x00, 0x86, 0x00, 0x00, data: request, le: 256))
+        guard answer.status == .ok else { throw .status(answer.status) }
+        guard let objects = try? PACE.unwrap(answer.data), objects.map(\.tag) == [0x81, 0x82] else {
+            throw .protocolViolation("chip authentication: no nonce and token")
+        }
+        handOver()
+        return ChipProof(nonce: objects[0].value, token: objects[1].value)
+    }
+
+    /// Carries a command that the server has secured with the keys of chip authentication, as it is.
+    /// - Throws: `.unsupported`, and the card sees nothing, for a command in the clear: it would end the server's
+    ///   channel, and could begin another protocol with the card behind the user's back.
+    package func passThrough(_ command: CommandAPDU) async throws(EIDError) -> ResponseAPDU {
+        guard command.cla & 0x0C == 0x0C else { throw .unsupported("command without secure messaging") }
+        guard !hasChannel else { throw .unsupported("command before chip authentication") }
+        return try await transmit(command)
+    }
+
+    private func succeed(_ command: CommandAPDU) async throws(EIDError) {
+        let answer = try await transmit(command)
+        guard answer.status == .ok else { throw .status(answer.status) }
+    }
+}

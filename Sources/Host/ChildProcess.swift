@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
+import Glibc
+
+/// A program of ours that runs beside the daemon, with descriptors that it gets from it and nothing else.
+package enum ChildProcess {
+    /// The first descriptor that the child finds; the others follow.
+    package static let firstDescriptor: Int32 = 3
+
+    /// Where a program of ours is: beside this one, or in the folder libexec beside this one's folder.
+    package static func path(of name: String) -> String? {
+        var own = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = readlink("/proc/self/exe", &own, own.count)
+        guard count > 0, count < own.count else { return nil }
+        let folder = String(decoding: own[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            .split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
+        return ["\(folder)/\(name)", "\(folder)/../libexec/\(name)"].first { access($0, X_OK) == 0 }
+    }
+
+    /// Starts it; standard error is ours, input and output are nothing. It needs no waiting for: what it leaves, the
+    /// system takes away.
+    /// - Returns: false when it does not start.
+    package static func start(_ path: String, _ arguments: [String], descriptors: [Int32]) -> Bool {
+        signal(SIGCHLD, SIG_IGN)
+        // Out of the way of the numbers that they are to get.
+        let copies = descriptors.map { fcntl($0, F_DUPFD_CLOEXEC, 64) }
+        defer { for copy in copies where copy >= 0 { close(copy) } }
+        guard copies.allSatisfy({ $0 >= 0 }) else { return false }
+
+        var actions = posix_spawn_file_actions_t()
+        var attributes = posix_spawnattr_t()
+        guard posix_spawn_file_actions_init(&actions) == 0 else { return false }
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        guard posix_spawnattr_init(&attributes) == 0 else { return false }
+        defer { posix_spawnattr_destroy(&attributes) }
+        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0)
+        posix_spawn_file_actions_adddup2(&actions, 0, 1)
+        for (index, copy) in copies.enumerated() {
+            posix_spawn_file_actions_adddup2(&actions, copy, firstDescriptor + Int32(index))
+        }
+        // What is blocked here for signalfd must end the child.
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        posix_spawnattr_setsigmask(&attributes, &signals)
+        sigaddset(&signals, SIGCHLD)
+        posix_spawnattr_setsigdefault(&attributes, &signals)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK) | Int16(POSIX_SPAWN_SETSIGDEF))
+
+        let texts = [path] + arguments
+        var pointers = texts.map { strdup($0) } + [nil]
+        defer { for pointer in pointers { free(pointer) } }
+        var pid: pid_t = 0
+        return posix_spawn(&pid, path, &actions, &attributes, &pointers, environ) == 0
+    }
+}

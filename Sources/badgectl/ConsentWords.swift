@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+
+/// The sentences of `badgectl auth`.
+enum ConsentWords {
+    /// Who asks.
+    static func service(_ certificate: ServiceCertificate, transactionInfo: String?) -> String {
+        var rows = [("service", certificate.subjectName), ("address", certificate.subjectURL)]
+        rows.append(("purpose", certificate.purpose))
+        if let transactionInfo { rows.append(("message", transactionInfo)) }
+        rows.append(("issuer", certificate.issuerName))
+        rows.append(("valid", "\(certificate.effectiveDate) to \(certificate.expirationDate)"))
+        return rows.filter { !$0.1.isEmpty }.map { "\(column($0.0))\(printable($0.1))" }.joined(separator: "\n")
+    }
+
+    /// What it asks for; the optional ones numbered.
+    static func rights(_ rights: AccessRights) -> String {
+        var lines = ["It asks for:"]
+        for name in rights.required { lines.append("        \(words(name, rights))") }
+        for (index, name) in rights.optional.enumerated() {
+            let number = String(repeating: " ", count: index < 9 ? 1 : 0) + "\(index + 1)"
+            lines.append(" \(number) [\(rights.effective.contains(name) ? "x" : " ")] \(words(name, rights))")
+        }
+        if lines.count == 1 { lines.append("        no data") }
+        return lines.joined(separator: "\n")
+    }
+
+    /// `FamilyName` is `family name`.
+    static func words(_ name: String, _ rights: AccessRights) -> String {
+        switch name {
+        case "AgeVerification": return "age verification" + (rights.requiredAge.map { ": \($0) or older" } ?? "")
+        case "AddressVerification": return "address verification" + (rights.communityID.map { ": \($0)" } ?? "")
+        case "CanAllowed": return "the CAN instead of the PIN"
+        case "PinManagement": return "PIN management"
+        case "CommunityID": return "municipality"
+        case "WriteCommunityID": return "write the municipality"
+        case "Pseudonym": return "pseudonym"
+        default: break
+        }
+        var words = ""
+        var last: Character = "A"
+        for letter in name {
+            if letter.isUppercase, !last.isUppercase { words += " " }
+            words.append(letter)
+            last = letter
+        }
+        // Numbers stay: `residence permit II`.
+        words = words.split(separator: " ").map { $0.allSatisfy { $0 == "I" } ? String($0) : $0.lowercased() }
+            .joined(separator: " ")
+        return printable(words)
+    }
+
+    private static func column(_ text: String) -> String {
+        text + String(repeating: " ", count: max(1, 9 - text.count))
+    }
+
+    /// What comes from a service must not play with the terminal: lines stay lines, other control characters go.
+    private static func printable(_ text: String) -> String {
+        let lines = text.unicodeScalars.split(omittingEmptySubsequences: false) { $0 == "\n" }
+        return lines.map { line in
+            String(String.UnicodeScalarView(line.filter { !isControl($0) }))
+        }.joined(separator: "\n         ")
+    }
+
+    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator: true
+        default: false
+        }
+    }
+
+    /// Why it did not come to an end: the sentence of badged, and what can be done by the reason's name.
+    static func failure(_ result: AuthenticationResult) -> Failure {
+        var text = result.message ?? result.description ?? "authentication failed"
+        if text.hasSuffix(".") { text.removeLast() }
+        text = text.prefix(1).lowercased() + text.dropFirst()
+        if let reason = result.reason { text += " (\(reason))" }
+        return Failure(.failed, printable(text), hint: hint(result.reason))
+    }
+
+    private static func hint(_ reason: String?) -> String {
+        switch reason {
+        case "User_Cancelled", "Establish_Pace_Channel_User_Cancelled": "run badgectl auth again"
+        case "Card_Removed": "leave the card on the reader until the end, and try again"
+        case "Establish_Pace_Channel_Puk_Inoperative": "the office that issued the card sets a new PIN"
+        case "Get_TcToken_Network_Error", "Get_TcToken_Invalid_Url": "check the address and the network"
+        case "Pre_Verification_Invalid_Certificate_Chain":
+            "badged believes the authorities in trust_anchors, badged.conf(5)"
+        case "Pre_Verification_No_Test_Environment": "run it without --developer-mode"
+        default: Failure.seeLog
+        }
+    }
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import EID
+import EService
+import Glibc
+import Host
+import Workflows
+
+extension OnlineServices {
+    /// The services of the network, judged by the authorities and the day of the configuration. Reads the authorities.
+    init(_ settings: Settings, environment: Environment = systemEnvironment) {
+        let version = Version.current.split(separator: ".").map { Int($0) ?? 0 } + [0, 0, 0]
+        var configuration = EServiceConfiguration(
+            userAgent: PAOSEnvelope.UserAgent(name: "badged", version: (version[0], version[1], version[2]))
+        )
+        let folder = settings.trustAnchors
+        if folder != Configuration.defaultTrustAnchors || access(folder, F_OK) == 0 {
+            configuration.trustAnchors = TrustAnchors(folder: folder)
+            for warning in configuration.trustAnchors.warnings { Log.warning("\(warning)") }
+        }
+        // systemd names the folder that the unit may write to.
+        if let folder = environment("STATE_DIRECTORY"), !folder.isEmpty {
+            configuration.linkCertificates = LinkCertificateStore(folder: "\(folder)/link-certificates")
+        }
+        if let day = settings.date, let date = CVDate(year: day.year, month: day.month, day: day.day) {
+            configuration.today = { date }
+            Log.notice("certificates are judged on \(date.year)-\(date.month)-\(date.day), as [eid] date says")
+        }
+        configuration.log = { text in Log.info("\(text)") }
+        configuration.warn = { text in Log.warning("\(text)") }
+        let final = configuration
+        self.init(today: final.today) { url, isDeveloperMode in
+            EServiceSession(tcTokenURL: url, isDeveloperMode: isDeveloperMode, final)
+        }
+    }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import EIDServer
+import FoundationEssentials
+import Glibc
+import TestSupport
+import Testing
+import Wire
+
+/// A browser, the programs badged, badged-activation and badgectl, a virtual card and an eID-Server: the whole way.
+@Suite("A browser starts an online authentication", .timeLimit(.minutes(1)))
+struct BrowserTests {
+    private let eidServer: EIDServer
+    private let daemon: RunningDaemon
+    private let port: UInt16
+
+    init() async throws {
+        eidServer = try EIDServer()
+        port = try WebSocketDoor.freePort()
+        let folder = "/tmp/badged-test-browser-\(UInt32.random(in: .min ... .max))"
+        try FileManager.default.createDirectory(atPath: folder + "/test", withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try Data(eidServer.authority.root).write(to: URL(filePath: folder + "/test/cvca.cvcert"))
+        let configuration = "[eid]\ntrust_anchors=\(folder)\n[activation]\nenabled=yes\nport=\(port)\n"
+        try Data(configuration.utf8).write(to: URL(filePath: folder + "/badged.conf"))
+        daemon = try await RunningDaemon(["--config", folder + "/badged.conf"])
+    }
+
+    private func get(_ url: String) async throws -> String {
+        let target = url.utf8.map { byte in
+            "-._~".utf8.contains(byte) || Character(UnicodeScalar(byte)).isLetter
+                || Character(UnicodeScalar(byte)).isNumber
+                ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
+        }.joined()
+        let port = port
+        return try await WebSocketDoor.answer {
+            let request = "GET /eID-Client?tcTokenURL=\(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\r\n"
+            return try WebSocketDoor.exchange(request, port: port)
+        }
+    }
+
+    @Test("the agent shows who asks, takes consent and PIN, and the browser is sent back to the service; twice")
+    func whole() async throws {
+        defer { eidServer.stop() }
+        let agent = try RunningProgram("badgectl", ["--socket", daemon.path, "agent"], hasTerminal: true)
+        #expect(await agent.says("Waiting for browsers. Ctrl-C ends it.", on: .output))
+        for _ in 0..<2 {
+            async let answer = get(try eidServer.tcTokenURL())
+            #expect(await agent.says("Agree? (y, n, or numbers to tick or untick) "))
+            agent.type("y\n")
+            #expect(await agent.says("PIN: "))
+            agent.type("123456\n")
+            let head = try await answer
+            let session = try #require(eidServer.report()?["session"]?.string)
+            #expect(head.hasPrefix("HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 303 See Other\r\n"))
+            #expect(head.contains("/refresh/\(session)?ResultMajor=ok\r\n"), "\(head)")
+            #expect(eidServer.report()?["outcome"] == .string("ok"))
+            #expect(await agent.says("Waiting for browsers. Ctrl-C ends it.", on: .output))
+        }
+        agent.signal(SIGINT)
+        #expect(await agent.exitCode == 130)
+        #expect(try await get(try eidServer.tcTokenURL()).contains("HTTP/1.1 503 Service Unavailable\r\n"))
+    }
+
+    @Test("a user who does not agree sends the browser back with the reason, and the agent goes on")
+    func declined() async throws {
+        defer { eidServer.stop() }
+        let agent = try RunningProgram("badgectl", ["--socket", daemon.path, "agent"], hasTerminal: true)
+        #expect(await agent.says("Waiting for browsers. Ctrl-C ends it.", on: .output))
+        async let answer = get(try eidServer.tcTokenURL())
+        #expect(await agent.says("Agree? (y, n, or numbers to tick or untick) "))
+        agent.type("n\n")
+        #expect(try await answer.contains("ResultMajor=error&ResultMinor=cancellationByUser\r\n"))
+        #expect(await agent.says("not agreed: the service got nothing", on: .output))
+        #expect(await agent.says("Waiting for browsers. Ctrl-C ends it.", on: .output))
+        agent.signal(SIGINT)
+        #expect(await agent.exitCode == 130)
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import EIDServer
+import EService
+import Loop
+import ReadersVirtual
+import TestSupport
+import Testing
+import Wire
+
+@Suite("RUN_AUTH over the network", .serialized, .timeLimit(.minutes(2)))
+struct NetworkTests {
+    static let services: [[String: String]] = [
+        [:], ["mode": "attached"], ["keepalive": "0"], ["keepalive": "0", "mode": "attached"], ["can": "1"],
+        ["init": "1"], ["additional": "1"], ["chain": "link"], ["chain": "late"], ["cvca": "1", "reverse": "1"],
+        ["batch": "1", "le": "100"], ["optional": "", "requiredchat": "0"], ["accept": "9000"],
+        ["transaction": "a deal"], ["eidtypes": "CardCertified"],
+    ]
+
+    @Test("what a service may ask for works, and the eID-Server finds nothing odd", arguments: services)
+    @Loop func service(parameters: [String: String]) async throws {
+        let eidServer = try EIDServer()
+        let server = try await TestServer.online(eidServer)
+        let run = try await Run(server, try eidServer.tcTokenURL(parameters))
+        #expect(run.outcome == "ok" && run.oddities.isEmpty, "\(run.outcome) \(run.oddities)")
+        #expect(run.url?.contains("ResultMajor=ok") == true)
+        let report = try #require(eidServer.report())
+        #expect(report["outcome"] == .string("ok"))
+        #expect(report["notes"] == .array([]), "\(report)")
+        #expect(!server.isLent())
+        eidServer.stop()
+    }
+
+    @Test("ten clients authenticate at once with ten cards")
+    @Loop func ten() async throws {
+        let eidServer = try EIDServer()
+        let server = try await TestServer.online(eidServer, readers: 10)
+        let url = try eidServer.tcTokenURL()
+        let runs = (1...10).map { number in
+            Task { @Loop in
+                try await Run(server, url, reader: number == 1 ? "Simulator" : "Simulator \(number)")
+            }
+        }
+        for run in runs { #expect(try await run.value.outcome == "ok") }
+        eidServer.stop()
+    }
+
+    @Test("a service without a trust anchor gets nothing, and no card is asked for")
+    @Loop func noAnchor() async throws {
+        let eidServer = try EIDServer()
+        let server = try await TestServer.online(eidServer) { $0.trustAnchors = TrustAnchors() }
+        let run = try await Run(server, try eidServer.tcTokenURL())
+        #expect(run.outcome == "invalidCertificatePath Pre_Verification_Invalid_Certificate_Chain")
+        #expect(run.oddities.isEmpty)
+        #expect(await server.readers?.cardState(in: "Simulator") == nil)
+        eidServer.stop()
+    }
+
+    @Test("developer mode takes test services, and no productive one")
+    @Loop func developerMode() async throws {
+        let eidServer = try EIDServer()
+        let test = try await TestServer.online(eidServer)
+        #expect(try await Run(test, try eidServer.tcTokenURL(), developerMode: true).outcome == "ok")
+        let productive = try await TestServer.online(eidServer) { configuration in
+            configuration.trustAnchors = TrustAnchors(productive: configuration.trustAnchors.test)
+        }
+        let run = try await Run(productive, try eidServer.tcTokenURL(), developerMode: true)
+        #expect(run.outcome == "invalidCertificatePath Pre_Verification_No_Test_Environment")
+        #expect(try await Run(productive, try eidServer.tcTokenURL()).outcome == "ok")
+        eidServer.stop()
+    }
+}

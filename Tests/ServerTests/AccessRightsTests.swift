@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import EID
+import EService
+import Loop
+import TestSupport
+import Testing
+import Wire
+
+@Suite("RUN_AUTH and the access rights", .timeLimit(.minutes(1)))
+struct AccessRightsTests {
+    @Test(
+        "RUN_AUTH without an address that has a host is refused and starts nothing",
+        arguments: [
+            ("", "tcTokenURL cannot be undefined"),
+            (#","tcTokenURL":5"#, "Invalid tcTokenURL"),
+            (#","tcTokenURL":null"#, "Invalid tcTokenURL"),
+            (#","tcTokenURL":["https://a"]"#, "Invalid tcTokenURL"),
+            (#","tcTokenURL":"""#, "Validation of tcTokenURL failed"),
+            (#","tcTokenURL":"not a url""#, "Validation of tcTokenURL failed"),
+            (#","tcTokenURL":"https://""#, "Validation of tcTokenURL failed"),
+            (#","tcTokenURL":"https:///path""#, "Validation of tcTokenURL failed"),
+            (#","tcTokenURL":"https://:8443/path""#, "Validation of tcTokenURL failed"),
+            (#","tcTokenURL":"https://user@/path""#, "Validation of tcTokenURL failed"),
+            (#","tcTokenURL":"127.0.0.1:1""#, "Validation of tcTokenURL failed"),
+            (#","tcTokenURL":"/a//b""#, "Validation of tcTokenURL failed"),
+            (#","tcTokenURL":"https://a\nb/""#, "Validation of tcTokenURL failed"),
+            (#","reader":7,"tcTokenURL":"https://dienst.example/t""#, "Invalid name"),
+        ]
+    )
+    @Loop func refused(members: String, error: String) async throws {
+        let stage = try await Stage(at: .idle)
+        let answers = await stage.client.exchange(#"{"cmd":"RUN_AUTH","request":1\#(members)}"#)
+        #expect(
+            answers == [
+                .object([.init("error", .string(error)), .init("msg", .string("AUTH")), .init("request", .number("1"))])
+            ]
+        )
+        #expect(await stage.client.exchange(#"{"cmd":"GET_STATUS"}"#) == [Moment.idle.status])
+    }
+
+    @Test("ACCESS_RIGHTS has the SDK's names, the highest right first, and what the card is to compare")
+    @Loop func everything() async throws {
+        let service = TestService { plan in
+            plan.required = AccessRights([
+                .readFamilyName, .readAddress, .ageVerification, .restrictedIdentification, .writeAddress,
+            ])
+            // Of these the sex has no name, so it cannot be shown, and is not asked for.
+            plan.optional = AccessRights([.readSex, .readDateOfBirth, .communityIDVerification, .readFamilyName])
+            plan.auxiliaryData = AuxiliaryData([
+                .dateOfBirth: Array("20081122".utf8), .dateOfExpiry: Array("20261121".utf8),
+                .communityID: [0x02, 0x76, 0x05],
+            ])
+            plan.transactionInfo = "a deal"
+        }
+        let stage = try await Stage(service: service)
+        let rights = await stage.client.ask(Stage.runAuth, "ACCESS_RIGHTS")
+        let expected: JSON = #"""
+            {"aux":{"ageVerificationDate":"2008-11-22","communityId":"027605","requiredAge":"17","validityDate":"2026-11-21"},"chat":{"effective":["WriteAddress","Address","DateOfBirth","FamilyName","Pseudonym","AddressVerification","AgeVerification"],"optional":["DateOfBirth","AddressVerification"],"required":["WriteAddress","Address","FamilyName","Pseudonym","AgeVerification"]},"msg":"ACCESS_RIGHTS","transactionInfo":"a deal"}
+            """#
+        #expect(rights == expected)
+        #expect(
+            await stage.client.exchange(#"{"cmd":"GET_ACCESS_RIGHTS","request":[1]}"#)
+                == [expected.with("request", .array([.number("1")]))]
+        )
+    }
+
+    @Test("verifications without a value to compare with are not asked for")
+    @Loop func noValues() async throws {
+        let rights = AccessRights([.ageVerification, .communityIDVerification, .readFamilyName])
+        let stage = try await Stage(service: TestService { $0.required = rights })
+        let message = await stage.client.ask(Stage.runAuth, "ACCESS_RIGHTS")
+        #expect(message?["chat"]?["required"] == .array([.string("FamilyName")]))
+        #expect(message?["aux"] == nil)
+    }
+
+    @Test("a service that names no rights leaves all of its certificate to the user")
+    @Loop func neither() async throws {
+        let stage = try await Stage(
+            service: TestService { plan in
+                (plan.required, plan.optional) = (nil, nil)
+                plan.rights = AccessRights([.readFamilyName, .readSex, .canAllowed])
+            }
+        )
+        let message = await stage.client.ask(Stage.runAuth, "ACCESS_RIGHTS")
+        let chat = #"{"effective":["FamilyName","CanAllowed"],"optional":["FamilyName","CanAllowed"],"required":[]}"#
+        #expect(try message?["chat"] == JSON(chat.utf8))
+    }
+
+    @Test(
+        "a wrong choice is refused with the SDK's words and changes nothing",
+        arguments: [
+            ("", "'chat' cannot be undefined"),
+            (#","chat":null"#, "Invalid 'chat' data"),
+            (#","chat":"GivenNames""#, "Invalid 'chat' data"),
+            (#","chat":{}"#, "Invalid 'chat' data"),
+            (#","chat":[1]"#, "Entry in 'chat' data needs to be string"),
+            (#","chat":["GivenNames",null]"#, "Entry in 'chat' data needs to be string"),
+            (#","chat":["givenNames"]"#, "Entry in 'chat' data is invalid"),
+            (#","chat":[""]"#, "Entry in 'chat' data is invalid"),
+            (#","chat":["FamilyName"]"#, "Entry in 'chat' data is not available"),
+            (#","chat":["DateOfBirth"]"#, "Entry in 'chat' data is not available"),
+        ]
+    )
+    @Loop func wrongChoice(members: String, error: String) async throws {
+        let stage = try await Stage(at: .accessRights)
+        let before = try #require(await stage.client.exchange(#"{"cmd":"GET_ACCESS_RIGHTS"}"#).first)
+        let answers = await stage.client.exchange(#"{"cmd":"SET_ACCESS_RIGHTS"\#(members)}"#)
+        #expect(answers == [before.with("error", .string(error))])
+        #expect(await stage.client.exchange(#"{"cmd":"GET_ACCESS_RIGHTS"}"#) == [before])
+    }
+
+    @Test("where nothing is optional every choice is refused, also an empty one")
+    @Loop func nothingOptional() async throws {
+        let stage = try await Stage(service: TestService { $0.optional = [] })
+        _ = await stage.client.ask(Stage.runAuth, "ACCESS_RIGHTS")
+        for chat in ["[]", #"["GivenNames"]"#, #"["nonsense"]"#] {
+            let answers = await stage.client.exchange(#"{"chat":\#(chat),"cmd":"SET_ACCESS_RIGHTS"}"#)
+            #expect(answers.map { $0["error"] } == [.string("No optional access rights available")])
+        }
+    }
+
+    @Test("a choice takes the place of the last one")
+    @Loop func choice() async throws {
+        let stage = try await Stage(at: .accessRights)
+        for (chat, effective) in [
+            ("[]", ["Address", "FamilyName"]),
+            (#"["GivenNames","GivenNames"]"#, ["Address", "FamilyName", "GivenNames"]),
+            ("[]", ["Address", "FamilyName"]),
+        ] {
+            let answers = await stage.client.exchange(#"{"chat":\#(chat),"cmd":"SET_ACCESS_RIGHTS","request":1}"#)
+            #expect(answers.map { $0["chat"]?["effective"] } == [.array(effective.map(JSON.string))])
+            #expect(answers.first?["request"] == .number("1"))
+        }
+    }
+
+    @Test("CERTIFICATE tells who asks and what for")
+    @Loop func certificate() async throws {
+        let stage = try await Stage(at: .accessRights)
+        let message = try #require(await stage.client.exchange(#"{"cmd":"GET_CERTIFICATE","request":1}"#).first)
+        #expect(message["msg"] == .string("CERTIFICATE") && message["request"] == .number("1"))
+        let description = message["description"]
+        #expect(description?["subjectName"] == .string("Testdienst"))
+        #expect(description?["subjectUrl"] == .string("https://dienst.example"))
+        #expect(description?["issuerName"] == .string("badged test DV"))
+        #expect(description?["issuerUrl"] == .string("https://dv.example"))
+        #expect(description?["purpose"] == .string("Test"))
+        #expect(description?["termsOfUsage"]?.string?.contains("Am Prüfstand 1") == true)
+        #expect(message["validity"] == #"{"effectiveDate":"2024-01-01","expirationDate":"2039-12-31"}"#)
+    }
+
+    @Test("ACCEPT answers the question once; the rights cannot be changed any more")
+    @Loop func accept() async throws {
+        let stage = try await Stage(at: .accessRights)
+        let answers = await stage.client.exchange(
+            #"{"cmd":"ACCEPT","request":1}"#,
+            #"{"cmd":"ACCEPT","request":2}"#,
+            #"{"chat":[],"cmd":"SET_ACCESS_RIGHTS"}"#
+        )
+        #expect(
+            Array(answers.filter { $0["msg"] == .string("BAD_STATE") }) == [
+                #"{"error":"ACCEPT","msg":"BAD_STATE","request":2}"#,
+                #"{"error":"SET_ACCESS_RIGHTS","msg":"BAD_STATE"}"#,
+            ]
+        )
+    }
+
+    @Test("SET_PIN takes six digits: five would be a transport PIN")
+    @Loop func sixDigits() async throws {
+        let stage = try await Stage(at: .accessRights)
+        try await stage.server.insert(.card())
+        _ = await stage.client.ask(#"{"cmd":"ACCEPT"}"#, "ENTER_PIN")
+        let answers = await stage.client.exchange(#"{"cmd":"SET_PIN","value":"12345"}"#)
+        #expect(answers.map { $0["error"] } == [.string("You must provide 6 digits")])
+    }
+}

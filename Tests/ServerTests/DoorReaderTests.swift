@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import DoorReaders
+import Loop
+import Scanners
+import Server
+import TestSupport
+import Testing
+import Wire
+
+/// A server with a radio that the test plays, and a clock that it moves.
+@Loop private struct RadioStage {
+    let server: TestServer
+    let scanner = ScriptedScanner()
+    let spare = ScriptedScanner("spare")
+    let clock = ManualClock()
+    let radio: Radio
+
+    init(permissions: Permissions = .all) throws {
+        server = try TestServer(readers: 0, permissions: permissions)
+        radio = Radio(scanners: [scanner, spare], clock: clock) { ReaderTracker() }
+        server.server.radio = radio
+    }
+
+    /// A client that scans with these members beside the command's name.
+    func scanning(_ members: String = "") async throws -> TestClient {
+        let client = try server.connect()
+        let answer = try #require(await client.ask(#"{"cmd":"START_SCAN"\#(members)}"#, "SCAN"))
+        #expect(answer["error"] == nil || scanner.status.fault != nil)
+        return client
+    }
+
+    static let listening = ScannerStatus(
+        isListening: true,
+        adapters: [RadioAdapter(name: "hci0", address: "00:11:22:33:44:55", isPowered: true)]
+    )
+
+    /// Seos-style, code 2.
+    static func seos(_ code: UInt8 = 2) -> [UInt8] {
+        [17, 0x07, code, 0, 0, 0x7A, 0x17, 0, 0, 0x80, 0, 0x10, 0, 0, 0, 0x98, 0, 0]
+    }
+
+    static func door(_ number: UInt64) -> DeviceAddress {
+        DeviceAddress(bits: 0xC000_0000_0000 | number, isRandom: true)
+    }
+}
+
+@Suite("Door readers over the socket", .timeLimit(.minutes(1)))
+struct DoorReaderTests {
+    @Test("START_SCAN, a reader, its list, the closest, its loss, STOP_SCAN")
+    @Loop func life() async throws {
+        let stage = try RadioStage()
+        let client = try await stage.scanning()
+        #expect(stage.scanner.calls == ["scan powerSaving 2"])
+        stage.scanner.change(RadioStage.listening)
+        let state = try #require(await client.next("SCAN"))
+        #expect(state["radio"] == .bool(true))
+        #expect(state["wanted"] == .bool(true))
+        #expect(state["backend"] == .string("scripted"))
+        #expect(state["adapters"]?.array?.first?["name"] == .string("hci0"))
+        #expect(state["lastAdvertAgo"] == .null)
+
+        stage.scanner.hear(RadioStage.seos(), from: RadioStage.door(1), -60)
+        let appeared = try #require(await client.next("DOOR_READER")?["reader"])
+        #expect(appeared["id"]?.string == "seos-C0:00:00:00:00:01")
+        #expect(appeared["lockServiceCode"]?.int == 2)
+        #expect(appeared["rssi"]?["last"]?.int == -60)
+        #expect(appeared["rssi"]?["mean"] == .null)
+        #expect(appeared["rssi"]?["history"] == nil)
+        #expect(appeared["limits"]?["motion"] == #"{"dBm":-74,"source":"default"}"#)
+        #expect(appeared["trust"] == .string("unauthenticated"))
+
+        stage.clock.advance(100)
+        stage.scanner.hear(RadioStage.seos(), from: RadioStage.door(1), -62)
+        // In range is news at once.
+        let near = try #require(await client.next("DOOR_READER")?["reader"])
+        #expect(near["inRange"] == #"{"motion":true,"proximity":false}"#)
+        #expect(near["rssi"]?["mean"] == .number("-61.0"))
+        let list = try #require(await client.ask(#"{"cmd":"GET_DOOR_READER_LIST"}"#, "DOOR_READER_LIST"))
+        #expect(list["readers"]?.array?.count == 1)
+        #expect(list["readers"]?.array?.first?["rssi"]?["history"] == "[-62,-60]")
+        let closest = #"{"cmd":"GET_CLOSEST_DOOR_READER","openingType":"motion"}"#
+        #expect(
+            await client.ask(closest, "CLOSEST_DOOR_READER")?["reader"]?["id"]?.string == "seos-C0:00:00:00:00:01"
+        )
+        let tap = #"{"cmd":"GET_CLOSEST_DOOR_READER","openingType":"proximity","request":7}"#
+        #expect(
+            await client.ask(tap, "CLOSEST_DOOR_READER")
+                == #"{"msg":"CLOSEST_DOOR_READER","reader":null,"reason":"outOfRange","request":7}"#
+        )
+        stage.clock.advance(11_000)
+        #expect(await client.next("DOOR_READER_LOST") == #"{"id":"seos-C0:00:00:00:00:01","msg":"DOOR_READER_LOST"}"#)
+        #expect(await client.ask(tap, "CLOSEST_DOOR_READER")?["reason"] == .string("none"))
+        let stopped = try #require(await client.ask(#"{"cmd":"STOP_SCAN"}"#, "SCAN"))
+        #expect(stopped["wanted"] == .bool(false))
+        #expect(stage.scanner.calls.last == "stop")
+        #expect(stage.clock.alarm == nil)
+    }
+
+    @Test("one scan for the union of all wishes, which ends with the last client")
+    @Loop func union() async throws {
+        let stage = try RadioStage()
+        let first = try await stage.scanning(#","lockServiceCodes":[33]"#)
+        let second = try await stage.scanning(#","mode":"performance","lockServiceCodes":[7]"#)
+        let third = try await stage.scanning(#","lockServiceCodes":[]"#)
+        #expect(
+            stage.scanner.calls == ["scan powerSaving 33", "scan performance 7+33", "scan performance any"]
+        )
+        third.close()
+        await stage.server.clients(2)
+        _ = await second.ask(#"{"cmd":"STOP_SCAN"}"#, "SCAN")
+        first.close()
+        await stage.server.clients(1)
+        #expect(stage.scanner.calls.suffix(3) == ["scan performance 7+33", "scan powerSaving 33", "stop"])
+        #expect(stage.clock.alarm == nil)
+    }
+
+    @Test("each client hears only of what it asked for")
+    @Loop func filters() async throws {
+        let stage = try RadioStage()
+        let two = try await stage.scanning()
+        let any = try await stage.scanning(#","lockServiceCodes":[]"#)
+        let silent = try stage.server.connect()
+        stage.scanner.change(RadioStage.listening)
+        stage.scanner.hear(RadioStage.seos(9), from: RadioStage.door(1), -60)
+        stage.scanner.hear(RadioStage.seos(2), from: RadioStage.door(2), -60)
+        #expect(await two.next("DOOR_READER")?["reader"]?["lockServiceCode"]?.int == 2)
+        #expect(await any.next("DOOR_READER")?["reader"]?["lockServiceCode"]?.int == 9)
+        #expect(await any.next("DOOR_READER")?["reader"]?["lockServiceCode"]?.int == 2)
+        #expect(await silent.exchange().allSatisfy { $0["msg"] != .string("DOOR_READER") })
+        // Who comes later hears of what is known already.
+        let late = try await stage.scanning()
+        #expect(await late.next("DOOR_READER")?["reader"]?["lockServiceCode"]?.int == 2)
+    }
+
+    @Test("a reader is told once in `updates` milliseconds, with the newest values")
+    @Loop func updates() async throws {
+        let stage = try RadioStage()
+        let client = try await stage.scanning(#","updates":1000"#)
+        for _ in 0..<30 {
+            stage.scanner.hear(RadioStage.seos(), from: RadioStage.door(1), -90)
+            stage.clock.advance(100)
+        }
+        stage.scanner.hear(RadioStage.seos(), from: RadioStage.door(1), -91)
+        stage.clock.advance(2000)
+        let readers = await client.exchange().filter { $0["msg"] == .string("DOOR_READER") }
+        #expect(readers.count == 5)
+        #expect(readers.last?["reader"]?["rssi"]?["last"]?.int == -91)
+    }
+
+    @Test("a flood of new readers is told at a bounded rate, delays nobody, and is forgotten")
+    @Loop func flood() async throws {
+        let stage = try RadioStage()
+        let client = try await stage.scanning()
+        let other = try stage.server.connect()
+        for second in 0..<5 {
+            for number in 0..<5000 {
+                stage.scanner.hear(RadioStage.seos(), from: RadioStage.door(UInt64(second * 5000 + number)), -90)
+                if number % 5 == 0 { stage.clock.advance(1) }
+            }
+            #expect(await other.ask(#"{"cmd":"GET_INFO"}"#, "INFO") != nil)
+        }
+        let told = await client.exchange().filter { $0["msg"] == .string("DOOR_READER") }
+        #expect((100...1200).contains(told.count))
+        #expect(stage.radio.tracker.readers.count == 4096)
+        stage.clock.advance(700_000)
+        #expect(stage.radio.tracker.readers.isEmpty)
+    }
+
+    @Test(
+        "wrong parameters are refused and change nothing",
+        arguments: [
+            #""mode":"fast""#, #""mode":1"#, #""openingTypes":[]"#, #""openingTypes":["door"]"#,
+            #""openingTypes":"motion""#,
+            #""lockServiceCodes":[0]"#, #""lockServiceCodes":[16777216]"#, #""lockServiceCodes":["2"]"#,
+            #""profiles":["nfc"]"#,
+            #""updates":-1"#, #""updates":"1""#, #""adverts":"all""#,
+        ]
+    )
+    @Loop func refusals(member: String) async throws {
+        let stage = try RadioStage()
+        let client = try await stage.scanning()
+        let answer = try #require(await client.ask(#"{"cmd":"START_SCAN",\#(member)}"#, "SCAN"))
+        let name = member.split(separator: "\"")[0]
+        #expect(answer["error"]?.string == "Parameter '\(name)' is invalid")
+        #expect(answer["wanted"] == .bool(true))
+        #expect(stage.scanner.calls.count == 1)
+    }
+
+    @Test(
+        "questions that cannot be answered",
+        arguments: [
+            (#"{"cmd":"GET_CLOSEST_DOOR_READER"}"#, "Opening type cannot be undefined"),
+            (#"{"cmd":"GET_CLOSEST_DOOR_READER","openingType":1}"#, "Invalid opening type"),
+            (#"{"cmd":"GET_CLOSEST_DOOR_READER","openingType":"x"}"#, "Unknown opening type"),
+            (#"{"cmd":"GET_DOOR_READER_LIST","activeOnly":1}"#, "Parameter 'activeOnly' is invalid"),
+        ]
+    )
+    @Loop func questions(line: String, error: String) async throws {
+        let client = try RadioStage().server.connect()
+        #expect(await client.ask(line, "CLOSEST_DOOR_READER", "DOOR_READER_LIST")?["error"]?.string == error)
+    }
+
+    @Test("without the permission scan every command about door readers is denied")
+    @Loop func permission() async throws {
+        let stage = try RadioStage(permissions: [.readers, .cards])
+        let client = try stage.server.connect()
+        for command in ["START_SCAN", "STOP_SCAN", "GET_SCAN", "GET_DOOR_READER_LIST", "GET_CLOSEST_DOOR_READER"] {
+            #expect(await client.ask(#"{"cmd":"\#(command)"}"#, "ACCESS_DENIED")?["error"] == .string(command))
+        }
+        #expect(stage.scanner.calls.isEmpty)
+    }
+
+    @Test("adverts as they are need the permission admin; hashed ones keep their kind and hide the address")
+    @Loop func adverts() async throws {
+        let denied = try RadioStage(permissions: [.scan])
+        let poor = try denied.server.connect()
+        let answer = await poor.ask(#"{"cmd":"START_SCAN","adverts":"raw"}"#, "SCAN")
+        #expect(answer?["error"]?.string == "Parameter 'adverts' needs the permission admin")
+        let stage = try RadioStage()
+        let hashed = try await stage.scanning(#","adverts":"hashed""#)
+        let raw = try await stage.scanning(#","adverts":"raw""#)
+        stage.scanner.hear([2, 1, 6], from: RadioStage.door(1), -60)
+        stage.scanner.hear([2, 1, 6], from: RadioStage.door(1), -60)
+        let first = try #require(await hashed.next("ADVERT"))
+        let again = try #require(await hashed.next("ADVERT"))
+        #expect(first == again)
+        #expect(first["address"]?.string != "C0:00:00:00:00:01")
+        #expect(first["addressType"] == .string("static"))
+        #expect(
+            await raw.next("ADVERT")
+                == #"{"adapter":"hci0","address":"C0:00:00:00:00:01","addressType":"static","data":"020106","msg":"ADVERT","rssi":-60,"scanResponse":false}"#
+        )
+    }
+
+    @Test("a fault is said with advice, since when, and that it is over; GET_HEALTH names it, too")
+    @Loop func fault() async throws {
+        let stage = try RadioStage()
+        let client = try await stage.scanning()
+        let fault = ScannerFault(.service, "bluetoothd does not run", advice: "systemctl start bluetooth")
+        stage.scanner.change(ScannerStatus(fault: fault))
+        let bad = try #require(await client.next("SCAN"))
+        #expect(bad["error"]?.string == "bluetoothd does not run: systemctl start bluetooth")
+        #expect(bad["radio"] == .bool(false))
+        stage.clock.advance(5000)
+        #expect(await client.ask(#"{"cmd":"GET_SCAN"}"#, "SCAN")?["errorAgo"]?.int == 5000)
+        let health = try #require(await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")?["checks"]?.array)
+        let line = try #require(health.first { $0["name"] == .string("bluetooth") })
+        #expect(line["ok"] == .bool(false))
+        #expect(line["advice"] == .string("systemctl start bluetooth"))
+        stage.scanner.change(RadioStage.listening)
+        #expect(await client.next("SCAN")?["error"] == nil)
+    }
+
+    @Test("a way to the radio that never works here is left for the next one")
+    @Loop func fallback() async throws {
+        let stage = try RadioStage()
+        let client = try await stage.scanning()
+        stage.scanner.change(ScannerStatus(fault: ScannerFault(.access, "refused", advice: "", isFinal: true)))
+        #expect(stage.spare.calls == ["scan powerSaving 2"])
+        #expect(await client.next("SCAN")?["backend"] == .string("spare"))
+        stage.spare.change(RadioStage.listening)
+        stage.spare.hear(RadioStage.seos(), from: RadioStage.door(1), -60)
+        #expect(await client.next("DOOR_READER") != nil)
+    }
+
+    @Test("silence is noticed, the ladder is climbed, and both are said until something is heard again")
+    @Loop func silence() async throws {
+        let stage = try RadioStage()
+        stage.scanner.steps = [.restart, .reopen, .powerCycle]
+        let client = try await stage.scanning()
+        stage.scanner.change(RadioStage.listening)
+        stage.scanner.hear(RadioStage.seos(), from: RadioStage.door(1), -60)
+        stage.clock.advance(20_000)
+        // There is nothing to renew here, so the next step is taken at once.
+        #expect(stage.scanner.calls.suffix(2) == ["renew", "restart"])
+        stage.clock.advance(10_000)
+        #expect(stage.scanner.calls.suffix(3) == ["restart", "reopen", "powerCycle"])
+        let state = try #require(await client.ask(#"{"cmd":"GET_SCAN"}"#, "SCAN"))
+        while let next = await client.next("SCAN"), next["error"] == nil {}
+        let health = try #require(await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")?["checks"]?.array)
+        let line = try #require(health.first { $0["name"] == .string("bluetoothScan") })
+        #expect(line["ok"] == .bool(false))
+        #expect(line["advice"]?.string?.hasPrefix("nothing was heard for 30 s") == true)
+        _ = state
+        stage.scanner.hear(RadioStage.seos(), from: RadioStage.door(1), -60)
+        #expect(await client.ask(#"{"cmd":"GET_SCAN"}"#, "DOOR_READER") != nil)
+        #expect(stage.radio.state.error == nil)
+    }
+
+    @Test("without a radio START_SCAN says so")
+    @Loop func noRadio() async throws {
+        let client = try TestServer(readers: 0).connect()
+        let answer = await client.ask(#"{"cmd":"START_SCAN"}"#, "SCAN")
+        #expect(answer?["error"]?.string == "badged runs without the Bluetooth radio")
+        #expect(answer?["wanted"] == .bool(false))
+    }
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Crypto
+package import ECard
+package import EID
+package import EService
+package import ISO7816
+import Secrets
+
+/// A service and its eID-Server without a web between: the certificates and keys of the test PKI, true terminal and chip
+/// authentication, true secure messaging. What a real server does to a client over the wire is tested elsewhere; this
+/// one can be held up and can fail at any step.
+package actor TestService: EServiceConnection {
+    /// The calls of a workflow, in their order.
+    package enum Step: Sendable, Hashable, CaseIterable {
+        case request, eac1, challenge, eac2, transmit, fail, refresh
+    }
+
+    /// What the service asks for and how it behaves.
+    package struct Plan: Sendable {
+        package var required: AccessRights? = [.familyName, .address]
+        package var optional: AccessRights? = [.givenNames]
+        /// What its certificate allows.
+        package var rights = AccessRights(rawValue: 0x3F_FFFF_FFFF).subtracting(AccessRights([.canAllowed]))
+        package var auxiliaryData: AuxiliaryData?
+        package var transactionInfo: String?
+        package var eidTypes = EIDType.defaults
+        /// The terminal's signature comes in a round of its own.
+        package var hasAdditionalRound = false
+        /// Commands for the card, one Transmit message each.
+        package var batches: [[CommandAPDU]] = [
+            [.readBinary(shortFileID: 0x05, le: 256)], [.readBinary(shortFileID: 0x11, le: 256)],
+        ]
+        package var acceptableStatusCodes: [[UInt8]] = [[0x90, 0x00]]
+        /// Commands go out without the protection of the channel.
+        package var speaksInTheClear = false
+        package var spoilsSignature = false
+        package var leavesOutVerifier = false
+        package var failures: [Step: EServiceFailure] = [:]
+        /// Goes on when it is opened.
+        package var gates: [Step: Gate] = [:]
+        package var url: String? = "https://dienst.example/back"
+
+        package init(_ change: @Sendable (inout Plan) -> Void = { _ in }) { change(&self) }
+    }
+
+    /// A place where a step waits for the test, or for the cancellation of its task.
+    package struct Gate: Sendable {
+        private let arrivals = AsyncStream<Void>.makeStream()
+        private let release = AsyncStream<Void>.makeStream()
+
+        package init() {}
+
+        package func arrival() async { for await _ in arrivals.stream { return } }
+        package func open() { release.continuation.finish() }
+
+        fileprivate func pass() async {
+            arrivals.continuation.yield()
+            for await _ in release.stream {}
+        }
+    }
+
+    /// The day of the certificates.
+    package static let today = CertificateRecipe.today
+
+    package let plan: Plan
+    /// The calls so far.
+    package private(set) var steps: [Step] = []
+    /// What `fail` was told.
+    package private(set) var error: ECardResult?
+    /// What the card answered, in the clear.
+    package private(set) var answers: [ResponseAPDU] = []
+    package private(set) var chat: CHAT?
+    /// Statuses of `sendTransmit`.
+    package private(set) var transmitErrors: [ECardResult] = []
+    package nonisolated let closed = AsyncStream<Void>.makeStream()
+
+    private var pool: CVCertificatePool?
+    private var output: EAC1Output?
+    private var ephemeral: EphemeralKey?
+    private var channel: SecureMessaging?
+    private var rest: ArraySlice<[CommandAPDU]> = []
+
+    package init(_ plan: Plan = Plan()) { self.plan = plan }
+
+    package init(_ change: @Sendable (inout Plan) -> Void) { plan = Plan(change) }
+
+    private func enter(_ step: Step) async throws(EServiceFailure) {
+        steps.append(step)
+        if let gate = plan.gates[step] { await gate.pass() }
+        // The last two go on: the server has to be told, and the user's browser to go somewhere.
+        guard !Task.isCancelled || [.fail, .refresh].contains(step) else {
+            throw EServiceFailure(.userCancelled, .cancelledByUser)
+        }
+        if let failure = plan.failures[step] { throw failure }
+    }
+
+    // MARK: EServiceConnection
+
+    package func request() async throws(EServiceFailure) -> AuthenticationRequest {
+        try await enter(.request)
+        return try own { () throws in
+            var recipe = CertificateRecipe()
+            recipe.chat = CHAT(.terminal, plan.rights)
+            let terminal = try recipe.certificate()
+            let verifier = try CVCertificate(try TestPKI.file("dv.cvcert"))
+            let pool = CVCertificatePool(terminal: terminal, plan.leavesOutVerifier ? [] : [verifier])
+            self.pool = pool
+            return AuthenticationRequest(
+                terminalCertificate: terminal,
+                documentVerifier: verifier,
+                description: try CertificateDescription(try TestPKI.file("description.der")),
+                requiredCHAT: plan.required.map { CHAT(.terminal, $0) },
+                optionalCHAT: plan.optional.map { CHAT(.terminal, $0) },
+                auxiliaryData: plan.auxiliaryData,
+                transactionInfo: plan.transactionInfo,
+                acceptedEIDTypes: plan.eidTypes,
+                certificates: pool
+            )
+        }
+    }
+
+    package func sendEAC1(_ output: EAC1Output) async throws(EServiceFailure) -> EAC2 {
+        self.output = output
+        chat = output.chat
+        try await enter(.eac1)
+        return try own { () throws in
+            let key = try ECPrivateKey(on: try Curve.brainpoolP256r1.group)
+            let point = key.publicKey
+            ephemeral = EphemeralKey(key)
+            guard let pool else { throw Unexpected() }
+            return EAC2(
+                ephemeralPublicKey: point.uncompressed,
+                signature: plan.hasAdditionalRound ? nil : try signature(over: output.challenge, point),
+                certificates: pool
+            )
+        }
+    }
+
+    package func sendChallenge(_ challenge: [UInt8]) async throws(EServiceFailure) -> [UInt8] {
+        try await enter(.challenge)
+        return try own { () throws in
+            guard let point = ephemeral?.key.publicKey else { throw Unexpected() }
+            return try signature(over: challenge, point)
+        }
+    }
+
+    private func signature(over challenge: [UInt8], _ point: ECPublicKey) throws -> [UInt8] {
+        let message = TerminalAuthentication.message(
+            idPICC: output?.idPICC ?? [],
+            challenge: challenge,
+            ephemeralKey: point.compressed,
+            auxiliaryData: plan.auxiliaryData?.encoded ?? []
+        )
+        let key = try ECPrivateKey(pkcs8: Secret(try TestPKI.file("terminal.p8")))
+        var signature = try ECDSA.sign(message, with: key, digest: .sha256)
+        if plan.spoilsSignature { signature[5] ^= 1 }
+        return signature
+    }
+
+    package func sendEAC2(_ output: EAC2Output) async throws(EServiceFailure) -> ServerStep {
+        try await enter(.eac2)
+        rest = plan.batches[...]
+        try own { () throws in
+            guard let ephemeral else { throw Unexpected() }
+            let outcome = try ChipAuthentication.agree(
+                ephemeral.key,
+                with: try Self.chipKey(in: output.efCardSecurity),
+                ephemeral: ephemeral.key.publicKey,
+                nonce: output.nonce,
+                cipher: .aes128
+            )
+            guard outcome.token == output.authenticationToken else { throw Unexpected() }
+            channel = SecureMessaging(outcome.keys.clone())
+        }
+        return try next()
+    }
+
+    package func sendTransmit(
+        _ output: [[UInt8]],
+        error: ECardResult?
+    ) async throws(EServiceFailure) -> ServerStep {
+        try await enter(.transmit)
+        if let error { transmitErrors.append(error) }
+        try own { () throws in
+            for bytes in output {
+                guard let answer = ResponseAPDU(bytes: bytes), let plain = try channel?.unwrap(answer) else {
+                    throw Unexpected()
+                }
+                answers.append(plain)
+            }
+        }
+        return error == nil ? try next() : .finished
+    }
+
+    private func next() throws(EServiceFailure) -> ServerStep {
+        guard let batch = rest.popFirst() else { return .finished }
+        return try own { () throws in
+            .transmit(
+                try batch.map { command in
+                    guard !plan.speaksInTheClear else { return InputAPDU(command: command.bytes) }
+                    guard let secured = try channel?.wrap(command) else { throw Unexpected() }
+                    return InputAPDU(command: secured.bytes, acceptableStatusCodes: plan.acceptableStatusCodes)
+                }
+            )
+        }
+    }
+
+    package func fail(_ error: ECardResult) async -> ECardResult? {
+        self.error = error
+        try? await enter(.fail)
+        return nil
+    }
+
+    package func refreshAddress(after result: ECardResult) async -> RefreshOutcome {
+        do throws(EServiceFailure) {
+            try await enter(.refresh)
+            let word = result.isError ? "error" : "ok"
+            return RefreshOutcome(url: plan.url.map { "\($0)?ResultMajor=\(word)" })
+        } catch {
+            return RefreshOutcome(url: nil, failure: error)
+        }
+    }
+
+    package nonisolated func close() { closed.continuation.finish() }
+
+    // MARK: Parts
+
+    private struct Unexpected: Error {}
+
+    private final class EphemeralKey {
+        let key: ECPrivateKey
+        init(_ key: consuming ECPrivateKey) { self.key = key }
+    }
+
+    /// Runs the server's own part, in which only a broken card can fail.
+    private func own<T>(_ body: () throws -> T) throws(EServiceFailure) -> T {
+        do {
+            return try body()
+        } catch {
+            throw EServiceFailure(.startPAOSResponseError, .serverError, detail: "\(error)")
+        }
+    }
+
+    /// The key for chip authentication that EF.CardSecurity shows first.
+    package static func chipKey(in file: [UInt8]) throws -> ECPublicKey {
+        for info in try BERTLV(try CardSecurity(file).content).children {
+            let fields = try info.children
+            guard fields.count >= 2, fields[0].value == OID.bsi + [2, 2, 1, 2] else { continue }
+            return try ECPublicKey(Array(try fields[1].children[1].value.dropFirst()), on: .brainpoolP256r1)
+        }
+        throw Unexpected()
+    }
+}
+
+extension AccessRights {
+    package static let familyName = AccessRights([.readFamilyName])
+    package static let givenNames = AccessRights([.readGivenNames])
+    package static let address = AccessRights([.readAddress])
+}

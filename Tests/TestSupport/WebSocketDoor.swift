@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Activation
+import CLinux
+import Glibc
+package import Loop
+package import Server
+
+/// The real door for browsers in front of a test's server, on a free port, and clients that come through it.
+@Loop package final class WebSocketDoor {
+    nonisolated package let port: UInt16
+    private let door: ActivationServer
+
+    nonisolated package static let identity = ActivationIdentity(
+        name: "badged",
+        version: "1.2.3",
+        fields: [("Name", "badged"), ("Implementation-Version", "1.2.3")]
+    )
+
+    /// `serve` gets the daemon's end of each connection.
+    package init(
+        origins: Set<String> = [],
+        serve: @escaping @Loop @Sendable (Int32) -> Void
+    ) throws {
+        let (listener, port) = try Self.listen()
+        self.port = port
+        let rules = ActivationRules(origins: origins, identity: Self.identity)
+        let door = ActivationServer(
+            rules,
+            connect: {
+                guard let pair = try? Self.pair() else { return nil }
+                clinux_set_nonblocking(pair.1)
+                Task { @Loop in serve(pair.1) }
+                return pair.0
+            },
+            log: { _ in }
+        )
+        self.door = door
+        Self.startThread { _ = door.run(listeners: [listener]) }
+    }
+
+    /// In front of a whole server.
+    package convenience init(
+        _ server: TestServer,
+        origins: Set<String> = [],
+        permissions: Permissions = [.readers, .cards, .activate]
+    ) throws {
+        try self.init(origins: origins) { server.server.serve($0, permissions, from: "test door") }
+    }
+
+    deinit { door.stop() }
+
+    /// A WebSocket client that looks like any other: a line to it is a frame, and so back.
+    package func connect() throws -> TestClient {
+        let socket = try Self.dial(port)
+        let (answer, rest) = try Self.upgrade(socket, port)
+        guard answer.hasPrefix("HTTP/1.1 101 ") else { throw SystemError("no WebSocket: \(answer)") }
+        let pair = try Self.pair()
+        Self.startThread { Self.forwardLines(pair.1, to: socket) }
+        Self.startThread { Self.forwardFrames(socket, rest, to: pair.1) }
+        clinux_set_nonblocking(pair.0)
+        return try TestClient(socket: pair.0)
+    }
+
+    // MARK: Plain HTTP
+
+    /// Runs a blocking exchange on a thread of its own.
+    nonisolated package static func answer(_ exchange: @escaping @Sendable () throws -> String) async throws -> String {
+        try await withCheckedThrowingContinuation { continuation in
+            startThread { continuation.resume(with: Result(catching: exchange)) }
+        }
+    }
+
+    /// Sends a request and gives all that comes until the door closes the connection.
+    nonisolated package func exchange(_ request: String) throws -> String {
+        try Self.exchange(request, port: port)
+    }
+
+    nonisolated package static func exchange(_ request: String, port: UInt16) throws -> String {
+        let socket = try dial(port)
+        defer { close(socket) }
+        try write(Array(request.utf8), to: socket)
+        var answer: [UInt8] = []
+        while let piece = read(socket) { answer += piece }
+        return String(decoding: answer, as: UTF8.self)
+    }
+
+    /// A port that was free just now.
+    nonisolated package static func freePort() throws -> UInt16 {
+        let (socket, port) = try listen()
+        close(socket)
+        return port
+    }
+
+    /// The same for GET.
+    nonisolated package func get(_ target: String, headers: [String] = []) throws -> String {
+        let lines = ["GET \(target) HTTP/1.1", "Host: 127.0.0.1:\(port)"] + headers + ["", ""]
+        return try exchange(lines.joined(separator: "\r\n"))
+    }
+
+    nonisolated package static let upgradeHeaders = [
+        "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    ]
+
+    // MARK: Sockets
+
+    private nonisolated static func upgrade(_ socket: Int32, _ port: UInt16) throws -> (String, [UInt8]) {
+        let lines = ["GET /eID-Kernel HTTP/1.1", "Host: localhost:\(port)"] + upgradeHeaders + ["", ""]
+        try write(Array(lines.joined(separator: "\r\n").utf8), to: socket)
+        var head: [UInt8] = []
+        while let piece = read(socket) {
+            head += piece
+            if let end = head.firstRange(of: Array("\r\n\r\n".utf8)) {
+                return (String(decoding: head[..<end.lowerBound], as: UTF8.self), Array(head[end.upperBound...]))
+            }
+        }
+        return (String(decoding: head, as: UTF8.self), [])
+    }
+
+    private nonisolated static func listen() throws -> (Int32, UInt16) {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        var (address, size) = (sockaddr_in(), socklen_t(MemoryLayout<sockaddr_in>.size))
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let isListening = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, size) == 0 && Glibc.listen(descriptor, 16) == 0
+                    && getsockname(descriptor, $0, &size) == 0
+            }
+        }
+        guard isListening else { throw SystemError("listen") }
+        return (descriptor, UInt16(bigEndian: address.sin_port))
+    }
+
+    private nonisolated static func dial(_ port: UInt16) throws -> Int32 {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let code = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard code == 0 else { throw SystemError("connect") }
+        clinux_tcp_nodelay(descriptor)
+        return descriptor
+    }
+
+    private nonisolated static func pair() throws -> (Int32, Int32) {
+        var pair: [Int32] = [-1, -1]
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+        guard socketpair(AF_UNIX, type, 0, &pair) == 0 else { throw SystemError("socketpair") }
+        return (pair[0], pair[1])
+    }
+
+    private nonisolated static func read(_ socket: Int32) -> [UInt8]? {
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        let count = recv(socket, &buffer, buffer.count, 0)
+        guard count > 0 else { return nil }
+        return Array(buffer[..<count])
+    }
+
+    private nonisolated static func write(_ bytes: [UInt8], to socket: Int32) throws {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            guard count > 0 else { throw SystemError("send") }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    // MARK: RFC 6455
+
+    private nonisolated static func forwardLines(_ source: Int32, to socket: Int32) {
+        var buffer: [UInt8] = []
+        while let piece = read(source) {
+            buffer += piece
+            while let end = buffer.firstIndex(of: 0x0A) {
+                guard (try? write(frame(Array(buffer[..<end])), to: socket)) != nil else { return }
+                buffer.removeFirst(end + 1)
+            }
+        }
+        shutdown(socket, Int32(SHUT_RDWR))
+    }
+
+    /// A masked text frame.
+    private nonisolated static func frame(_ payload: [UInt8]) -> [UInt8] {
+        let mask: [UInt8] = [0x12, 0x34, 0x56, 0x78]
+        var head: [UInt8] = [0x81]
+        switch payload.count {
+        case ..<126: head.append(0x80 | UInt8(payload.count))
+        case ..<65_536: head += [0xFE, UInt8(payload.count >> 8), UInt8(payload.count & 0xFF)]
+        default:
+            head.append(0xFF)
+            head += (0..<8).reversed().map { UInt8(truncatingIfNeeded: payload.count >> ($0 * 8)) }
+        }
+        return head + mask + payload.enumerated().map { $1 ^ mask[$0 & 3] }
+    }
+
+    private nonisolated static func forwardFrames(_ socket: Int32, _ start: [UInt8], to target: Int32) {
+        var buffer = start
+        defer {
+            close(socket)
+            shutdown(target, Int32(SHUT_RDWR))
+        }
+        while true {
+            while let (kind, payload, length) = next(in: buffer) {
+                buffer.removeFirst(length)
+                if kind == 8 { return }
+                if kind == 1, (try? write(payload + [0x0A], to: target)) == nil { return }
+            }
+            guard let piece = read(socket) else { return }
+            buffer += piece
+        }
+    }
+
+    private nonisolated static func next(in buffer: [UInt8]) -> (kind: UInt8, payload: [UInt8], length: Int)? {
+        guard buffer.count >= 2 else { return nil }
+        let short = Int(buffer[1] & 0x7F)
+        let extra = short == 126 ? 2 : short == 127 ? 8 : 0
+        guard buffer.count >= 2 + extra else { return nil }
+        let size = extra == 0 ? short : buffer[2..<2 + extra].reduce(0) { $0 << 8 | Int($1) }
+        guard buffer.count >= 2 + extra + size else { return nil }
+        return (buffer[0] & 0x0F, Array(buffer[(2 + extra)..<(2 + extra + size)]), 2 + extra + size)
+    }
+
+    private nonisolated static func startThread(_ body: @escaping @Sendable () -> Void) {
+        final class Start: Sendable {
+            let body: @Sendable () -> Void
+            init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+        }
+        var thread = pthread_t()
+        let start = Unmanaged.passRetained(Start(body))
+        pthread_create(
+            &thread,
+            nil,
+            { raw in
+                if let raw { Unmanaged<Start>.fromOpaque(raw).takeRetainedValue().body() }
+                return nil
+            },
+            start.toOpaque()
+        )
+        pthread_detach(thread)
+    }
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import EID
+import ISO7816
+import Loop
+import Readers
+import ReadersVirtual
+import TestSupport
+import Testing
+import Wire
+
+/// Every fault at every command of an authentication.
+@Suite("Fault matrix of RUN_AUTH", .timeLimit(.minutes(5)))
+struct AuthenticationFaultTests {
+    /// A card and a service.
+    struct Course: Sendable {
+        let name: String
+        /// Part of the address by which the service is chosen.
+        var path = "pin"
+        var retryCounter = 3
+
+        static let all = [
+            Course(name: "PIN"), Course(name: "CAN, PIN", retryCounter: 1),
+            Course(name: "PUK, PIN", retryCounter: 0),
+            Course(name: "CAN instead of the PIN", path: "can"),
+            Course(name: "signature in a round of its own", path: "more"),
+        ]
+
+        func card(_ faults: [VirtualCardDescription.Fault] = []) -> VirtualCardDescription {
+            var card = Dialogue(name: name, retryCounter: retryCounter).card(faults)
+            card.faults = faults
+            return card
+        }
+    }
+
+    static func service(_ url: String) -> TestService {
+        TestService { plan in
+            plan.hasAdditionalRound = url.hasSuffix("more")
+            if url.hasSuffix("can") { plan.rights = AccessRights(rawValue: 0x3F_FFFF_FFFF) }
+        }
+    }
+
+    /// A course without a fault: the commands, how many identify the card, and which is the first behind PACE.
+    struct Plan: Sendable {
+        let count: Int
+        let identification: Int
+        let challenge: Int
+        let questions: [String]
+    }
+
+    struct Cell: Sendable {
+        let course: Course
+        let fault: Fault
+        let index: Int
+        let plan: Plan
+    }
+
+    enum Outcome: String, CaseIterable { case unnoticed, askedAgain, failed, removed }
+
+    private static let workers = 4
+
+    @Test("whatever a card does at whatever command, there is one true end, no try is lost, and the reader is free")
+    @Loop func matrix() async throws {
+        let names = (1...Self.workers).map { $0 == 1 ? "Simulator" : "Simulator \($0)" }
+        let server = try TestServer(readers: names.count, service: { url, _ in Self.service(url) })
+        try await server.ready(names)
+        var cells: [Cell] = []
+        for course in Course.all {
+            let plan = try await Self.plan(course)
+            for fault in Fault.allCases {
+                for index in 0..<plan.count {
+                    cells.append(Cell(course: course, fault: fault, index: index, plan: plan))
+                }
+            }
+        }
+        #expect(cells.count > 500)
+        let queue = Queue(cells)
+        let workers = names.map { reader in Task { @Loop in try await queue.work(server, reader) } }
+        try await withTaskCancellationHandler {
+            for worker in workers { try await worker.value }
+        } onCancel: {
+            for worker in workers { worker.cancel() }
+        }
+        for outcome in Outcome.allCases {
+            print("RUN_AUTH: \(queue.outcomes.count { $0 == outcome }) of \(cells.count) cells \(outcome.rawValue)")
+        }
+        for (reason, all) in Dictionary(grouping: queue.reasons, by: \.self).sorted(by: { $0.key < $1.key }) {
+            print("  \(all.count) \(reason)")
+        }
+        #expect(queue.outcomes.count == cells.count)
+        let log = server.logged.joined(separator: "\n")
+        for secret in Dialogue.secrets { #expect(!log.contains(secret)) }
+    }
+
+    @Loop private final class Queue {
+        var cells: ArraySlice<Cell>
+        var outcomes: [Outcome] = []
+        var reasons: [String] = []
+
+        init(_ cells: [Cell]) { self.cells = cells[...] }
+
+        func work(_ server: TestServer, _ reader: String) async throws {
+            while !Task.isCancelled, let cell = cells.popFirst() {
+                let (outcome, reason, violations) = try await AuthenticationFaultTests.run(cell, server, reader)
+                outcomes.append(outcome)
+                if let reason { reasons.append(reason) }
+                for violation in violations {
+                    Issue.record("\(cell.course.name), \(cell.fault.rawValue) at \(cell.index): \(violation)")
+                }
+            }
+        }
+    }
+
+    @Loop private static func plan(_ course: Course) async throws -> Plan {
+        let staged = try StagedReaders()
+        let server = try TestServer(readers: 0, backends: [staged], service: { url, _ in service(url) })
+        try await server.ready()
+        let watcher = try server.connect()
+        try await staged.insert(course.card(), into: "Simulator")
+        await watcher.waitForCard(in: "Simulator")
+        let identification = staged.recorded.count
+        let user = try HonestHolder(server, "Simulator")
+        await user.authenticate(course.path)
+        #expect(user.finals.count == 1 && user.violations.isEmpty, "\(user.violations)")
+        let commands = staged.recorded.map(\.command)
+        return Plan(
+            count: commands.count,
+            identification: identification,
+            challenge: try #require(commands.firstIndex { $0.ins == 0x84 }),
+            questions: user.questions
+        )
+    }
+
+    @Loop private static func run(
+        _ cell: Cell,
+        _ server: TestServer,
+        _ reader: String
+    ) async throws -> (Outcome, String?, [String]) {
+        let fault = cell.fault
+        let watcher = try server.connect()
+        let faults = [VirtualCardDescription.Fault(afterAPDU: cell.index, action: fault.action)]
+        try await server.readers?.insert(cell.course.card(faults), into: reader)
+        // Otherwise nobody ever sees the card before it is gone.
+        if !(fault.removesCard && cell.index < cell.plan.identification) { await watcher.waitForCard(in: reader) }
+        watcher.close()
+
+        let user = try HonestHolder(server, reader)
+        await user.authenticate(cell.course.path)
+        var violations = user.violations
+        if user.finals.count != 1 { violations.append("\(user.finals.count) final messages") }
+        let final = user.finals.first ?? .null
+        let major = final["result"]?["major"]?.string ?? ""
+        let reason = final["result"]?["reason"]?.string
+        let isSuccess = major.hasSuffix("#ok")
+        if isSuccess != (reason == nil) { violations.append("\(final)") }
+        if !isSuccess, reason == nil { violations.append("no reason") }
+
+        // What the card says of its tries.
+        guard let state = await server.cardState(reader) else { return (.failed, reason, violations + ["no card"]) }
+        if state.faultsLeft != 0 { violations.append("the fault has not happened") }
+        if state.judgedPINs > user.typedPINs { violations.append("a PIN was given to the card that nobody typed") }
+        if state.retryCounter < cell.course.retryCounter { violations.append("tries were lost") }
+
+        // Behind PACE a lost card ends it, before it the questions begin again.
+        let isLast = cell.index == cell.plan.count - 1
+        if fault.removesCard, cell.index >= cell.plan.challenge, !isLast, reason != "Card_Removed" {
+            violations.append("a card that left ended with \(reason ?? "success")")
+        }
+        if fault.losesCard, cell.index < cell.plan.challenge, !isSuccess, user.questions.count < HonestUser.patience {
+            violations.append("a lost card before the service's part ended with \(reason ?? "")")
+        }
+        if server.isLent(reader) { violations.append("the reader is not free") }
+
+        // The next one finds everything in order.
+        let next = try HonestHolder(server, reader)
+        await next.authenticate()
+        if next.finals.first?["result"]?["major"]?.string?.hasSuffix("#ok") != true {
+            violations.append("the next client: \(next.finals) \(next.violations)")
+        }
+        for client in [user.client, next.client] {
+            let text = client.transcript.map(\.description).joined(separator: "\n")
+            violations += Dialogue.secrets.filter { text.contains($0) }.map { "\($0) stands in a message" }
+            client.close()
+        }
+        let outcome: Outcome =
+            if isSuccess {
+                user.questions == cell.plan.questions ? .unnoticed : .askedAgain
+            } else {
+                reason == "Card_Removed" ? .removed : .failed
+            }
+        return (outcome, reason, violations)
+    }
+}

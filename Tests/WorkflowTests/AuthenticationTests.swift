@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ECard
+import EID
+import EService
+import ISO7816
+import Loop
+import Readers
+import ReadersVirtual
+import Secrets
+import TestSupport
+import Testing
+import Wire
+import Workflows
+
+@Suite("RUN_AUTH", .timeLimit(.minutes(1)))
+struct AuthenticationTests {
+    /// A server whose only service is `service`.
+    @Loop static func stage(_ service: TestService) async throws -> (server: TestServer, scene: Scene) {
+        let server = try TestServer(service: { _, _ in service })
+        try await server.ready()
+        return (server, try await Scene(server))
+    }
+
+    static let rights = "ACCESS_RIGHTS Address FamilyName | GivenNames | Address FamilyName GivenNames"
+    static let success = "AUTH ok https://dienst.example/back?ResultMajor=ok"
+    static let back = "https://dienst.example/back?ResultMajor=error"
+
+    /// Up to the question for the PIN, with the card on the shelf at the start.
+    static let toPIN = """
+        > RUN_AUTH
+        < AUTH
+        < \(rights)
+        > ACCEPT
+        < INSERT_CARD
+        > SET_CARD
+        <~ READER 3
+        <~ ENTER_PIN 3
+        """
+
+    @Test("the service reads what the user has granted, and the card goes back to its shelf")
+    @Loop func happy() async throws {
+        let service = TestService()
+        let (server, scene) = try await Self.stage(service)
+        try await scene.play(Self.toPIN + "\n> SET_PIN 123456\n< READER -\n< \(Self.success)")
+        await scene.isQuiet()
+        let answers = await service.answers
+        #expect(answers.map(\.status) == [.ok, .ok])
+        // Data groups 5 and 17. TR-03110-4.
+        #expect(answers.map { $0.data.first } == [0x65, 0x71])
+        #expect(await service.chat?.rights == AccessRights([.readFamilyName, .readGivenNames, .readAddress]))
+        #expect(await service.steps == [.request, .eac1, .eac2, .transmit, .transmit, .refresh])
+        #expect(!server.isLent())
+        for await _ in service.closed.stream {}
+    }
+
+    @Test("the terminal's signature may come in a round of its own")
+    @Loop func additionalRound() async throws {
+        let service = TestService { $0.hasAdditionalRound = true }
+        let (_, scene) = try await Self.stage(service)
+        try await scene.play(Self.toPIN + "\n> SET_PIN 123456\n< READER -\n< \(Self.success)")
+        #expect(await service.steps.contains(.challenge))
+    }
+
+    @Test("what the user strikes out the card does not give")
+    @Loop func struckOut() async throws {
+        let service = TestService { plan in
+            plan.batches = [[.readBinary(shortFileID: 0x04, le: 256)]]
+            plan.acceptableStatusCodes = []
+        }
+        let (_, scene) = try await Self.stage(service)
+        try await scene.play(
+            """
+            > RUN_AUTH
+            < AUTH
+            < \(Self.rights)
+            > SET_ACCESS_RIGHTS
+            < ACCESS_RIGHTS Address FamilyName | GivenNames | Address FamilyName
+            > ACCEPT
+            < INSERT_CARD
+            > SET_CARD
+            <~ READER 3
+            <~ ENTER_PIN 3
+            > SET_PIN 123456
+            < READER -
+            < \(Self.success)
+            """
+        )
+        #expect(await service.answers.map(\.status) == [StatusWord(0x6982)])
+        #expect(await service.chat?.rights == AccessRights([.readFamilyName, .readAddress]))
+    }
+
+    @Test("no command goes to a card before the user has agreed")
+    @Loop func consent() async throws {
+        let readers = try StagedReaders()
+        let server = try TestServer(readers: 0, backends: [readers], service: { _, _ in TestService() })
+        try await server.ready()
+        let scene = try await Scene(server)
+        try await server.insert(.card())
+        try await scene.play("< READER 3")
+        readers.forget()
+        try await scene.play("> RUN_AUTH\n< AUTH\n< \(Self.rights)")
+        #expect(readers.recorded.isEmpty)
+        #expect(!server.isLent())
+        try await scene.play("> CANCEL\n< AUTH error cancellationByUser User_Cancelled \(Self.back)")
+        #expect(readers.recorded.isEmpty)
+    }
+
+    @Test("PIN, CAN and PUK come as the card needs them, and a card with a wrong PIN is not lost")
+    @Loop func ladder() async throws {
+        let service = TestService()
+        let (server, scene) = try await Self.stage(service)
+        try await server.insert(.card { $0.retryCounter = 2 })
+        try await scene.play(
+            """
+            < READER 2
+            > RUN_AUTH
+            < AUTH
+            < \(Self.rights)
+            > ACCEPT
+            < ENTER_PIN 2
+            > SET_PIN 12345
+            < ENTER_PIN 2: You must provide 6 digits
+            > SET_PIN 000000
+            <~ READER 1
+            <~ ENTER_CAN 1
+            > SET_CAN 500540
+            < ENTER_PIN 1
+            > SET_PIN 000000
+            <~ READER 0
+            <~ ENTER_PUK 0
+            > SET_PUK 9876543210
+            <~ READER 3
+            <~ ENTER_PIN 3
+            > SET_PIN 123456
+            < READER -
+            < \(Self.success)
+            """
+        )
+        #expect(await server.cardState()?.judgedPINs == 3)
+    }
+
+    @Test("with the right to it the CAN opens the card, also one whose PIN is switched off or blocked")
+    @Loop func canAllowed() async throws {
+        for card in [
+            VirtualCardDescription.card(), .card { $0.deactivated = true }, .card { $0.retryCounter = 0 },
+        ] {
+            let service = TestService { $0.rights = AccessRights(rawValue: 0x3F_FFFF_FFFF) }
+            let (server, scene) = try await Self.stage(service)
+            let tries = card.deactivated ? "0 deactivated" : "\(card.retryCounter)"
+            try await server.insert(card)
+            try await scene.play(
+                """
+                < READER \(tries)
+                > RUN_AUTH
+                < AUTH
+                < ACCESS_RIGHTS Address FamilyName | GivenNames CanAllowed | Address FamilyName GivenNames CanAllowed
+                > ACCEPT
+                < ENTER_CAN \(tries)
+                > SET_CAN 000000
+                < ENTER_CAN \(tries)
+                > SET_CAN 500540
+                < READER -
+                < \(Self.success)
+                """
+            )
+            #expect(await server.cardState()?.judgedPINs == 0)
+        }
+    }
+
+    @Test("on a keypad the PIN is typed there, and the service's own channel passes through the reader")
+    @Loop func keypad() async throws {
+        let service = TestService()
+        let (server, scene) = try await Self.stage(service)
+        try await server.insert(.card { $0.hasKeypad = true })
+        try await scene.play(
+            """
+            <~ READER -
+            <~ READER 3
+            > RUN_AUTH
+            < AUTH
+            < \(Self.rights)
+            > ACCEPT
+            < ENTER_PIN 3
+            > SET_PIN 123456
+            < ENTER_PIN 3: Value cannot be defined
+            > SET_PIN
+            < READER -
+            < \(Self.success)
+            """
+        )
+        #expect(await service.answers.map(\.status) == [.ok, .ok])
+    }
+
+    @Test("without it a card whose PIN is switched off is explained, and waited for another")
+    @Loop func deactivated() async throws {
+        let (server, scene) = try await Self.stage(TestService())
+        try await server.insert(.card { $0.deactivated = true })
+        try await scene.play(
+            """
+            < READER 0 deactivated
+            > RUN_AUTH
+            < AUTH
+            < \(Self.rights)
+            > ACCEPT
+            < INSERT_CARD deactivated
+            > CANCEL
+            < AUTH error cancellationByUser User_Cancelled \(Self.back)
+            """
+        )
+    }
+
+    @Test("a card of a kind that the service does not take is explained")
+    @Loop func unacceptedType() async throws {
+        let (server, scene) = try await Self.stage(TestService { $0.eidTypes = [.hwKeyStore] })
+        try await server.insert(.card())
+        try await scene.play(
+            """
+            < READER 3
+            > RUN_AUTH
+            < AUTH
+            < \(Self.rights)
+            > ACCEPT
+            < INSERT_CARD unacceptedType
+            > CANCEL
+            < AUTH error cancellationByUser User_Cancelled \(Self.back)
+            """
+        )
+    }
+
+    /// What the service or the card does wrong, and how it ends.
+    static let failures: [(String, @Sendable (inout TestService.Plan) -> Void, String)] = [
+        (
+            "a wrong signature of the terminal", { $0.spoilsSignature = true },
+            "noPermission Did_Authenticate_Eac2_Card_Command_Failed"
+        ),
+        (
+            "no chain to the card", { $0.leavesOutVerifier = true },
+            "internalError Process_Certificates_From_Eac2_Cvc_Chain_Missing"
+        ),
+        (
+            "commands in the clear", { $0.speaksInTheClear = true },
+            "unknownError Transmit_Card_Command_Failed"
+        ),
+        (
+            "a status that the service does not accept", { $0.acceptableStatusCodes = [[0x6A, 0x82]] },
+            "unknownError Transmit_Card_Command_Failed"
+        ),
+        (
+            "the server's failure after EAC1",
+            { $0.failures[.eac1] = EServiceFailure(.genericSendReceivePAOSUnknown, .unknownMessage) },
+            "internalError Generic_Send_Receive_Paos_Unknown"
+        ),
+        (
+            "the server's failure after EAC2",
+            { $0.failures[.eac2] = EServiceFailure(.genericSendReceiveServerError, .serverError) },
+            "trustedChannelEstablishmentFailed Generic_Send_Receive_Server_Error"
+        ),
+        (
+            "the server's own error at the end",
+            {
+                $0.failures[.transmit] = EServiceFailure(
+                    .startPAOSResponseError,
+                    .serverError,
+                    serverResult: ECardResult(.error, .parameterError, message: "no", origin: .server)
+                )
+            },
+            "parameterError Start_Paos_Response_Error"
+        ),
+    ]
+
+    @Test(
+        "what goes wrong after the PIN is told to the server and the client, and frees the reader",
+        arguments: failures.indices
+    )
+    @Loop func failure(index: Int) async throws {
+        let (_, change, end) = Self.failures[index]
+        let service = TestService(TestService.Plan(change))
+        let (server, scene) = try await Self.stage(service)
+        try await scene.play(Self.toPIN + "\n> SET_PIN 123456\n< READER -\n< AUTH error \(end) \(Self.back)")
+        await scene.isQuiet()
+        #expect(await service.steps.suffix(2) == [.fail, .refresh])
+        #expect(!server.isLent() && server.registry["Simulator"]?.insertion == nil)
+        #expect(await server.cardState()?.judgedPINs == 1)
+    }
+
+    @Test("a command in the clear never reaches the card")
+    @Loop func clear() async throws {
+        let readers = try StagedReaders()
+        let service = TestService { plan in
+            plan.speaksInTheClear = true
+            plan.batches = [[CommandAPDU(0x00, 0x2C, 0x02, 0x03, data: Array("000000".utf8))]]
+        }
+        let server = try TestServer(readers: 0, backends: [readers], service: { _, _ in service })
+        try await server.ready()
+        let scene = try await Scene(server)
+        try await scene.play(
+            Self.toPIN
+                + "\n> SET_PIN 123456\n< READER -\n< AUTH error unknownError Transmit_Card_Command_Failed \(Self.back)"
+        )
+        #expect(!readers.recorded.contains { $0.command.ins == 0x2C })
+        #expect(await readers.cardHasPIN(.init("123456".utf8), in: "Simulator"))
+    }
+
+    @Test("failures before the card are told and nothing is asked")
+    @Loop func early() async throws {
+        let service = TestService {
+            $0.failures[.request] = EServiceFailure(.getTcTokenNetworkError, .connection)
+            $0.url = nil
+        }
+        let (_, scene) = try await Self.stage(service)
+        try await scene.play(
+            "> RUN_AUTH\n< AUTH\n< AUTH error trustedChannelEstablishmentFailed Get_TcToken_Network_Error"
+        )
+    }
+
+    @Test("an address that cannot be found after a success is the failure")
+    @Loop func refresh() async throws {
+        let service = TestService {
+            $0.failures[.refresh] = EServiceFailure(.checkRefreshAddressEmpty, .refreshAddress)
+        }
+        let (_, scene) = try await Self.stage(service)
+        try await scene.play(
+            Self.toPIN + "\n> SET_PIN 123456\n< READER -\n< AUTH error communicationError Check_Refresh_Address_Empty"
+        )
+    }
+
+    @Test(
+        "CANCEL while the server takes its time ends it at once",
+        arguments: [TestService.Step.request, .eac1, .eac2, .transmit]
+    )
+    @Loop func cancel(at step: TestService.Step) async throws {
+        let gate = TestService.Gate()
+        let service = TestService { $0.gates[step] = gate }
+        let (server, scene) = try await Self.stage(service)
+        if step == .request {
+            try await scene.play("> RUN_AUTH\n< AUTH")
+        } else {
+            try await scene.play(Self.toPIN + "\n> SET_PIN 123456")
+        }
+        await gate.arrival()
+        let shelved = step == .request ? "" : "< READER -\n"
+        try await scene.play("> CANCEL\n\(shelved)< AUTH error cancellationByUser User_Cancelled \(Self.back)")
+        #expect(await service.steps.contains(.fail))
+        #expect(!server.isLent())
+    }
+
+    @Test(
+        "a card that leaves while the server takes its time ends it at once",
+        arguments: [TestService.Step.eac1, .eac2, .transmit]
+    )
+    @Loop func removal(at step: TestService.Step) async throws {
+        let gate = TestService.Gate()
+        let service = TestService { $0.gates[step] = gate }
+        let (server, scene) = try await Self.stage(service)
+        try await scene.play(Self.toPIN + "\n> SET_PIN 123456")
+        await gate.arrival()
+        await server.withdraw()
+        try await scene.play("< READER -\n< AUTH error cancellationByUser Card_Removed \(Self.back)")
+        #expect(!server.isLent())
+    }
+
+    @Test("a client that leaves at any step leaves no reader taken", arguments: TestService.Step.allCases)
+    @Loop func leaving(at step: TestService.Step) async throws {
+        let gate = TestService.Gate()
+        let service = TestService { plan in
+            plan.gates[step] = gate
+            plan.hasAdditionalRound = true
+            if step == .fail { plan.failures[.request] = EServiceFailure(.getTcTokenNetworkError, .connection) }
+        }
+        let (server, scene) = try await Self.stage(service)
+        switch step {
+        case .request, .fail: try await scene.play("> RUN_AUTH\n< AUTH")
+        case .eac1, .challenge, .eac2, .transmit, .refresh: try await scene.play(Self.toPIN + "\n> SET_PIN 123456")
+        }
+        await gate.arrival()
+        scene.client.close()
+        gate.open()
+        await server.clients(0)
+        #expect(!server.isLent())
+        for await _ in service.closed.stream {}
+    }
+
+    @Test("STATUS tells each step once, ACCESS_RIGHTS is a state, level 1 hears nothing of either")
+    @Loop func status() async throws {
+        let server = try TestServer()
+        try await server.ready()
+        try await server.insert(.card())
+        let client = try server.connect()
+        _ = await client.next("READER")
+        let run = #"{"cmd":"RUN_AUTH","tcTokenURL":"https://dienst.example/t"}"#
+        _ = try #require(await client.ask(run, "ACCESS_RIGHTS"))
+        let status = try #require(await client.ask(#"{"cmd":"GET_STATUS"}"#, "STATUS"))
+        #expect(status == (try JSON(#"{"msg":"STATUS","progress":0,"state":"ACCESS_RIGHTS","workflow":"AUTH"}"#.utf8)))
+        _ = try #require(await client.ask(#"{"cmd":"ACCEPT"}"#, "ENTER_PIN"))
+        await client.send(#"{"cmd":"SET_PIN","value":"123456"}"#)
+        var progress: [Int] = []
+        while let message = await client.next(), message["msg"] != .string("AUTH") {
+            if message["msg"] == .string("STATUS") { progress.append(message["progress"]?.int ?? -1) }
+        }
+        #expect(progress == [0, 20, 40, 60, 80])
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Loop
+import TestSupport
+import Wire
+
+/// A client with a person behind it who authenticates: agrees, types what is right, puts the card back when it is asked
+/// for, takes it out when it does not work, and gives up when they are asked in vain.
+@Loop final class HonestHolder {
+    let client: TestClient
+    private let server: TestServer
+    private let reader: String
+
+    private(set) var questions: [String] = []
+    /// What the rules of the protocol do not allow.
+    private(set) var violations: [String] = []
+    private(set) var finals: [JSON] = []
+    private(set) var typedPINs = 0
+
+    init(_ server: TestServer, _ reader: String) throws {
+        (self.server, self.reader) = (server, reader)
+        client = try server.connect()
+    }
+
+    /// Returns after the final message and after the server had the chance to say more.
+    func authenticate(_ path: String = "") async {
+        await client.send(#"{"cmd":"RUN_AUTH","reader":"\#(reader)","tcTokenURL":"https://dienst.example/\#(path)"}"#)
+        while finals.isEmpty {
+            guard let message = await client.next() else {
+                violations.append("the server fell silent after \(client.transcript.suffix(3))")
+                return
+            }
+            await handle(message)
+        }
+        for message in await client.exchange() { await handle(message) }
+    }
+
+    private func handle(_ message: JSON) async {
+        let name = message["msg"]?.string ?? "?"
+        let error = message["error"]?.string
+        switch name {
+        case "READER", "STATUS": return
+        case "AUTH":
+            if message["result"] != nil { finals.append(message) }
+            return
+        // Asked twice for a card that was lost twice; the first one put back was found before the second came.
+        case "BAD_STATE" where error == "SET_CARD": return
+        default: break
+        }
+        questions.append(name)
+        guard questions.count < HonestUser.patience else {
+            if finals.isEmpty { await client.send(#"{"cmd":"CANCEL"}"#) }
+            return
+        }
+        switch name {
+        case "ACCESS_RIGHTS": await client.send(#"{"cmd":"ACCEPT"}"#)
+        case "INSERT_CARD":
+            if error != nil { await server.withdraw(from: reader) }
+            await client.send(#"{"cmd":"SET_CARD","name":"\#(reader)"}"#)
+        case "ENTER_PIN":
+            typedPINs += 1
+            await client.send(#"{"cmd":"SET_PIN","value":"\#(Dialogue.pin)"}"#)
+        case "ENTER_CAN": await client.send(#"{"cmd":"SET_CAN","value":"\#(Dialogue.can)"}"#)
+        case "ENTER_PUK": await client.send(#"{"cmd":"SET_PUK","value":"\#(Dialogue.puk)"}"#)
+        case "PAUSE": await client.send(#"{"cmd":"CONTINUE"}"#)
+        default: violations.append("\(message)")
+        }
+    }
+}
