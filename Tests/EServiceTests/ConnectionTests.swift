@@ -269,7 +269,7 @@ struct ConnectionTests {
         let start = ContinuousClock.now
         if byTask { task.cancel() } else { session.close() }
         #expect(await task.value == .userCancelled)
-        #expect(ContinuousClock.now - start < .seconds(5), "it would have waited for 20 s")
+        #expect(ContinuousClock.now - start < .seconds(15), "it would have waited for 20 s")
         // What was closed stays so.
         if !byTask {
             await #expect(throws: EServiceFailure(.userCancelled, .cancelledByUser)) { try await session.request() }

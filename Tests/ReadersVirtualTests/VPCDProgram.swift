@@ -35,19 +35,7 @@ final class VPCDProgram {
 
     /// Runs the program, or another; gives its process id.
     static func spawn(_ arguments: [String], output: Int32, program: String? = nil) throws -> pid_t {
-        let program = try program ?? path()
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_adddup2(&actions, output, 1)
-        posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
-        var copies: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) } + [nil]
-        defer { copies.forEach { free($0) } }
-        var process: pid_t = 0
-        guard posix_spawn(&process, program, &actions, nil, &copies, environ) == 0 else {
-            throw Unexpected("cannot run \(program)")
-        }
-        return process
+        try Spawn.start([program ?? path()] + arguments, descriptors: [1: output], files: [2: "/dev/null"])
     }
 
     /// Beside the bundle with the tests.

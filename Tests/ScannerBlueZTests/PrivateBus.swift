@@ -2,6 +2,7 @@
 import CLinux
 import FoundationEssentials
 import Glibc
+import TestSupport
 
 /// A real dbus-daemon for one test, with a socket in a folder of its own.
 final class PrivateBus {
@@ -26,16 +27,10 @@ final class PrivateBus {
         defer { for end in ends { close(end) } }
         // Tests beside this one start programs, too, and wait for the end of their output.
         for end in ends { clinux_set_cloexec(end) }
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
-        let arguments = ["/usr/bin/dbus-daemon", "--config-file=\(folder)/bus.conf", "--nofork", "--print-address"]
-        var argv: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
-        defer { for argument in argv { free(argument) } }
-        var pid: pid_t = 0
-        guard posix_spawn(&pid, arguments[0], &actions, nil, &argv, environ) == 0 else { throw StartError() }
-        self.pid = pid
+        pid = try Spawn.start(
+            ["/usr/bin/dbus-daemon", "--config-file=\(folder)/bus.conf", "--nofork", "--print-address"],
+            descriptors: [1: ends[1]]
+        )
         // It prints its address when it listens.
         var line = [UInt8](repeating: 0, count: 256)
         guard read(ends[0], &line, line.count) > 0 else { throw StartError() }

@@ -53,7 +53,8 @@ package import Loop
         ]
         if !usesNFC { arguments.append("--no-nfc") }
         if let openFiles { arguments = ["/usr/bin/prlimit", "--nofile=\(openFiles):\(openFiles)"] + arguments }
-        pid = try Self.spawn(arguments, standardError: ends[1])
+        // An empty environment: nobody passes a socket or asks for notifications.
+        pid = try Spawn.start(arguments, descriptors: [2: ends[1]], environment: [:])
         close(ends[1])
         registration = try Loop.watch(errorPipe, .read) { [weak self] _ in self?.readable() }
         await wait { $0.log.contains { $0.contains("serving") } }
@@ -66,21 +67,6 @@ package import Loop
         if end == nil { kill(pid, SIGKILL) }
         reap()
         try? FileManager.default.removeItem(atPath: folder)
-    }
-
-    private static func spawn(_ arguments: [String], standardError: Int32) throws -> pid_t {
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_adddup2(&actions, standardError, 2)
-        var argv: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
-        defer { for argument in argv { free(argument) } }
-        // An empty environment: nobody passes a socket or asks for notifications.
-        var environment: [UnsafeMutablePointer<CChar>?] = [nil]
-        var pid: pid_t = 0
-        let code = posix_spawn(&pid, arguments[0], &actions, nil, &argv, &environment)
-        guard code == 0 else { throw SystemError("posix_spawn \(arguments[0])", code) }
-        return pid
     }
 
     private func readable() {

@@ -121,9 +121,6 @@ package final class RunningProgram: Sendable {
         hasTerminal: Bool = false,
         environment: [String: String] = [:]
     ) throws {
-        // One at a time, or a program inherits ends of another's pipes, which then never end.
-        Self.starting.lock()
-        defer { Self.starting.unlock() }
         var (standard, output, error): ([Int32], [Int32], [Int32]) = ([-1, -1], [-1, -1], [-1, -1])
         guard pipe(&standard) == 0, pipe(&output) == 0, pipe(&error) == 0 else { throw StartError(text: "pipe") }
         for end in standard + output + error { clinux_set_cloexec(end) }
@@ -136,38 +133,17 @@ package final class RunningProgram: Sendable {
             for end in [master, slave] { clinux_set_cloexec(end) }
             name = String(cString: path)
         }
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_adddup2(&actions, standard[0], 0)
-        posix_spawn_file_actions_adddup2(&actions, output[1], 1)
-        posix_spawn_file_actions_adddup2(&actions, error[1], 2)
-        // The first terminal that the leader of a session opens is its own.
-        if hasTerminal { posix_spawn_file_actions_addopen(&actions, 9, name, O_RDWR, 0) }
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        // Whatever the test runner ignores or blocks, the program starts as from a shell.
-        var (none, all) = (sigset_t(), sigset_t())
-        sigemptyset(&none)
-        sigfillset(&all)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setsigdefault(&attributes, &all)
-        // POSIX_SPAWN_SETSID, which `import Glibc` does not show.
-        let setsid: Int32 = 0x80
-        posix_spawnattr_setflags(
-            &attributes,
-            Int16(setsid | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF)
-        )
         let path = program.hasPrefix("/") ? program : Self.programs + "/" + program
-        let settings = ["SWIFT_BACKTRACE=enable=no", "PATH=/usr/bin:/bin"] + environment.map { "\($0)=\($1)" }
-        var words: [UnsafeMutablePointer<CChar>?] = ([path] + arguments).map { strdup($0) } + [nil]
-        var variables: [UnsafeMutablePointer<CChar>?] = settings.map { strdup($0) } + [nil]
-        defer { for word in words + variables { free(word) } }
-        var id = pid_t()
-        let result = posix_spawn(&id, path, &actions, &attributes, &words, &variables)
-        for end in [standard[0], output[1], error[1]] + (slave >= 0 ? [slave] : []) { close(end) }
-        guard result == 0 else { throw StartError(text: "\(path): \(String(cString: strerror(result)))") }
+        let settings = ["SWIFT_BACKTRACE": "enable=no", "PATH": "/usr/bin:/bin"]
+        defer { for end in [standard[0], output[1], error[1]] + (slave >= 0 ? [slave] : []) { close(end) } }
+        let id = try Spawn.start(
+            [path] + arguments,
+            descriptors: [0: standard[0], 1: output[1], 2: error[1]],
+            // The first terminal that the leader of a session opens is its own.
+            files: hasTerminal ? [9: name] : [:],
+            environment: settings.merging(environment) { $1 },
+            hasSession: true
+        )
         (self.id, input, terminal) = (id, standard[1], master)
         collected = [.output: Collected(), .error: Collected(), .terminal: Collected()]
         status = Status()
@@ -188,16 +164,6 @@ package final class RunningProgram: Sendable {
 
     deinit {
         kill(id, SIGKILL)
-    }
-
-    private static let starting = Lock()
-
-    /// A lock that a whole initialiser can hold.
-    private final class Lock: Sendable {
-        private let semaphore = DispatchSemaphore(value: 1)
-
-        func lock() { semaphore.wait() }
-        func unlock() { semaphore.signal() }
     }
 
     /// A test that is out of time is cancelled; with the program, everything that is waited for ends.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 /// A real pcscd, with readers of our own. For use inside `in-namespace.sh` only, where /run is ours.
@@ -50,9 +51,10 @@ final class PCSCD: Sendable {
         let configuration = "/run/reader-\(UUID()).conf"
         try readers.map(\.entry).joined().write(toFile: configuration, atomically: false, encoding: .utf8)
         let isVerbose = ProcessInfo.processInfo.environment["BADGED_PCSCD_DEBUG"] != nil
-        process = try Self.spawn(
+        process = try Spawn.start(
             ["/usr/sbin/pcscd", "--foreground", "--config", configuration] + (isVerbose ? ["--debug"] : []),
-            isQuiet: !isVerbose
+            files: isVerbose ? [:] : [1: "/dev/null", 2: "/dev/null"],
+            environment: ProcessInfo.processInfo.environment
         )
         let (ended, continuation) = AsyncStream.makeStream(of: Void.self)
         self.ended = ended
@@ -69,32 +71,6 @@ final class PCSCD: Sendable {
             if !hasEnded { _ = Glibc.kill(process, signal) }
         }
         for await _ in ended {}
-    }
-
-    /// Threads of the shared pool take no signals, and a child inherits that: pcscd would not hear SIGTERM. (Process of
-    /// Foundation starts its children so.)
-    private static func spawn(_ words: [String], isQuiet: Bool) throws -> pid_t {
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        var none = sigset_t()
-        sigemptyset(&none)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
-        var files = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&files)
-        defer { posix_spawn_file_actions_destroy(&files) }
-        if isQuiet {
-            for descriptor in [Int32(1), 2] {
-                posix_spawn_file_actions_addopen(&files, descriptor, "/dev/null", O_WRONLY, 0)
-            }
-        }
-        let arguments = words.map { strdup($0) } + [nil]
-        defer { for argument in arguments { free(argument) } }
-        var process = pid_t()
-        let code = posix_spawn(&process, words[0], &files, &attributes, arguments, environ)
-        try #require(code == 0, "\(words[0]): \(String(cString: strerror(code)))")
-        return process
     }
 
     /// As on a machine where pcscd was never started.

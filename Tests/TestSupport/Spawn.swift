@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Dispatch
+import Glibc
+import Synchronization
+
+/// Starts the programs that tests need. They end with the tests, also when these are killed.
+package enum Spawn {
+    package struct Failure: Error { package let text: String }
+
+    /// Starts a program and does not wait for it.
+    /// - Parameters:
+    ///   - arguments: the first is the program's path.
+    ///   - descriptors: the program's descriptors and what they are of ours; it gets no others.
+    ///   - files: its descriptors and the files that they are.
+    ///   - environment: all of it, but for what sanitizers need.
+    ///   - hasSession: it leads a session: the first terminal that it opens is its own.
+    /// - Returns: its process id.
+    /// - Throws: `Failure` when there is no such program or no process.
+    package static func start(
+        _ arguments: [String],
+        descriptors: [Int32: Int32] = [:],
+        files: [Int32: String] = [:],
+        environment: [String: String] = ["PATH": "/usr/sbin:/usr/bin:/sbin:/bin"],
+        hasSession: Bool = false
+    ) throws(Failure) -> Int32 {
+        // setpriv, which becomes the program, has no better words.
+        guard access(arguments[0], X_OK) == 0 else { throw Failure(text: "\(arguments[0]) is not there") }
+        // setpriv becomes the program: one process, one id.
+        let words = ["/usr/bin/setpriv", "--pdeathsig", "KILL", "--"] + arguments
+        let settings = environment.merging(sanitizers) { own, _ in own }.map { "\($0)=\($1)" }
+        let (id, code) = Parent.shared.run {
+            var actions = posix_spawn_file_actions_t()
+            posix_spawn_file_actions_init(&actions)
+            defer { posix_spawn_file_actions_destroy(&actions) }
+            for (number, own) in descriptors { posix_spawn_file_actions_adddup2(&actions, own, number) }
+            for (number, path) in files { posix_spawn_file_actions_addopen(&actions, number, path, O_RDWR, 0) }
+            var attributes = posix_spawnattr_t()
+            posix_spawnattr_init(&attributes)
+            defer { posix_spawnattr_destroy(&attributes) }
+            // Whatever the test runner ignores or blocks, the program starts as from a shell.
+            var (none, all) = (sigset_t(), sigset_t())
+            sigemptyset(&none)
+            sigfillset(&all)
+            posix_spawnattr_setsigmask(&attributes, &none)
+            posix_spawnattr_setsigdefault(&attributes, &all)
+            // POSIX_SPAWN_SETSID, which `import Glibc` does not show.
+            let setsid: Int32 = hasSession ? 0x80 : 0
+            posix_spawnattr_setflags(&attributes, Int16(setsid | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+            let argv = words.map { strdup($0) } + [nil]
+            let envp = settings.map { strdup($0) } + [nil]
+            defer { for text in argv + envp { free(text) } }
+            var id = pid_t()
+            let code = posix_spawn(&id, words[0], &actions, &attributes, argv, envp)
+            return (id, code)
+        }
+        guard code == 0 else { throw Failure(text: "\(arguments[0]): \(String(cString: strerror(code)))") }
+        return id
+    }
+
+    /// What tells a sanitizer in the program what it tells the one in the tests.
+    private static let sanitizers: [String: String] = {
+        let names = ["ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"]
+        let pairs = names.compactMap { name in getenv(name).map { (name, String(cString: $0)) } }
+        return Dictionary(uniqueKeysWithValues: pairs)
+    }()
+
+    /// The thread that all programs are started on, one after the other. It lives as long as the process: a program hears of
+    /// the death of the thread that started it. And no program inherits ends of another's pipes, which then never end.
+    private final class Parent: Sendable {
+        static let shared = Parent()
+
+        private let body = Mutex<(@Sendable () -> (pid_t, Int32))?>(nil)
+        private let result = Mutex<(pid_t, Int32)>((0, 0))
+        private let turn = DispatchSemaphore(value: 1)
+        private let isGiven = DispatchSemaphore(value: 0)
+        private let isDone = DispatchSemaphore(value: 0)
+
+        private init() {
+            var thread = pthread_t()
+            let start: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { _ in
+                while true { Parent.shared.step() }
+            }
+            pthread_create(&thread, nil, start, nil)
+        }
+
+        private func step() {
+            isGiven.wait()
+            guard let body = body.withLock({ $0 }) else { return }
+            let result = body()
+            self.result.withLock { $0 = result }
+            isDone.signal()
+        }
+
+        func run(_ body: @escaping @Sendable () -> (pid_t, Int32)) -> (pid_t, Int32) {
+            turn.wait()
+            defer { turn.signal() }
+            self.body.withLock { $0 = body }
+            isGiven.signal()
+            isDone.wait()
+            return result.withLock { $0 }
+        }
+    }
+}
