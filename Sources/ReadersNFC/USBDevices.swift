@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Glibc
+import Readers
 
 /// Devices on USB that libnfc could drive, as the kernel lists them, and who has them.
 struct USBDevice: Sendable, Equatable {
@@ -25,56 +25,28 @@ struct USBDevice: Sendable, Equatable {
 
     /// Those of `known`. `root` is where the kernel lists USB devices and interfaces.
     static func connected(root: String = "/sys/bus/usb/devices") -> [USBDevice] {
-        let names = names(in: root).sorted()
+        let names = Sysfs.names(in: root).sorted()
         return names.compactMap { name in
             guard !name.contains(":"),
-                let vendor = line(root, name, "idVendor").flatMap({ UInt16($0, radix: 16) }),
-                let product = line(root, name, "idProduct").flatMap({ UInt16($0, radix: 16) }),
+                let vendor = Sysfs.line(root, name, "idVendor").flatMap({ UInt16($0, radix: 16) }),
+                let product = Sysfs.line(root, name, "idProduct").flatMap({ UInt16($0, radix: 16) }),
                 known.contains(where: { $0 == (vendor, product) }),
-                let bus = line(root, name, "busnum").flatMap({ Int($0) }),
-                let number = line(root, name, "devnum").flatMap({ Int($0) })
+                let bus = Sysfs.line(root, name, "busnum").flatMap({ Int($0) }),
+                let number = Sysfs.line(root, name, "devnum").flatMap({ Int($0) })
             else { return nil }
             // Interfaces are named DEVICE:CONFIGURATION.INTERFACE.
             let interfaces = names.filter { $0.hasPrefix(name + ":") }
-            let words = [line(root, name, "manufacturer"), line(root, name, "product")].compactMap { $0 }
+            let words = [Sysfs.line(root, name, "manufacturer"), Sysfs.line(root, name, "product")].compactMap { $0 }
             return USBDevice(
                 bus: bus,
                 number: number,
                 vendor: vendor,
                 product: product,
                 name: words.joined(separator: " "),
-                isCCID: interfaces.contains { line(root, $0, "bInterfaceClass") == "0b" },
-                driver: interfaces.lazy.compactMap { link(root, $0, "driver") }.first
+                isCCID: interfaces.contains { Sysfs.line(root, $0, "bInterfaceClass") == "0b" },
+                driver: interfaces.lazy.compactMap { Sysfs.link(root, $0, "driver") }.first
             )
         }
-    }
-
-    private static func names(in folder: String) -> [String] {
-        guard let stream = opendir(folder) else { return [] }
-        defer { closedir(stream) }
-        var names: [String] = []
-        while let entry = readdir(stream) {
-            names.append(
-                withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-            )
-        }
-        return names
-    }
-
-    private static func line(_ path: String...) -> String? {
-        guard let file = fopen(path.joined(separator: "/"), "re") else { return nil }
-        defer { fclose(file) }
-        var buffer = [UInt8](repeating: 0, count: 256)
-        let count = fread(&buffer, 1, buffer.count, file)
-        return String(decoding: buffer.prefix(count).prefix { $0 != 0x0A }, as: UTF8.self)
-    }
-
-    private static func link(_ path: String...) -> String? {
-        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
-        let count = readlink(path.joined(separator: "/"), &buffer, buffer.count)
-        guard count > 0 else { return nil }
-        let target = String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        return target.split(separator: "/").last.map(String.init)
     }
 
     private static func digits(_ number: Int) -> String {

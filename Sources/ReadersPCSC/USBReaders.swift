@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Glibc
 import Readers
 
 /// Smart card readers that the kernel sees on USB, whether pcscd has a driver for them or not.
@@ -21,14 +20,16 @@ enum USBReaders {
     /// Devices with an interface of class 0b (CCID), one entry for each such interface. `root` is where the kernel lists
     /// USB devices and interfaces.
     static func connected(root: String = "/sys/bus/usb/devices") -> [Reader] {
-        names(in: root).sorted().compactMap { interface in
+        Sysfs.names(in: root).sorted().compactMap { interface in
             // Interfaces are named DEVICE:CONFIGURATION.INTERFACE.
-            guard let colon = interface.firstIndex(of: ":"), line(root, interface, "bInterfaceClass") == "0b",
-                let vendor = line(root, String(interface[..<colon]), "idVendor").flatMap({ UInt16($0, radix: 16) }),
-                let product = line(root, String(interface[..<colon]), "idProduct").flatMap({ UInt16($0, radix: 16) })
+            guard let colon = interface.firstIndex(of: ":"), Sysfs.line(root, interface, "bInterfaceClass") == "0b",
+                let vendor = number(root, interface[..<colon], "idVendor"),
+                let product = number(root, interface[..<colon], "idProduct")
             else { return nil }
             let device = String(interface[..<colon])
-            let words = [line(root, device, "manufacturer"), line(root, device, "product")].compactMap { $0 }
+            let words = [Sysfs.line(root, device, "manufacturer"), Sysfs.line(root, device, "product")].compactMap {
+                $0
+            }
             return Reader(vendor: vendor, product: product, name: words.joined(separator: " "))
         }
     }
@@ -62,24 +63,7 @@ enum USBReaders {
         )
     }
 
-    private static func names(in folder: String) -> [String] {
-        guard let stream = opendir(folder) else { return [] }
-        defer { closedir(stream) }
-        var names: [String] = []
-        while let entry = readdir(stream) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) { raw in
-                String(decoding: raw.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            names.append(name)
-        }
-        return names
-    }
-
-    private static func line(_ path: String...) -> String? {
-        guard let file = fopen(path.joined(separator: "/"), "re") else { return nil }
-        defer { fclose(file) }
-        var buffer = [UInt8](repeating: 0, count: 256)
-        let count = fread(&buffer, 1, buffer.count, file)
-        return String(decoding: buffer.prefix(count).prefix { $0 != 0x0A }, as: UTF8.self)
+    private static func number(_ root: String, _ device: Substring, _ attribute: String) -> UInt16? {
+        Sysfs.line(root, String(device), attribute).flatMap { UInt16($0, radix: 16) }
     }
 }

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+
+/// The kernel's tree of devices: what drivers tell of readers that they do not find.
+package enum Sysfs {
+    /// What a folder holds; nothing when it is not there.
+    package static func names(in folder: String) -> [String] {
+        guard let stream = opendir(folder) else { return [] }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while let entry = readdir(stream) {
+            names.append(
+                withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+            )
+        }
+        return names
+    }
+
+    /// The first line of an attribute, at most 256 bytes.
+    package static func line(_ path: String...) -> String? {
+        guard let file = fopen(path.joined(separator: "/"), "re") else { return nil }
+        defer { fclose(file) }
+        var buffer = [UInt8](repeating: 0, count: 256)
+        let count = fread(&buffer, 1, buffer.count, file)
+        return String(decoding: buffer.prefix(count).prefix { $0 != 0x0A }, as: UTF8.self)
+    }
+
+    /// The name of what a link points to.
+    package static func link(_ path: String...) -> String? {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = readlink(path.joined(separator: "/"), &buffer, buffer.count)
+        guard count > 0 else { return nil }
+        let target = String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return target.split(separator: "/").last.map(String.init)
+    }
+}
