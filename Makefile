@@ -29,11 +29,15 @@ VERSION = $(shell sed -n 's/.*static let current = "\(.*\)"/\1/p' Sources/Host/V
 MANUALS = badged.8 badgectl.1 badged-virtual-card.1 badged.conf.5
 FILL = sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@BINDIR@|$(BINDIR)|g'
 
-.PHONY: help setup build test run demo bench fuzz sanitize peer-test format lint install uninstall clean
+# The scenarios of `make system-test` to run; without any: all. --short: some, in a few minutes.
+SCENARIOS ?=
+
+.PHONY: help setup build test system-test run demo bench fuzz sanitize peer-test format lint install uninstall clean
 
 help:
 	@echo 'make demo       see it work: builds, starts badged with a virtual card, changes its PIN'
 	@echo 'make test       everything that can be tested without hardware'
+	@echo 'make system-test  more of it, in a guest with Bluetooth of its own; SCENARIOS="..." for some'
 	@echo 'make setup      install the Debian packages that are missing (the others do it as needed)'
 	@echo 'make build      the programs, in $(BIN)'
 	@echo 'make run        badged with a virtual card in the foreground; ARGS="..." for more options'
@@ -59,6 +63,11 @@ test:
 	@# On its own: the crowds of the other tests have more descriptors than libnfc can wait for.
 	SWIFT_BACKTRACE=enable=no $(SWIFT) test --skip-build --filter NFC
 	Tests/System/run.sh
+
+# 77: this machine cannot run a guest; it has said why.
+system-test: build
+	@.ci/setup run guest
+	@Tests/Guest/run.sh $(SCENARIOS) || [ $$? = 77 ]
 
 run: build
 	exec $(BIN)/badged --virtual --socket "$${XDG_RUNTIME_DIR:-/tmp}/badged-run.sock" $(ARGS)

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A Bluetooth LE controller on /dev/vhci that a scenario plays: it tells the kernel of advertisements, and connects to nobody.
+
+As a program it reads one JSON command a line and answers each with one line; `guest.Radio` speaks to it. Bluetooth Core
+Specification, Vol 4, Part E for commands and events. A packet of /dev/vhci has its type before it: 1 command, 4 event, 0xFF the
+driver itself (FF 00 makes a controller; the answer is FF 00 and its number).
+"""
+import argparse
+import heapq
+import json
+import os
+import random
+import select
+import struct
+import sys
+import time
+
+COMMAND, EVENT, DRIVER = 1, 4, 0xFF
+
+
+def structure(kind, value):
+    """An AD structure."""
+    return bytes([len(value) + 1, kind]) + value
+
+
+def strength(spec, seconds):
+    """dBm: a number; [mean, deviation]; or {"curve": [[second, dBm], ...]}, which is begun again at its end."""
+    if isinstance(spec, dict):
+        points = spec["curve"]
+        at = seconds % points[-1][0]
+        for (t0, v0), (t1, v1) in zip(points, points[1:]):
+            if at <= t1:
+                spec = v0 + (v1 - v0) * (at - t0) / max(t1 - t0, 1e-9)
+                break
+    elif isinstance(spec, list):
+        spec = random.gauss(*spec)
+    return round(max(-127, min(20, spec)))
+
+
+class Sender:
+    """Something that advertises."""
+
+    def __init__(self, entry):
+        self.address = bytes.fromhex(entry["address"].replace(":", ""))[::-1]
+        self.is_random = entry.get("random", True)
+        self.data = bytes.fromhex(entry["data"])
+        self.response = bytes.fromhex(entry.get("response", ""))
+        self.rssi = entry.get("rssi", -60)
+        self.every = entry.get("every", 100) / 1000
+
+
+class Controller:
+    # LE without BR/EDR; bit by bit which commands there are.
+    FEATURES = bytes([0, 0, 0, 0, 0x60, 0, 0, 0])
+    COMMANDS = {0: [5], 2: [7], 5: [6, 7], 14: [3, 5, 7], 15: [1], 25: [0, 1, 2, 4, 5, 6, 7], 26: list(range(8)),
+                27: [0, 1, 2, 3, 6, 7], 28: [3]}
+    EXTENDED = {36: [1, 2, 3, 4, 5, 6], 37: [5, 6, 7]}
+
+    def __init__(self, extended, filters, address):
+        self.extended, self.filters = extended, filters
+        self.address = bytes.fromhex(address.replace(":", ""))[::-1]
+        self.scans = self.is_active = self.drops_repeated = False
+        self.told = set()
+        # What ends a silence: "restart" of the scan, "reset" of the controller, "never".
+        self.silent = None
+        self.count = {"sent": 0, "dropped": 0, "scanStarts": 0, "resets": 0}
+        self.file = os.open("/dev/vhci", os.O_RDWR)
+        os.write(self.file, bytes([DRIVER, 0]))
+        while (packet := os.read(self.file, 2048))[0] == COMMAND:
+            self.command(packet)
+        self.index = struct.unpack_from("<H", packet, 2)[0]
+
+    def event(self, code, body):
+        os.write(self.file, bytes([EVENT, code, len(body)]) + body)
+
+    def complete(self, opcode, result=b"\0"):
+        self.event(0x0E, struct.pack("<BH", 1, opcode) + result)
+
+    def command(self, packet):
+        opcode, length = struct.unpack_from("<HB", packet, 1)
+        parameters = packet[4:4 + length]
+        results = {
+            0x1001: struct.pack("<BBHBHH", 0, 9, 1, 9, 0xFFFF, 1),  # version 5.0
+            0x1002: b"\0" + self.supported(),
+            0x1003: b"\0" + self.FEATURES,
+            0x1005: struct.pack("<BHBHH", 0, 192, 1, 1, 0),
+            0x1009: b"\0" + self.address,
+            0x0C14: b"\0" + bytes(248),
+            0x2002: struct.pack("<BHB", 0, 27, 4),
+            0x2003: b"\0" + struct.pack("<Q", 1 | (1 << 12 if self.extended else 0)),
+            0x2007: b"\0\0",
+            0x200F: b"\0\x10",
+            0x2018: b"\0" + os.urandom(8),
+            0x201C: b"\0" + struct.pack("<Q", 0x3FF_FFFF_FFFF),
+            0x202A: b"\0\0",
+            0x2036: b"\0\0",
+            0x203A: struct.pack("<BH", 0, 251),
+            0x203B: b"\0\4",
+        }
+        if opcode == 0x0C03:  # Reset
+            self.scans = False
+            self.count["resets"] += 1
+            if self.silent == "reset":
+                self.silent = None
+        elif opcode == 0x200B:  # LE Set Scan Parameters
+            self.is_active = parameters[0] == 1
+        elif opcode == 0x2041:  # LE Set Extended Scan Parameters
+            self.is_active = parameters[3] == 1
+        elif opcode in (0x200C, 0x2042):  # LE Set (Extended) Scan Enable
+            self.scan(parameters[0] == 1, parameters[1] != 0)
+        if opcode in results:
+            self.complete(opcode, results[opcode])
+        elif opcode >> 10 in (3, 8) or opcode == 0x0C01:  # what sets something
+            self.complete(opcode)
+        else:
+            self.complete(opcode, b"\1")  # unknown command
+
+    def supported(self):
+        bits = bytearray(64)
+        for octet, numbers in {**self.COMMANDS, **(self.EXTENDED if self.extended else {})}.items():
+            for number in numbers:
+                bits[octet] |= 1 << number
+        return bytes(bits)
+
+    def scan(self, on, drops_repeated):
+        if on and not self.scans:
+            self.count["scanStarts"] += 1
+            if self.silent == "restart":
+                self.silent = None
+        self.scans, self.drops_repeated = on, drops_repeated
+        self.told.clear()
+
+    def report(self, sender, rssi, is_response=False):
+        """False when nobody listens, or the report is swallowed."""
+        if not self.scans or self.silent:
+            self.count["dropped"] += 1
+            return False
+        if self.filters and self.drops_repeated:
+            key = (sender.address, is_response)
+            if key in self.told:
+                self.count["dropped"] += 1
+                return False
+            self.told.add(key)
+        data = sender.response if is_response else sender.data
+        kind = 1 if sender.is_random else 0
+        if self.extended:
+            # Event types of legacy advertisements: connectable and scannable, or its scan response.
+            body = struct.pack("<BBHB6sBBBbbHB6sB", 0x0D, 1, 0x1B if is_response else 0x13, kind, sender.address, 1, 0, 0xFF, 127,
+                               rssi, 0, 0, bytes(6), len(data)) + data
+        else:
+            body = struct.pack("<BBBB6sB", 2, 1, 4 if is_response else 0, kind, sender.address, len(data)) + data
+            body += struct.pack("b", rssi)
+        self.event(0x3E, body)
+        self.count["sent"] += 1
+        return True
+
+    def advertise(self, sender, rssi):
+        sent = self.report(sender, rssi)
+        if self.is_active and sender.response:
+            self.report(sender, rssi, True)
+        return sent
+
+
+class Flood:
+    """So many reports a second from random addresses: `addresses` of them over and over, or, with 0, always a new one."""
+    # A phone: flags, and data of a company.
+    PHONE = structure(1, b"\x1A") + structure(0xFF, b"\x4C\x00\x10\x05\x0B\x1C\x2A\x3F\x4D")
+
+    def __init__(self, rate, addresses):
+        self.rate, self.addresses = rate, addresses
+        self.data = None
+        self.sender = Sender({"address": "40:00:00:00:00:00", "data": self.PHONE.hex()})
+        self.due, self.number = time.monotonic(), 0
+
+    def mark(self, data):
+        """Not phones, but this."""
+        self.sender.data = bytes.fromhex(data)
+
+    def play(self, controller, now):
+        self.due = max(self.due, now - 1)  # no more than a second is made up for
+        while self.due <= now:
+            self.due += 1 / self.rate
+            self.number += 1
+            number = self.number % self.addresses if self.addresses else self.number
+            # Multiplied so that neighbours differ; 0x40: resolvable.
+            scattered = number * 0x9E3779B1 & 0xFFFFFFFFFF
+            self.sender.address = scattered.to_bytes(5, "little") + b"\x5B"
+            controller.advertise(self.sender, -50 - self.number % 45)
+            if self.number % 64 == 0:
+                yield
+
+
+class Program:
+    def __init__(self, controller):
+        self.controller = controller
+        self.start = time.monotonic()
+        self.due, self.flood = [], None
+        self.input = b""
+
+    def take(self, line):
+        command = json.loads(line)
+        answer = {}
+        if "advertise" in command:
+            now = time.monotonic()
+            self.start = now
+            senders = [Sender(entry) for entry in command["advertise"]]
+            self.due = [(now + sender.every * random.random(), n, sender) for n, sender in enumerate(senders)]
+            heapq.heapify(self.due)
+        if "flood" in command:
+            self.flood = Flood(command["flood"], command.get("addresses", 0)) if command["flood"] else None
+            if self.flood and "data" in command:
+                self.flood.mark(command["data"])
+        if "silent" in command:
+            self.controller.silent = command["silent"]
+        if "once" in command:
+            sender = Sender(command["once"])
+            answer["at"] = time.monotonic()
+            answer["told"] = self.controller.advertise(sender, strength(sender.rssi, 0))
+        controller = self.controller
+        answer.update(controller.count, scans=controller.scans, active=controller.is_active, filter=controller.drops_repeated,
+                      silent=controller.silent)
+        print(json.dumps(answer), flush=True)
+
+    def run(self):
+        print(json.dumps({"index": self.controller.index}), flush=True)
+        descriptors = [self.controller.file, 0]
+        while True:
+            now = time.monotonic()
+            while self.due and self.due[0][0] <= now:
+                _, number, sender = self.due[0]
+                self.controller.advertise(sender, strength(sender.rssi, now - self.start))
+                # Up to 10 ms later than due, by the specification, so that senders do not stay in step.
+                heapq.heapreplace(self.due, (now + sender.every + random.random() / 100, number, sender))
+            if self.flood:
+                for _ in self.flood.play(self.controller, now):
+                    self.serve(descriptors, 0)
+            times = [self.due[0][0]] if self.due else []
+            if self.flood:
+                times.append(self.flood.due)
+            self.serve(descriptors, max(0, min(times) - time.monotonic()) if times else None)
+
+    def serve(self, descriptors, patience):
+        """Takes what the kernel and the scenario have to say."""
+        while True:
+            ready = select.select(descriptors, [], [], patience)[0]
+            if self.controller.file in ready:
+                packet = os.read(self.controller.file, 2048)
+                if packet[0] == COMMAND:
+                    self.controller.command(packet)
+            if 0 in ready:
+                chunk = os.read(0, 65536)
+                if not chunk:  # the scenario has pulled it
+                    sys.exit(0)
+                *lines, self.input = (self.input + chunk).split(b"\n")
+                for line in lines:
+                    self.take(line)
+            if not ready:
+                return
+            patience = 0
+
+
+if __name__ == "__main__":
+    options = argparse.ArgumentParser()
+    options.add_argument("--extended", action="store_true")
+    options.add_argument("--filters", action="store_true")
+    options.add_argument("--address", default="00:AA:EE:00:00:01")
+    chosen = options.parse_args()
+    Program(Controller(chosen.extended, chosen.filters, chosen.address)).run()

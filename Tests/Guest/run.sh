@@ -1,0 +1,86 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+# run.sh [--short] [SCENARIO...]: runs scenarios/*, each in a guest of its own: a User-mode Linux kernel, booted over this
+# machine's files, of which it changes none. --short: only those that say so. The last line is "N passed, N failed".
+#
+# Lines of a scenario's head that matter: `# short`; `# kernel: OPTION...`, such as time-travel; `# limit: SECONDS`.
+set -u
+cd "$(dirname "$0")" || exit 1
+root=$(cd ../.. && pwd)
+bin=${BADGED_BIN:-$root/.build/release}
+bin=$(cd "$bin" 2>/dev/null && pwd -P) && [ -x "$bin/badged" ] || { echo "run.sh: error: no programs (make build)" >&2; exit 1; }
+short=
+[ "${1:-}" != --short ] || { short=yes; shift; }
+[ $# -gt 0 ] || set -- $(ls scenarios)
+work=$(mktemp -d "${TMPDIR:-/tmp}/badged-guest.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM HUP
+# The guest's memory is a file; this is where it is no file of a disk.
+[ ! -w /dev/shm ] || export TMPDIR=/dev/shm
+
+# boot FOLDER COMMAND SECONDS OPTION...: runs the command in a guest; output to stdout, exit code to FOLDER/code.
+boot() {
+    folder=$1 command=$2 seconds=$3
+    shift 3
+    mkdir -p "$folder"
+    cp init "$folder"
+    quote() { printf "%s='%s'\n" "$1" "$(printf %s "$2" | sed "s/'/'\\\\''/g")"; }
+    { quote root "$root"; quote bin "$bin"; quote scenario "$command"; } >"$folder/parameters"
+    # Output goes through a terminal, which ends lines with CR LF.
+    timeout --kill-after=5 "$seconds" "$kernel" mem=512M root=none rootfstype=hostfs rootflags=/ ro init="$folder/init" con=null \
+        con0=null,fd:1 quiet "$@" -- "$folder" </dev/null 2>"$folder/kernel.log" | tr -d '\r' |
+        sed -u '/^reboot: System halted$/d'
+}
+
+cannot() {
+    echo "  cannot run here: $*"
+    echo "not run: the guest (it says why above)"
+    echo "0 passed, 0 failed"
+    exit 77
+}
+[ "$(uname -m)" = x86_64 ] || cannot "User-mode Linux is for x86_64, this is $(uname -m)"
+kernel=$(./kernel.sh) || exit 1
+boot "$work/probe" true 60 >"$work/probe.out"
+[ -e "$work/probe/code" ] || {
+    cat "$work/probe.out" "$work/probe/kernel.log"
+    # Containers may forbid what the kernel's processes are run by, or memory that is executable.
+    ! grep -qiE 'ptrace|noexec|PROT_EXEC|Operation not permitted' "$work/probe.out" "$work/probe/kernel.log" ||
+        cannot "User-mode Linux does not start on this machine"
+    echo "  FAILED: the guest does not boot"
+    exit 1
+}
+
+passed=0 failed=0
+: >"$work/figures"
+for name; do
+    name=$(basename "$name")
+    set -- scenarios/"${name%.*}".*
+    script=$1
+    [ -e "$script" ] || { echo "run.sh: error: no scenario $name" >&2; exit 1; }
+    [ -z "$short" ] || grep -qx '# short' "$script" || continue
+    name=$(basename "${script%.*}")
+    echo "$name"
+    case $script in *.py) command="python3 $script" ;; *) command="sh $script" ;; esac
+    seconds=$(sed -n 's/^# limit: //p' "$script")
+    # shellcheck disable=SC2046  # a list of words
+    boot "$work/$name" "$command" "${seconds:-300}" $(sed -n 's/^# kernel: //p' "$script")
+    code=$(cat "$work/$name/code" 2>/dev/null || echo none)
+    [ ! -e "$work/$name/figures" ] || cat "$work/$name/figures" >>"$work/figures"
+    if [ "$code" = 0 ]; then
+        passed=$((passed + 1))
+    else
+        echo "  $name: FAILED (exit code $code)"
+        for log in "$work/$name"/*.log; do
+            [ ! -s "$log" ] || { echo "  --- $(basename "$log")"; tail -n 30 "$log" | sed 's/^/  /'; }
+        done
+        failed=$((failed + 1))
+    fi
+done
+[ ! -s "$work/figures" ] || {
+    echo
+    sort -s -t "$(printf '\t')" -k 1,1 "$work/figures" | awk -F '\t' '
+        BEGIN { printf "%-70s %20s %s\n", "Measured in the guest", "", "goal" } { printf "%-70s %20s %s\n", $1, $2, $3 }'
+    echo
+}
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
