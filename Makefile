@@ -52,6 +52,10 @@ help:
 setup:
 	@.ci/setup build run test
 
+# Those of NFC on their own: the crowds of the others have more descriptors than libnfc can wait for.
+swift-tests = SWIFT_BACKTRACE=enable=no sh -c \
+	'$(SWIFT) test $(1) --skip NFC && $(SWIFT) test $(1) --skip-build --filter NFC'
+
 build:
 	@.ci/setup build
 	$(SWIFT) build $(RELEASE)
@@ -59,9 +63,7 @@ build:
 test:
 	@.ci/setup build run test
 	$(SWIFT) build $(RELEASE)
-	SWIFT_BACKTRACE=enable=no $(SWIFT) test --skip NFC
-	@# On its own: the crowds of the other tests have more descriptors than libnfc can wait for.
-	SWIFT_BACKTRACE=enable=no $(SWIFT) test --skip-build --filter NFC
+	$(call swift-tests,)
 	Tests/System/run.sh
 
 # 77: this machine cannot run a guest; it has said why.
@@ -90,9 +92,10 @@ fuzz:
 
 sanitize:
 	@.ci/setup build run test
-	SWIFT_BACKTRACE=enable=no $(SWIFT) test --sanitize=address --scratch-path .build-address
-	TSAN_OPTIONS=suppressions=$(CURDIR)/Tests/tsan.suppressions SWIFT_BACKTRACE=enable=no \
-		$(SWIFT) test --sanitize=thread --scratch-path .build-thread
+	LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/lsan.suppressions:print_suppressions=0 \
+		$(call swift-tests,--sanitize=address --scratch-path .build-address)
+	TSAN_OPTIONS=suppressions=$(CURDIR)/Tests/tsan.suppressions \
+		$(call swift-tests,--sanitize=thread --scratch-path .build-thread)
 
 peer-test: build
 	Tests/System/peer/run.sh

@@ -37,7 +37,7 @@ enum Output {
 
     /// Ends the program; the terminal is as it was found.
     static func quit(_ status: ExitStatus) -> Never {
-        Terminal.restore()
+        Terminal.restore(forever: true)
         exit(status.code)
     }
 }

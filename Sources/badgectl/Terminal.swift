@@ -13,12 +13,14 @@ enum Terminal {
     }
 
     private static let quiet = Mutex<Quiet?>(nil)
+    /// The program is at its end: nothing is asked any more.
+    private static let isOver = Atomic(false)
 
     /// Switches the echo off unless `shows`, forgets what was typed before, and writes the question.
     static func ask(_ prompt: String, on descriptor: Int32, shows: Bool = false) {
         quiet.withLock { quiet in
             var before = termios()
-            guard tcgetattr(descriptor, &before) == 0 else { return }
+            guard !isOver.load(ordering: .relaxed), tcgetattr(descriptor, &before) == 0 else { return }
             quiet = Quiet(descriptor: descriptor, before: before, prompt: prompt, shows: shows)
             silence(before, descriptor, shows)
         }
@@ -27,8 +29,10 @@ enum Terminal {
     }
 
     /// Ends the question: the echo is as before. Harmless at any time.
-    static func restore() {
+    /// - Parameter forever: a question that comes later, from another thread, leaves the echo alone.
+    static func restore(forever: Bool = false) {
         quiet.withLock { quiet in
+            if forever { isOver.store(true, ordering: .relaxed) }
             guard var state = quiet else { return }
             // TCSAFLUSH: an unfinished PIN does not end up in the shell.
             tcsetattr(state.descriptor, TCSAFLUSH, &state.before)

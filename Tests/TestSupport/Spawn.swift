@@ -57,9 +57,12 @@ package enum Spawn {
         return id
     }
 
+    /// Are the tests, and the programs built with them, watched by a sanitizer? It keeps terabytes of shadow.
+    package static let isSanitized = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
+
     /// What tells a sanitizer in the program what it tells the one in the tests.
     private static let sanitizers: [String: String] = {
-        let names = ["ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"]
+        let names = ["ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"]
         let pairs = names.compactMap { name in getenv(name).map { (name, String(cString: $0)) } }
         return Dictionary(uniqueKeysWithValues: pairs)
     }()
