@@ -15,7 +15,7 @@ struct CardContent {
     init(_ description: VirtualCardDescription, _ surroundings: VirtualCard.Surroundings) throws(CardShelfError) {
         files = try Self.files(description.files)
         if description.files == nil, description.keys == nil {
-            for key in DefaultCard.keys { keys[key.id] = try Self.key(key.id, Secret(digits: key.content), "key") }
+            keys = try Self.defaultKeys.get()
         } else {
             for (index, key) in (description.keys ?? []).enumerated() {
                 guard let content = key.content.take() else { throw .invalid("keys[\(index)].content was used before") }
@@ -54,6 +54,13 @@ struct CardContent {
             files.add(file)
         }
         return files
+    }
+
+    /// The same for all cards: to read a key takes as long as to use it.
+    private static let defaultKeys = Result<[Int: CardKey], CardShelfError> { () throws(CardShelfError) in
+        var keys: [Int: CardKey] = [:]
+        for entry in DefaultCard.keys { keys[entry.id] = try key(entry.id, Secret(digits: entry.content), "key") }
+        return keys
     }
 
     private static func key(

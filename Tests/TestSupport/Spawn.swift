@@ -62,7 +62,7 @@ package enum Spawn {
 
     /// What tells a sanitizer in the program what it tells the one in the tests.
     private static let sanitizers: [String: String] = {
-        let names = ["ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"]
+        let names = ["ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"]
         let pairs = names.compactMap { name in getenv(name).map { (name, String(cString: $0)) } }
         return Dictionary(uniqueKeysWithValues: pairs)
     }()

@@ -5,6 +5,7 @@ package import EID
 package import EService
 package import ISO7816
 import Secrets
+import Synchronization
 
 /// A service and its eID-Server without a web between: the certificates and keys of the test PKI, true terminal and chip
 /// authentication, true secure messaging. What a real server does to a client over the wire is tested elsewhere; this
@@ -76,7 +77,7 @@ package actor TestService: EServiceConnection {
 
     private var pool: CVCertificatePool?
     private var output: EAC1Output?
-    private var ephemeral: EphemeralKey?
+    private var ephemeral: HeldKey?
     private var channel: SecureMessaging?
     private var rest: ArraySlice<[CommandAPDU]> = []
 
@@ -99,9 +100,7 @@ package actor TestService: EServiceConnection {
     package func request() async throws(EServiceFailure) -> AuthenticationRequest {
         try await enter(.request)
         return try own { () throws in
-            var recipe = CertificateRecipe()
-            recipe.chat = CHAT(.terminal, plan.rights)
-            let terminal = try recipe.certificate()
+            let terminal = try Self.terminalCertificate(plan.rights)
             let verifier = try CVCertificate(try TestPKI.file("dv.cvcert"))
             let pool = CVCertificatePool(terminal: terminal, plan.leavesOutVerifier ? [] : [verifier])
             self.pool = pool
@@ -126,7 +125,7 @@ package actor TestService: EServiceConnection {
         return try own { () throws in
             let key = try ECPrivateKey(on: try Curve.brainpoolP256r1.group)
             let point = key.publicKey
-            ephemeral = EphemeralKey(key)
+            ephemeral = HeldKey(key)
             guard let pool else { throw Unexpected() }
             return EAC2(
                 ephemeralPublicKey: point.uncompressed,
@@ -144,6 +143,20 @@ package actor TestService: EServiceConnection {
         }
     }
 
+    private static let terminalKey = Result {
+        HeldKey(try ECPrivateKey(pkcs8: Secret(try TestPKI.file("terminal.p8"))))
+    }
+
+    /// Issued once for each set of rights: the fault matrix has more than a thousand services.
+    private static func terminalCertificate(_ rights: AccessRights) throws -> CVCertificate {
+        if let known = terminalCertificates.withLock({ $0[rights.rawValue] }) { return known }
+        let certificate = try CertificateRecipe().changed { $0.chat = CHAT(.terminal, rights) }.certificate()
+        terminalCertificates.withLock { $0[rights.rawValue] = certificate }
+        return certificate
+    }
+
+    private static let terminalCertificates = Mutex<[UInt64: CVCertificate]>([:])
+
     private func signature(over challenge: [UInt8], _ point: ECPublicKey) throws -> [UInt8] {
         let message = TerminalAuthentication.message(
             idPICC: output?.idPICC ?? [],
@@ -151,8 +164,7 @@ package actor TestService: EServiceConnection {
             ephemeralKey: point.compressed,
             auxiliaryData: plan.auxiliaryData?.encoded ?? []
         )
-        let key = try ECPrivateKey(pkcs8: Secret(try TestPKI.file("terminal.p8")))
-        var signature = try ECDSA.sign(message, with: key, digest: .sha256)
+        var signature = try ECDSA.sign(message, with: try Self.terminalKey.get().key, digest: .sha256)
         if plan.spoilsSignature { signature[5] ^= 1 }
         return signature
     }
@@ -227,7 +239,7 @@ package actor TestService: EServiceConnection {
 
     private struct Unexpected: Error {}
 
-    private final class EphemeralKey {
+    private final class HeldKey: Sendable {
         let key: ECPrivateKey
         init(_ key: consuming ECPrivateKey) { self.key = key }
     }
