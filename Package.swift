@@ -217,7 +217,10 @@ let package = Package(
         tests("WireTests", ["Wire", "Secrets", "TestSupport"]),
         tests("CardFileTests", ["CardFile", "Readers", "ISO7816", "Secrets", "Wire"]),
         tests("BadgedSDKWrapperTests", ["BadgedSDKWrapper", "badged", "Wire", "TestSupport"]),
-        tests("BadgedClientTests", ["BadgedClient", "Wire", "Secrets", "TestSupport"]),
+        tests(
+            "BadgedClientTests",
+            ["BadgedClient", "DoorReaders", "Loop", "Scanners", "Secrets", "Server", "TestSupport", "Wire"]
+        ),
         tests(
             "BadgectlTests",
             ["badgectl", "badged", "BadgedClient", "Wire", "Secrets", "TestSupport", "DoorReaders"]

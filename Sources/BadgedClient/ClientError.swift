@@ -15,6 +15,8 @@ public enum ClientError: Error, Sendable, Equatable {
     // The connection
     /// badged, or this side with `close()`, has ended the connection.
     case closed
+    /// badged takes no notice of commands any more; the connection was given up.
+    case noAnswer
     /// What came is not JSON lines; whoever listens there is no badged.
     case malformed(String)
     /// More than 1 MiB of events wait that nobody reads, so no answer can come.
@@ -43,6 +45,7 @@ public enum ClientError: Error, Sendable, Equatable {
         case .permissionDenied(let path): "permission to use \(path) denied"
         case .unreachable(let path, let cause): "cannot connect to \(path): \(cause)"
         case .closed: "badged has closed the connection"
+        case .noAnswer: "badged does not answer"
         case .malformed(let cause): "what listens there does not speak badged's protocol: \(cause)"
         case .unreadEvents: "events wait that nobody reads"
         case .cancelled: "cancelled"
@@ -62,6 +65,7 @@ public enum ClientError: Error, Sendable, Equatable {
         case .permissionDenied: "become a member of the group badged (adduser USER badged) and log in again"
         case .unreachable: "see whether badged is well: systemctl status badged"
         case .closed: "see why in its log: journalctl -u badged; then connect again"
+        case .noAnswer: "see whether badged is well: systemctl status badged; then connect again"
         case .malformed: "check the path of the socket"
         case .unreadEvents: "read `events` all the time, or connect without them"
         case .cancelled: "ask again"

@@ -5,14 +5,23 @@ import Wire
 /// The line of one command, in wiped memory.
 enum CommandText {
     static func line(_ command: String, _ id: RequestID, _ members: [JSON.Member]) -> Secret {
+        Secret(object(command, id, members) + [UInt8(ascii: "\n")])
+    }
+
+    private static func object(_ command: String, _ id: RequestID, _ members: [JSON.Member]) -> [UInt8] {
         var writer = JSONWriter()
         writer.value(.object([.init("cmd", .string(command)), .init("request", .string(id.text))] + members))
-        return Secret(writer.bytes + [UInt8(ascii: "\n")])
+        return Array(writer.bytes)
     }
 
     /// With a PIN, CAN or PUK as `value`, written in place: it is nowhere else.
-    static func line(_ command: String, _ id: RequestID, value: borrowing Secret) -> Secret {
-        let start = Array("{\"cmd\":\"\(command)\",\"request\":\"\(id.text)\",\"value\":\"".utf8)
+    static func line(
+        _ command: String,
+        _ id: RequestID,
+        _ members: [JSON.Member],
+        value: borrowing Secret
+    ) -> Secret {
+        let start = object(command, id, members).dropLast() + Array(",\"value\":\"".utf8)
         let end = Array("\"}\n".utf8)
         return value.withBytes { value in
             let length = value.reduce(0) { $0 + width($1) }

@@ -28,23 +28,30 @@ extension DaemonConnection {
     }
 
     /// SET_USER_INTERFACE: this connection speaks with the user for browsers, until another says the same. Then AUTH comes
-    /// without RUN_AUTH. The answer is the event `userInterface`.
-    @discardableResult
-    public func setUserInterface(_ isActive: Bool) async throws(ClientError) -> RequestID {
-        try await send("SET_USER_INTERFACE", [.init("active", .bool(isActive))])
+    /// without RUN_AUTH: `authenticateForBrowser` takes it from there.
+    public func setUserInterface(_ isActive: Bool) async throws(ClientError) {
+        _ = try await ask("SET_USER_INTERFACE", [.init("active", .bool(isActive))]) {
+            if case .userInterface(let active, nil) = $0 { active } else { nil }
+        }
     }
 
-    /// GET_CERTIFICATE, while the workflow waits for consent; the answer is the event `certificate`.
-    @discardableResult
-    public func askForCertificate() async throws(ClientError) -> RequestID { try await send("GET_CERTIFICATE") }
-
-    /// SET_ACCESS_RIGHTS: leaves these of the optional rights; the answer is the event `accessRights`.
-    @discardableResult
-    public func setAccessRights(_ optional: [String]) async throws(ClientError) -> RequestID {
-        try await send("SET_ACCESS_RIGHTS", Self.chat(optional))
+    /// GET_CERTIFICATE, while the workflow waits for consent.
+    public func certificate() async throws(ClientError) -> ServiceCertificate {
+        try await ask("GET_CERTIFICATE") { if case .certificate(let certificate) = $0 { certificate } else { nil } }
     }
 
-    static func chat(_ rights: [String]) -> [JSON.Member] { [.init("chat", .array(rights.map(JSON.string)))] }
+    /// GET_ACCESS_RIGHTS, while the workflow waits for consent.
+    public func accessRights() async throws(ClientError) -> AccessRights {
+        try await ask("GET_ACCESS_RIGHTS") { if case .accessRights(let rights, nil) = $0 { rights } else { nil } }
+    }
+
+    /// SET_ACCESS_RIGHTS: leaves these of the optional rights; the answer is what the service gets now.
+    @discardableResult
+    public func setAccessRights(_ optional: [String]) async throws(ClientError) -> AccessRights {
+        try await ask("SET_ACCESS_RIGHTS", [.init("chat", .array(optional.map(JSON.string)))]) {
+            if case .accessRights(let rights, nil) = $0 { rights } else { nil }
+        }
+    }
 
     /// ACCEPT: the service gets the effective rights.
     @discardableResult

@@ -37,6 +37,10 @@ extension DaemonConnection {
         try await ask("GET_READER_LIST") { if case .readerList(let readers) = $0 { readers } else { nil } }
     }
 
+    /// GET_READER_LIST, for who follows the readers: the answer is the event `readerList`, at its place among the changes.
+    @discardableResult
+    public func askForReaders() async throws(ClientError) -> RequestID { try await send("GET_READER_LIST") }
+
     /// GET_HEALTH: what badged needs to do its work, and what to do where it is missing.
     public func health() async throws(ClientError) -> [HealthCheck] {
         try await ask("GET_HEALTH") { if case .health(let checks) = $0 { checks } else { nil } }
@@ -89,7 +93,7 @@ extension DaemonConnection {
     public func continueWorkflow() async throws(ClientError) -> RequestID { try await send("CONTINUE") }
 
     /// Asks and takes the answer that `read` understands; anything else is an error.
-    private func ask<Answer>(
+    func ask<Answer>(
         _ command: String,
         _ members: [JSON.Member] = [],
         _ read: (ServerMessage) -> Answer?
@@ -110,11 +114,16 @@ extension ClientError {
         case .invalid(let error), .internalError(let error), .readerRefused(let error), .changePINRefused(let error),
             .authRefused(let error), .doorReaderRefused(let error), .accessRights(_, .some(let error)),
             .apiLevel(_, .some(let error)),
-            .insertCard(.some(let error), _), .enter(_, .some(let error), _), .userInterface(_, .some(let error)):
+            .insertCard(.some(let error), _), .userInterface(_, .some(let error)):
             self = .refused(error)
-        case .scan(let status) where !status.isWanted && status.error != nil: self = .refused(status.error ?? "")
-        case .scan, .doorReader, .doorReaderLost, .doorReaderList, .closestDoorReader: return nil
-        case .info, .apiLevel, .status, .reader, .readerList, .health, .insertCard, .enter, .pause, .accessRights,
+        case .enter(let question):
+            guard let error = question.error else { return nil }
+            self = .refused(error)
+        case .scan(let status):
+            guard status.isRefusal, let error = status.error else { return nil }
+            self = .refused(error)
+        case .doorReader, .advertisement, .doorReaderLost, .doorReaderList, .closestDoorReader: return nil
+        case .info, .apiLevel, .status, .reader, .readerList, .health, .insertCard, .pause, .accessRights,
             .certificate, .authStarted, .authEnded, .changePINStarted, .changePINEnded, .userInterface,
             .showUI, .unknown, .unreadable:
             return nil

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Secrets
-import Synchronization
 
 /// How a PIN change ended.
 public struct ChangePINResult: Sendable, Equatable {
@@ -62,27 +60,54 @@ extension DaemonConnection {
                 developerMode: developerMode
             )
         } ending: { message throws(ClientError) in
-            switch message {
-            case .authEnded(let result): result
-            case .authRefused(let error): throw .refused(error)
-            default: nil
-            }
+            try Self.endOfAuthentication(message)
+        }
+    }
+
+    /// The next authentication that a browser begins: waits for it, and runs it to its end. `setUserInterface(true)` comes
+    /// first; what browsers begin between two calls waits for the second.
+    ///
+    /// - Parameter user: gives the consent and answers the questions.
+    /// - Returns: how it ended, also when the user has cancelled it. The browser is told by badged.
+    /// - Throws: the end of the connection, or `cancelled`.
+    public func authenticateForBrowser(user: some WorkflowUser) async throws(ClientError) -> AuthenticationResult {
+        for await event in events {
+            await user.other(event)
+            guard event.message == .authStarted else { continue }
+            return try await run(user, start: nil, ending: Self.endOfAuthentication)
+        }
+        throw ending ?? .cancelled
+    }
+
+    @Sendable private static func endOfAuthentication(
+        _ message: ServerMessage
+    ) throws(ClientError) -> AuthenticationResult? {
+        switch message {
+        case .authEnded(let result): result
+        case .authRefused(let error): throw .refused(error)
+        default: nil
         }
     }
 
     private func run<Result: Sendable>(
         _ user: some WorkflowUser,
-        start: @escaping @Sendable (DaemonConnection) async throws(ClientError) -> RequestID,
+        start: (@Sendable (DaemonConnection) async throws(ClientError) -> RequestID)?,
         ending: @escaping @Sendable (ServerMessage) throws(ClientError) -> Result?
     ) async throws(ClientError) -> Result {
-        let isCancelled = Atomic(false)
+        let dialogue = Dialogue(self, user)
         // A task of its own: it still has to read how the workflow ends when the calling task is cancelled.
         let task = Task { () -> Swift.Result<Result, ClientError> in
+            var id: RequestID?
             do throws(ClientError) {
-                let id = try await start(self)
+                id = try await start?(self)
+            } catch {
+                // The end of the events says it too, after what came before it, such as that badged is full.
+                guard error == .closed else { return .failure(error) }
+            }
+            do throws(ClientError) {
                 // A CANCEL that was sent before the start has cancelled nothing.
-                if isCancelled.load(ordering: .acquiring) { try await cancel() }
-                return .success(try await converse(id, user, ending))
+                if dialogue.isCancelled { _ = try? await cancel() }
+                return .success(try await dialogue.converse(id, ending))
             } catch {
                 return .failure(error)
             }
@@ -90,84 +115,9 @@ extension DaemonConnection {
         let result = await withTaskCancellationHandler {
             await task.value
         } onCancel: {
-            isCancelled.store(true, ordering: .releasing)
-            Task { try? await cancel() }
+            Task { await dialogue.cancel() }
         }
-        if isCancelled.load(ordering: .acquiring), case .failure = result { throw .cancelled }
+        if Task.isCancelled, case .failure = result { throw .cancelled }
         return try result.get()
-    }
-
-    private func converse<Result: Sendable>(
-        _ id: RequestID,
-        _ user: some WorkflowUser,
-        _ ending: (ServerMessage) throws(ClientError) -> Result?
-    ) async throws(ClientError) -> Result {
-        var question: Task<Void, Never>?
-        defer { question?.cancel() }
-        for await event in events {
-            if let result = try ending(event.message) { return result }
-            if event.answers(id), let refusal = ClientError(event.message) { throw refusal }
-            if event.message.endsQuestion { question?.cancel() }
-            switch event.message {
-            case .insertCard(let error, let reader): await user.insertCard(error: error, reader: reader)
-            case .enter(let kind, let error, let reader):
-                let asked = SecretQuestion(kind: kind, reader: reader, error: error)
-                question = Task { await ask(asked, user) }
-            case .accessRights(let rights, nil): question = Task { await askForConsent(rights, user) }
-            case .pause: question = Task { await askToGoOn(user) }
-            case .status(let status): if let percent = status.progress { await user.progress(percent) }
-            default: await user.other(event)
-            }
-        }
-        throw self.ending ?? .closed
-    }
-
-    // What fails here fails because the connection has ended, which the events tell.
-
-    private func ask(_ question: SecretQuestion, _ user: some WorkflowUser) async {
-        if question.reader.hasKeypad {
-            await user.typeOnKeypad(question)
-            if !Task.isCancelled { _ = try? await enter(question.kind, nil) }
-            return
-        }
-        let box = await user.answer(question)
-        // Typed for a card that has gone meanwhile: not for the next one.
-        guard !Task.isCancelled else { return }
-        if let secret = box?.take() {
-            _ = try? await enter(question.kind, secret)
-        } else {
-            _ = try? await cancel()
-        }
-    }
-
-    private func askForConsent(_ rights: AccessRights, _ user: some WorkflowUser) async {
-        guard let answer = try? await request("GET_CERTIFICATE"), case .certificate(let service) = answer.message
-        else { return }
-        let chosen = await user.agree(to: ConsentRequest(rights: rights, service: service))
-        guard !Task.isCancelled else { return }
-        let optional = chosen.map { Set($0).intersection(rights.optional).sorted() }
-        if let optional, let answer = try? await request("SET_ACCESS_RIGHTS", Self.chat(optional)),
-            case .accessRights(_, nil) = answer.message
-        {
-            _ = try? await accept()
-        } else {
-            _ = try? await cancel()
-        }
-    }
-
-    private func askToGoOn(_ user: some WorkflowUser) async {
-        let goesOn = await user.layCardBetter()
-        guard !Task.isCancelled else { return }
-        if goesOn { _ = try? await continueWorkflow() } else { _ = try? await cancel() }
-    }
-}
-
-extension ServerMessage {
-    /// The question before is answered or void.
-    fileprivate var endsQuestion: Bool {
-        switch self {
-        case .insertCard, .enter, .pause: true
-        default: false
-        }
     }
 }

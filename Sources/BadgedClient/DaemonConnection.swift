@@ -28,14 +28,20 @@ public final class DaemonConnection: Sendable {
     ///   - path: a Unix socket; the default is where badged listens on this system.
     ///   - keepsEvents: false for who only asks and never reads `events`. Else, when 1 MiB of them waits unread,
     ///     nothing more is taken from the socket, and requests fail with `ClientError.unreadEvents`.
+    ///   - patience: how long badged may be silent after a command without direct answer to it; then it is asked whether it
+    ///     lives, and after the same time again the connection ends with `ClientError.noAnswer`.
+    ///   - onMessage: sees every message as it comes, answers as well, before anybody else; for logs. It is called on the
+    ///     connection's thread. Messages hold no PIN, but names of services and what they ask for.
     /// - Returns: the connection, ready for commands.
     /// - Throws: why badged cannot be reached, or `cancelled`.
     public static func connect(
         to path: String = SocketPath.standard,
-        keepsEvents: Bool = true
+        keepsEvents: Bool = true,
+        patience: Duration = .seconds(10),
+        onMessage: (@Sendable (Event) -> Void)? = nil
     ) async throws(ClientError) -> DaemonConnection {
-        let inbox = Inbox(limit: keepsEvents ? LineBuffer.maximumLine : 0)
-        return DaemonConnection(try await Link.open(path, inbox: inbox))
+        let inbox = Inbox(limit: keepsEvents ? LineBuffer.maximumLine : 0, onMessage)
+        return DaemonConnection(try await Link.open(path, inbox: inbox, patience: patience))
     }
 
     /// Ends the connection and with it the running workflow; `events` end. A second call does nothing.
@@ -77,7 +83,7 @@ public final class DaemonConnection: Sendable {
         let id = nextRequest()
         let answer = link.inbox.expectAnswer(to: id)
         do throws(ClientError) {
-            try await link.send(CommandText.line(command, id, members))
+            try await link.send(CommandText.line(command, id, members), id)
             return try await answer.value(whenCancelled: .failure(.cancelled)).get()
         } catch {
             link.inbox.forgetAnswer(to: id)
@@ -89,24 +95,33 @@ public final class DaemonConnection: Sendable {
     @discardableResult
     public func send(_ command: String, _ members: [JSON.Member] = []) async throws(ClientError) -> RequestID {
         let id = nextRequest()
-        try await link.send(CommandText.line(command, id, members))
+        try await link.send(CommandText.line(command, id, members), id)
         return id
     }
 
     /// Answers an ENTER message; nil for a reader with keypad, where the person types it on the reader.
     ///
-    /// The secret goes into one buffer that is wiped when the system has taken it.
+    /// The secret goes into one buffer that is wiped when the system has taken it. It is for this question alone: when
+    /// another one is open meanwhile, badged answers BAD_STATE.
     @discardableResult
-    public func enter(_ kind: SecretKind, _ secret: consuming Secret?) async throws(ClientError) -> RequestID {
-        guard let secret = consume secret else { return try await send(kind.command) }
-        return try await send(kind.command, value: secret)
+    public func answer(
+        _ question: SecretQuestion,
+        _ secret: consuming Secret?
+    ) async throws(ClientError) -> RequestID {
+        let members = question.number.map { [JSON.Member("question", .number(String($0)))] } ?? []
+        guard let secret = consume secret else { return try await send(question.kind.command, members) }
+        return try await send(question.kind.command, members, value: secret)
     }
 
-    /// The same for any command with a secret `value`.
+    /// Any command with a secret `value`.
     @discardableResult
-    public func send(_ command: String, value: consuming Secret) async throws(ClientError) -> RequestID {
+    public func send(
+        _ command: String,
+        _ members: [JSON.Member] = [],
+        value: consuming Secret
+    ) async throws(ClientError) -> RequestID {
         let id = nextRequest()
-        try await link.send(CommandText.line(command, id, value: value))
+        try await link.send(CommandText.line(command, id, members, value: value), id)
         return id
     }
 

@@ -64,10 +64,22 @@ public struct ScanStatus: Sendable, Equatable {
     public var backend: String?
     /// What is in the way, with advice; or why START_SCAN was refused.
     public var error: String?
+    /// For how long it has been in the way; nil when that is not it.
+    public var errorAge: Duration?
 
-    public init(isWanted: Bool, isListening: Bool, backend: String? = nil, error: String? = nil) {
-        (self.isWanted, self.isListening, self.backend, self.error) = (isWanted, isListening, backend, error)
+    public init(
+        isWanted: Bool,
+        isListening: Bool,
+        backend: String? = nil,
+        error: String? = nil,
+        errorAge: Duration? = nil
+    ) {
+        (self.isWanted, self.isListening, self.backend) = (isWanted, isListening, backend)
+        (self.error, self.errorAge) = (error, errorAge)
     }
+
+    /// START_SCAN was refused: a fault of the radio has an age.
+    var isRefusal: Bool { error != nil && errorAge == nil }
 
     init?(_ json: JSON) {
         guard let isWanted = json["wanted"]?.bool, let isListening = json["radio"]?.bool else { return nil }
@@ -75,7 +87,110 @@ public struct ScanStatus: Sendable, Equatable {
             isWanted: isWanted,
             isListening: isListening,
             backend: json["backend"]?.string,
-            error: json["error"]?.string
+            error: json["error"]?.string,
+            errorAge: json["errorAgo"]?.int.map { .milliseconds($0) }
         )
+    }
+}
+
+/// The answer to GET_CLOSEST_DOOR_READER.
+public enum ClosestDoorReader: Sendable, Equatable {
+    case reader(DoorReader)
+    /// `none`, `notSupported`, `outOfRange` or `coolingDown`.
+    case nobody(reason: String)
+}
+
+/// What a scan is to find: the parameters of START_SCAN. nil: as badged has it by default.
+public struct ScanOptions: Sendable, Equatable {
+    public enum Mode: String, Sendable, CaseIterable {
+        case performance, powerSaving
+    }
+
+    /// The addresses in advertisements: made-up ones, or the real ones.
+    public enum Addresses: String, Sendable, CaseIterable {
+        case hashed, raw
+    }
+
+    public var mode: Mode?
+    /// Readers that can be opened in one of these ways; default: any.
+    public var openingTypes: [String]?
+    /// Readers with one of these codes; empty: any; default: 2.
+    public var lockServiceCodes: [Int]?
+    public var profiles: [String]?
+    /// The shortest time between two events of one reader.
+    public var updates: Duration?
+    /// Each advertisement is an event as well. Needs the permission admin.
+    public var advertisements: Addresses?
+
+    public init(
+        mode: Mode? = nil,
+        openingTypes: [String]? = nil,
+        lockServiceCodes: [Int]? = nil,
+        profiles: [String]? = nil,
+        updates: Duration? = nil,
+        advertisements: Addresses? = nil
+    ) {
+        (self.mode, self.openingTypes, self.lockServiceCodes) = (mode, openingTypes, lockServiceCodes)
+        (self.profiles, self.updates, self.advertisements) = (profiles, updates, advertisements)
+    }
+
+    var members: [JSON.Member] {
+        func strings(_ list: [String]) -> JSON { .array(list.map(JSON.string)) }
+        func number(_ value: Int) -> JSON { .number(String(value)) }
+        let all: [(String, JSON?)] = [
+            ("adverts", advertisements.map { .string($0.rawValue) }),
+            ("lockServiceCodes", lockServiceCodes.map { .array($0.map(number)) }),
+            ("mode", mode.map { .string($0.rawValue) }),
+            ("openingTypes", openingTypes.map(strings)),
+            ("profiles", profiles.map(strings)),
+            ("updates", updates.map { number(Int($0 / .milliseconds(1))) }),
+        ]
+        return all.compactMap { key, value in value.map { JSON.Member(key, $0) } }
+    }
+}
+
+/// One advertisement as it was heard: ADVERT.
+public struct Advertisement: Sendable, Equatable {
+    /// Name of the adapter that has heard it.
+    public var adapter: String
+    /// Six bytes in hexadecimal, with colons.
+    public var address: String
+    /// `public`, `static`, `resolvable` or `nonresolvable`.
+    public var addressType: String
+    public var data: [UInt8]
+    /// dBm.
+    public var rssi: Int?
+    public var isScanResponse: Bool
+
+    public init(
+        adapter: String,
+        address: String,
+        addressType: String,
+        data: [UInt8],
+        rssi: Int? = nil,
+        isScanResponse: Bool = false
+    ) {
+        (self.adapter, self.address, self.addressType) = (adapter, address, addressType)
+        (self.data, self.rssi, self.isScanResponse) = (data, rssi, isScanResponse)
+    }
+
+    init?(_ json: JSON) {
+        guard let address = json["address"]?.string, let type = json["addressType"]?.string,
+            let text = json["data"]?.string, let data = Self.bytes(text)
+        else { return nil }
+        self.init(
+            adapter: json["adapter"]?.string ?? "",
+            address: address,
+            addressType: type,
+            data: data,
+            rssi: json["rssi"]?.int,
+            isScanResponse: json["scanResponse"]?.bool ?? false
+        )
+    }
+
+    private static func bytes(_ text: String) -> [UInt8]? {
+        let digits = text.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue.map(UInt8.init) }
+        guard digits.count == text.utf8.count, digits.count.isMultiple(of: 2) else { return nil }
+        return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
     }
 }

@@ -12,6 +12,9 @@ public struct Event: Sendable, Equatable {
     /// `msg`; empty when it has none.
     public var name: String { json["msg"]?.string ?? "" }
 
+    /// Whether this is the direct answer to a command.
+    public var isAnswer: Bool { json["request"] != nil }
+
     /// Whether this is the direct answer to the command that was sent under `id`.
     public func answers(_ id: RequestID) -> Bool { json["request"]?.string == id.text }
 

@@ -36,7 +36,9 @@ final class Inbox: Sendable {
     private let limit: Int
     private let onRoom = Mutex<(@Sendable () -> Void)?>(nil)
 
-    init(limit: Int) { self.limit = limit }
+    private let onMessage: (@Sendable (Event) -> Void)?
+
+    init(limit: Int, _ onMessage: (@Sendable (Event) -> Void)?) { (self.limit, self.onMessage) = (limit, onMessage) }
 
     /// `body` runs when `isFull` becomes false.
     func whenThereIsRoom(_ body: @escaping @Sendable () -> Void) { onRoom.withLock { $0 = body } }
@@ -49,6 +51,7 @@ final class Inbox: Sendable {
 
     /// Takes one message.
     func deliver(_ event: Event) {
+        onMessage?(event)
         state.withLock { state in
             if let text = event.json["request"]?.string,
                 let answer = state.answers.removeValue(forKey: RequestID(text: text)), answer.fill(.success(event))

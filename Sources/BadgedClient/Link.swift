@@ -20,25 +20,35 @@ final class Link: Sendable {
         var queue: [Outgoing] = []
         /// Bytes of the first in the queue that have gone.
         var sent = 0
+        /// Until then badged has time to say something; nil: it owes nothing.
+        var deadline: ContinuousClock.Instant?
+        /// The command whose answer shows that all others were heard: lines are answered in order. nil for lines of the
+        /// application's own making.
+        var lastCommand: RequestID?
+        var hasAskedForLife = false
     }
 
     let inbox: Inbox
     private let socket: UnixSocket
+    private let patience: Duration
     private let state = Mutex(State())
+    /// The mark of this side's own question.
+    private static let lifeQuestion = RequestID(text: "badged-client-alive")
 
-    private init(_ socket: consuming UnixSocket, inbox: Inbox) {
+    private init(_ socket: consuming UnixSocket, inbox: Inbox, patience: Duration) {
         self.socket = socket
         self.inbox = inbox
+        self.patience = patience
     }
 
     /// Connects and starts the thread.
-    static func open(_ path: String, inbox: Inbox) async throws(ClientError) -> Link {
+    static func open(_ path: String, inbox: Inbox, patience: Duration) async throws(ClientError) -> Link {
         // Connecting may block for a while, which no thread of the shared pool should.
         let opened = OneShot<Result<Link, ClientError>>()
         let started = Self.startThread {
             let link: Link
             do throws(ClientError) {
-                link = Link(try UnixSocket(connectingTo: path), inbox: inbox)
+                link = Link(try UnixSocket(connectingTo: path), inbox: inbox, patience: patience)
             } catch {
                 opened.fill(.failure(error))
                 return
@@ -88,19 +98,23 @@ final class Link: Sendable {
         socket.wake()
     }
 
-    /// Sends bytes after all earlier ones; returns when the system has taken them.
-    func send(_ bytes: consuming Secret) async throws(ClientError) {
+    /// Sends a command, or lines of the application's own making, after all earlier ones; returns when the system has
+    /// taken them.
+    func send(_ bytes: consuming Secret, _ id: RequestID? = nil) async throws(ClientError) {
         let outgoing = Outgoing(bytes)
-        let isWaiting = state.withLock { state in
+        let mustWake = state.withLock { state in
             guard !state.isClosed else {
                 outgoing.done.fill(.failure(inbox.ending ?? .closed))
                 return false
             }
             state.queue.append(outgoing)
             if state.queue.count == 1 { flush(&state) }
-            return !state.queue.isEmpty
+            let isFirst = state.deadline == nil
+            state.deadline = .now + patience
+            (state.lastCommand, state.hasAskedForLife) = (id, false)
+            return isFirst || !state.queue.isEmpty
         }
-        if isWaiting { socket.wake() }
+        if mustWake { socket.wake() }
         let result = await outgoing.done.value(whenCancelled: .failure(.cancelled))
         try result.get()
     }
@@ -147,20 +161,52 @@ final class Link: Sendable {
     private func pump() throws(ClientError) {
         let buffer = LineBuffer()
         while true {
-            let (isClosed, hasOutput) = state.withLock { ($0.isClosed, !$0.queue.isEmpty) }
+            let (isClosed, hasOutput, deadline) = state.withLock { ($0.isClosed, !$0.queue.isEmpty, $0.deadline) }
             if isClosed { return }
-            let ready = socket.wait(toRead: !inbox.isFull, toWrite: hasOutput)
+            // While nothing is read it is not badged that is slow.
+            let isReading = !inbox.isFull
+            let ready = socket.wait(toRead: isReading, toWrite: hasOutput, until: isReading ? deadline : nil)
             if ready.canWrite { state.withLock { flush(&$0) } }
-            guard ready.canRead else { continue }
+            guard ready.canRead else {
+                if isReading { try askForLife() }
+                continue
+            }
             let count = buffer.fill { socket.receive(into: $0) ?? -1 }
             if count == 0 { return }
             while let line = buffer.next() {
                 switch line {
                 case .text(let text):
-                    if !text.isEmpty { inbox.deliver(try Event(text)) }
+                    if !text.isEmpty { take(try Event(text)) }
                 case .tooLong: throw .malformed("a line is longer than \(LineBuffer.maximumLine) bytes")
                 }
             }
         }
+    }
+
+    private func take(_ event: Event) {
+        let isOurs = state.withLock { state in
+            let isOurs = event.answers(Self.lifeQuestion)
+            if isOurs || state.lastCommand.map(event.answers) ?? false {
+                state.deadline = nil
+            } else if state.deadline != nil {
+                state.deadline = .now + patience
+            }
+            return isOurs
+        }
+        if !isOurs { inbox.deliver(event) }
+    }
+
+    /// When badged has said nothing for too long: the first time it may have nothing to say, which GET_API_LEVEL shows.
+    private func askForLife() throws(ClientError) {
+        let isDead = state.withLock { state in
+            guard let deadline = state.deadline, deadline <= .now else { return false }
+            guard !state.hasAskedForLife else { return true }
+            state.hasAskedForLife = true
+            state.deadline = .now + patience
+            state.queue.append(Outgoing(CommandText.line("GET_API_LEVEL", Self.lifeQuestion, [])))
+            if state.queue.count == 1 { flush(&state) }
+            return false
+        }
+        if isDead { throw .noAnswer }
     }
 }

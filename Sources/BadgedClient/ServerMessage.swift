@@ -15,7 +15,7 @@ public enum ServerMessage: Sendable, Equatable {
     /// A card is needed; `error` says why the one in `reader` cannot be used, or why SET_CARD was refused.
     case insertCard(error: String?, reader: String?)
     /// ENTER_PIN, ENTER_CAN, ENTER_NEW_PIN, ENTER_PUK. With `error` the last value was not even given to the card.
-    case enter(SecretKind, error: String?, reader: Reader)
+    case enter(SecretQuestion)
     /// The card slips; `cause` is `BadCardPosition`.
     case pause(cause: String)
     /// A service asks; with `error` the last SET_ACCESS_RIGHTS was refused.
@@ -32,6 +32,8 @@ public enum ServerMessage: Sendable, Equatable {
     /// A door reader has appeared or changed.
     case doorReader(DoorReader)
     case doorReaderLost(id: String)
+    /// One advertisement, of a reader or not.
+    case advertisement(Advertisement)
     /// Strongest first.
     case doorReaderList([DoorReader])
     /// nil: there is none, for `reason`.
@@ -98,7 +100,8 @@ extension ServerMessage {
                 self = .unreadable(name: name, member: "reader")
                 return
             }
-            self = .enter(kind, error: error, reader: reader)
+            let number = json["question"]?.int
+            self = .enter(SecretQuestion(kind: kind, reader: reader, error: error, number: number))
         case "PAUSE": self = needed("cause") { .pause(cause: $0) }
         case "ACCESS_RIGHTS":
             self = AccessRights(json).map { .accessRights($0, error: error) } ?? .unreadable(name: name, member: "chat")
@@ -133,6 +136,8 @@ extension ServerMessage {
                 ?? .unreadable(name: name, member: "reader")
         case "DOOR_READER_LOST":
             self = json["id"]?.string.map { .doorReaderLost(id: $0) } ?? .unreadable(name: name, member: "id")
+        case "ADVERT":
+            self = Advertisement(json).map(ServerMessage.advertisement) ?? .unreadable(name: name, member: "data")
         case "DOOR_READER_LIST", "CLOSEST_DOOR_READER":
             if let error {
                 self = .doorReaderRefused(error: error)

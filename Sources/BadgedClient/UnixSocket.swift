@@ -67,14 +67,16 @@ struct UnixSocket: ~Copyable, Sendable {
         }
     }
 
-    /// Waits, without a time limit, until there is something to do or `wake` is called.
-    borrowing func wait(toRead: Bool, toWrite: Bool) -> Readiness {
+    /// Waits until there is something to do, `wake` is called, or it is time; nil: without a time limit.
+    borrowing func wait(toRead: Bool, toWrite: Bool, until time: ContinuousClock.Instant?) -> Readiness {
         let interest = (toRead ? Int16(POLLIN) : 0) | (toWrite ? Int16(POLLOUT) : 0)
         var polls = [
             pollfd(fd: descriptor, events: interest, revents: 0),
             pollfd(fd: wakeRead, events: Int16(POLLIN), revents: 0),
         ]
-        guard poll(&polls, 2, -1) > 0 else { return Readiness() }
+        // Rounded up, so that the time has come when it ends.
+        let left = time.map { max(0, (ContinuousClock.now.duration(to: $0) / .milliseconds(1)).rounded(.up)) }
+        guard poll(&polls, 2, left.map { Int32(min($0, 1e9)) } ?? -1) > 0 else { return Readiness() }
         if polls[1].revents != 0 {
             withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) {
                 while read(wakeRead, $0.baseAddress, $0.count) > 0 {}

@@ -17,16 +17,20 @@ public protocol WorkflowUser: Sendable {
     /// INSERT_CARD: a card is needed. `error` says why the one in `reader` cannot be used.
     func insertCard(error: String?, reader: String?) async
 
-    /// The reader's own keypad takes the digits now.
-    func typeOnKeypad(_ question: SecretQuestion) async
+    /// The digits are to be typed on the reader's own keypad, which takes them after this returns true; false cancels.
+    /// With `error` in the question nobody has typed: to return at once each time might go round for ever.
+    func typeOnKeypad(_ question: SecretQuestion) async -> Bool
 
     /// PAUSE: the card slips. true when it lies better, false to cancel the workflow.
     func layCardBetter() async -> Bool
 
-    /// STATUS, in percent.
+    /// The card has left while it worked. What was typed for it is gone; INSERT_CARD or the end follows.
+    func cardLeft(reader: String) async
+
+    /// STATUS, in percent, when it has changed.
     func progress(_ percent: Int) async
 
-    /// Everything else that came on the connection meanwhile.
+    /// READER, and everything else that came on the connection meanwhile.
     func other(_ event: Event) async
 }
 
@@ -34,8 +38,9 @@ extension WorkflowUser {
     /// Cancels: consent is never given by default.
     public func agree(to request: ConsentRequest) async -> [String]? { nil }
     public func insertCard(error: String?, reader: String?) async {}
-    public func typeOnKeypad(_ question: SecretQuestion) async {}
+    public func typeOnKeypad(_ question: SecretQuestion) async -> Bool { question.error == nil }
     public func layCardBetter() async -> Bool { false }
+    public func cardLeft(reader: String) async {}
     public func progress(_ percent: Int) async {}
     public func other(_ event: Event) async {}
 }
@@ -46,9 +51,19 @@ public struct SecretQuestion: Sendable, Equatable {
     public var reader: Reader
     /// Why the last value was not even given to the card; nil also after a value that the card found wrong.
     public var error: String?
+    /// In a whole workflow: what became of the value before; nil when there was none, or `error` says it.
+    public var last: LastAnswer?
+    /// By which badged knows the question; nil when the server numbers none.
+    public var number: Int?
 
-    public init(kind: SecretKind, reader: Reader, error: String? = nil) {
-        (self.kind, self.reader, self.error) = (kind, reader, error)
+    public init(
+        kind: SecretKind,
+        reader: Reader,
+        error: String? = nil,
+        last: LastAnswer? = nil,
+        number: Int? = nil
+    ) {
+        (self.kind, self.reader, self.error, self.last, self.number) = (kind, reader, error, last, number)
     }
 
     /// PIN tries that the card has left, 3 to 0.
@@ -56,6 +71,22 @@ public struct SecretQuestion: Sendable, Equatable {
         guard case .eid(let retryCounter, _, _) = reader.card else { return nil }
         return retryCounter
     }
+}
+
+/// What became of a value that the user has typed.
+public struct LastAnswer: Sendable, Equatable {
+    public enum Outcome: Sendable {
+        case accepted
+        /// The card has refused it.
+        case wrong
+        /// The card was away before it could say, so all is asked anew.
+        case void
+    }
+
+    public var kind: SecretKind
+    public var outcome: Outcome
+
+    public init(kind: SecretKind, outcome: Outcome) { (self.kind, self.outcome) = (kind, outcome) }
 }
 
 /// Who wants to read what.

@@ -12,10 +12,15 @@ public final class DaemonTransport: SDKConnection {
     }
 
     private let path: @Sendable () -> String
+    private let patience: Duration
     private let state = Mutex(State())
 
-    /// - Parameter path: where badged listens; nil: where it does on this system, as found at each start.
-    public init(path: String? = nil) { self.path = { path ?? SocketPath.standard } }
+    /// - Parameters:
+    ///   - path: where badged listens; nil: where it does on this system, as found at each start.
+    ///   - patience: how long badged may be silent after a command; see `DaemonConnection`.
+    public init(path: String? = nil, patience: Duration = .seconds(10)) {
+        (self.path, self.patience) = ({ path ?? SocketPath.standard }, patience)
+    }
 
     public func start(_ receive: @escaping @Sendable (SDKEvent) -> Void) {
         let (commands, continuation) = AsyncStream.makeStream(of: SDKCommand.self)
@@ -37,7 +42,7 @@ public final class DaemonTransport: SDKConnection {
 
     private func run(_ commands: AsyncStream<SDKCommand>, _ receive: @escaping @Sendable (SDKEvent) -> Void) async {
         do throws(ClientError) {
-            let connection = try await DaemonConnection.connect(to: path())
+            let connection = try await DaemonConnection.connect(to: path(), patience: patience)
             let isStopped = state.withLock { state in
                 state.connection = connection
                 return state.isStopped
@@ -63,7 +68,7 @@ public final class DaemonTransport: SDKConnection {
             do throws(ClientError) {
                 if let box = command.value {
                     guard let secret = box.take() else { continue }
-                    try await connection.send(command.name, value: secret)
+                    try await connection.send(command.name, command.members, value: secret)
                 } else {
                     try await connection.send(command.name, command.members)
                 }

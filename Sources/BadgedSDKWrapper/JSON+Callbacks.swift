@@ -4,6 +4,9 @@ import Wire
 
 /// Which callback each message is. docs/protocol.md, Messages.
 extension JSON {
+    /// ENTER_PIN and its like.
+    var isQuestion: Bool { self["msg"]?.string?.hasPrefix("ENTER_") ?? false }
+
     func tell(_ callbacks: any WorkflowCallbacks) {
         let name = self["msg"]?.string ?? ""
         let error = self["error"]?.string

@@ -101,6 +101,6 @@ extension WorkflowController {
     }
 
     private func send(_ command: String, _ value: String?) {
-        send(SDKCommand(command, value: value.map { SecretBox(Secret($0.utf8)) }))
+        answer(command, value.map { SecretBox(Secret($0.utf8)) })
     }
 }

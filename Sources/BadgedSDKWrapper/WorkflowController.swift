@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 public import Dispatch
+import Secrets
 import Synchronization
 import Wire
 
@@ -20,6 +21,8 @@ public final class WorkflowController: Sendable {
         var callbacks: [WeakCallbacks] = []
         var isStarted = false
         var isStarting = false
+        /// `question` of the ENTER message that callbacks were told last.
+        var question: JSON?
     }
 
     private let transport: any SDKConnection
@@ -71,10 +74,14 @@ public final class WorkflowController: Sendable {
     private func receive(_ event: SDKEvent) {
         switch event {
         case .connected:
-            state.withLock { $0.isStarted = true }
+            state.withLock { ($0.isStarted, $0.question) = (true, nil) }
             tell { $0.onStarted() }
         case .message(let message):
-            tell { message.tell($0) }
+            // Not before they are told: what an app says until then it says of the question before.
+            queue.async { [self] in
+                if message.isQuestion { state.withLock { $0.question = message["question"] } }
+                tellNow { message.tell($0) }
+            }
         case .ended(let error):
             let wasStarted = state.withLock { state in
                 defer { (state.isStarted, state.isStarting) = (false, false) }
@@ -90,10 +97,12 @@ public final class WorkflowController: Sendable {
     }
 
     private func tell(_ body: @escaping @Sendable (any WorkflowCallbacks) -> Void) {
-        queue.async { [self] in
-            // As they are registered now; what one of them does to the list counts from the next message on.
-            for callbacks in state.withLock({ $0.callbacks }) { callbacks.object.map(body) }
-        }
+        queue.async { [self] in tellNow(body) }
+    }
+
+    private func tellNow(_ body: (any WorkflowCallbacks) -> Void) {
+        // As they are registered now; what one of them does to the list counts from the next message on.
+        for callbacks in state.withLock({ $0.callbacks }) { callbacks.object.map(body) }
     }
 
     // MARK: Commands
@@ -104,6 +113,12 @@ public final class WorkflowController: Sendable {
             return tell { $0.onWrapperError(error: error) }
         }
         transport.send(command)
+    }
+
+    /// The answer to the question that callbacks were told last, and to no later one. docs/protocol.md, RUN_CHANGE_PIN.
+    func answer(_ command: String, _ value: SecretBox?) {
+        let question = state.withLock { $0.question }
+        send(SDKCommand(command, question.map { [.init("question", $0)] } ?? [], value: value))
     }
 }
 

@@ -19,6 +19,7 @@ import Workflows
 
     /// A question without an answer yet, bound to one stay of one card.
     private struct Pending {
+        let number: Int
         let reader: Reader
         let insertion: Insertion?
         let continuation: CheckedContinuation<Result<SecretBox?, Interruption>, Never>
@@ -62,8 +63,8 @@ import Workflows
 
     // MARK: Answers
 
-    /// The reader of the open question.
-    var reader: Reader? { pending?.reader }
+    /// The number and the reader of the open question.
+    var question: (number: Int, reader: Reader)? { pending.map { ($0.number, $0.reader) } }
 
     func answer(_ secret: SecretBox?) {
         state = nil
@@ -129,11 +130,18 @@ import Workflows
             case .newPIN: .enterNewPIN
             }
         state = asked
-        session.push(.enter(asked, error: nil, reader: session.readerState(reader.name)))
+        session.questions += 1
+        let number = session.questions
+        session.push(.enter(asked, error: nil, question: number, reader: session.readerState(reader.name)))
         // The client can turn out to be gone in just this moment.
         guard !isCancelled else { throw .cancelled }
         let result = await withCheckedContinuation { continuation in
-            pending = Pending(reader: reader, insertion: reader.insertion, continuation: continuation)
+            pending = Pending(
+                number: number,
+                reader: reader,
+                insertion: reader.insertion,
+                continuation: continuation
+            )
         }
         return try result.get()
     }

@@ -145,9 +145,15 @@ extension Session {
         _ request: UnsafeRawBufferPointer?,
         digits: ClosedRange<Int>
     ) -> Bool {
-        guard let workflow, workflow.state == state, let reader = workflow.reader else { return false }
+        guard let workflow, workflow.state == state, let (number, reader) = workflow.question else { return false }
+        switch command.int("question") {
+        case .missing: break
+        // Typed for a card that has gone meanwhile: the question that is open now is about another stay.
+        case .value(let meant): if meant != number { return false }
+        case .invalid: return false
+        }
         func refuse(_ error: String) {
-            answer(.enter(state, error: error, reader: readerState(reader.name)), request)
+            answer(.enter(state, error: error, question: number, reader: readerState(reader.name)), request)
         }
         if reader.description.hasKeypad {
             if command.isPresent("value") { refuse("Value cannot be defined") } else { workflow.answer(nil) }

@@ -16,6 +16,8 @@ import Workflows
     /// STATUS is sent unasked; the last boolean `status` of a RUN command.
     var wantsStatus = true
     var workflow: RunningWorkflow?
+    /// How many ENTER messages asked for something; the number of the last one.
+    var questions = 0
     /// What it wants of the radio; nil: it does not scan.
     var scan: ScanSubscription?
 

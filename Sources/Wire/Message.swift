@@ -105,8 +105,8 @@ package enum Message: Sendable, Equatable {
     case changePINRefused(error: String)
     case changePINEnded(success: Bool, reason: String?)
     case door(DoorMessage)
-    /// ENTER_PIN, ENTER_CAN, ENTER_NEW_PIN or ENTER_PUK.
-    case enter(WaitingState, error: String?, reader: ReaderState)
+    /// ENTER_PIN, ENTER_CAN, ENTER_NEW_PIN or ENTER_PUK. `question`: its number on this connection.
+    case enter(WaitingState, error: String?, question: Int, reader: ReaderState)
     case health([HealthLine])
     case info(ServerInfo)
     /// `error` says why the card that is there cannot be used, `reader` where it is.
@@ -136,7 +136,7 @@ package enum Message: Sendable, Equatable {
         case .certificate: "CERTIFICATE"
         case .changePINStarted, .changePINRefused, .changePINEnded: "CHANGE_PIN"
         case .door(let message): message.name
-        case .enter(let state, _, _):
+        case .enter(let state, _, _, _):
             switch state {
             case .accessRights: "ACCESS_RIGHTS"
             case .enterPIN: "ENTER_PIN"
@@ -186,7 +186,7 @@ package enum Message: Sendable, Equatable {
             state.writeDescription(to: &writer)
         case .door(let message):
             message.writeBeforeMessage(to: &writer)
-        case .activation(_, let error), .enter(_, let error, _), .insertCard(let error, _):
+        case .activation(_, let error), .enter(_, let error, _, _), .insertCard(let error, _):
             if let error { writer.member("error", error) }
         case .showUI(let module):
             writer.member("module", module)
@@ -233,7 +233,9 @@ package enum Message: Sendable, Equatable {
             message.writeBeforeRequest(to: &writer)
             writer.request(request)
             message.writeAfterRequest(to: &writer)
-        case .enter(_, _, let reader):
+        case .enter(_, _, let question, let reader):
+            writer.key("question")
+            writer.int(question)
             writer.key("reader")
             reader.write(to: &writer, level: level)
             writer.request(request)

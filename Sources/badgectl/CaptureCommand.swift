@@ -2,19 +2,15 @@
 import BadgedClient
 import DoorReaders
 import Glibc
-import Wire
 
-/// `badgectl capture`: ADVERT by ADVERT into a btsnoop file.
+/// `badgectl capture`: advertisement by advertisement into a btsnoop file.
 enum CaptureCommand {
     @Sendable static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
         let path = invocation.operand ?? ""
-        let adverts = invocation.options["--raw"] == nil ? "hashed" : "raw"
         let connection = try await invocation.connect(keepsEvents: true)
-        let members: [JSON.Member] = [
-            .init("adverts", .string(adverts)), .init("lockServiceCodes", .array([])),
-            .init("mode", .string("performance")),
-        ]
-        try await ScanCommand.start(connection, members, invocation)
+        let addresses: ScanOptions.Addresses = invocation.options["--raw"] == nil ? .hashed : .raw
+        let options = ScanOptions(mode: .performance, lockServiceCodes: [], advertisements: addresses)
+        try await ScanCommand.start(connection, options)
         // After the answer: who may not capture loses no file.
         let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard file >= 0 else {
@@ -23,13 +19,14 @@ enum CaptureCommand {
         defer { close(file) }
         try append(BTSnoop.header, file, path)
         for await event in connection.events {
-            if case .scan(let status) = event.message, let error = status.error {
-                Output.note("badgectl: no scan: \(error)")
+            switch event.message {
+            case .scan(let status): ScanCommand.warn(status)
+            case .advertisement(let advertisement):
+                guard let report = report(advertisement) else { continue }
+                let hci = HCIEvent.event(report, data: advertisement.data)
+                try append(BTSnoop.record(event: hci, microseconds: now), file, path)
+            default: continue
             }
-            guard event.name == "ADVERT", let (report, data) = advert(event.json) else { continue }
-            if invocation.wantsJSON { Output.line(event.text) }
-            let hci = HCIEvent.event(report, data: data)
-            try append(BTSnoop.record(event: hci, microseconds: now), file, path)
         }
         throw Failure(connection.ending ?? .closed)
     }
@@ -40,22 +37,14 @@ enum CaptureCommand {
         return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
     }
 
-    static func advert(_ json: JSON) -> (AdvertisingReport, [UInt8])? {
-        guard let text = json["address"]?.string, let kind = json["addressType"]?.string,
-            let address = DeviceAddress(text, isRandom: kind != "public"), let hex = json["data"]?.string
-        else { return nil }
-        var (data, rest): ([UInt8], Substring) = ([], hex[...])
-        while !rest.isEmpty {
-            guard let byte = UInt8(rest.prefix(2), radix: 16) else { return nil }
-            data.append(byte)
-            rest = rest.dropFirst(2)
-        }
-        let report = AdvertisingReport(
+    private static func report(_ advertisement: Advertisement) -> AdvertisingReport? {
+        let isRandom = advertisement.addressType != "public"
+        guard let address = DeviceAddress(advertisement.address, isRandom: isRandom) else { return nil }
+        return AdvertisingReport(
             address: address,
-            rssi: json["rssi"]?.int.flatMap(Int8.init(exactly:)),
-            isScanResponse: json["scanResponse"]?.bool ?? false
+            rssi: advertisement.rssi.flatMap(Int8.init(exactly:)),
+            isScanResponse: advertisement.isScanResponse
         )
-        return (report, data)
     }
 
     /// Whole records: what is there when the program is interrupted can be read.

@@ -8,7 +8,9 @@ enum ChangePINWords {
     static let cancelling = "Cancelling."
 
     /// What a wait for a card means to the person, given what is known of the readers.
-    static func insertCard(wanted: String?, readers: [Reader]) -> String {
+    /// nil: nothing, for want of permission.
+    static func insertCard(wanted: String?, readers: [Reader]?) -> String {
+        guard let readers else { return "Put the ID card on the reader\(wanted.map { " \($0)" } ?? "")." }
         let attached = readers.filter(\.isAttached)
         if let wanted {
             guard attached.contains(where: { $0.name == wanted }) else {

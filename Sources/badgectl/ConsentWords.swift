@@ -25,6 +25,31 @@ enum ConsentWords {
         return lines.joined(separator: "\n")
     }
 
+    /// What an answer to the list of rights means.
+    enum Decision: Equatable {
+        case agreed
+        case refused
+        /// The rights that are ticked now.
+        case changed([String])
+        case unclear
+    }
+
+    /// `y`, `n`, or numbers of optional rights to tick or untick.
+    static func decision(_ text: String, about rights: AccessRights) -> Decision {
+        switch text.lowercased().filter({ !$0.isWhitespace }) {
+        case "y", "yes": return .agreed
+        case "n", "no", "": return .refused
+        default: break
+        }
+        var chosen = Set(rights.effective)
+        for word in text.split(whereSeparator: { $0 == "," || $0.isWhitespace }) {
+            guard let number = Int(word), rights.optional.indices.contains(number - 1) else { return .unclear }
+            let name = rights.optional[number - 1]
+            if chosen.remove(name) == nil { chosen.insert(name) }
+        }
+        return .changed(chosen.sorted())
+    }
+
     /// `FamilyName` is `family name`.
     static func words(_ name: String, _ rights: AccessRights) -> String {
         switch name {

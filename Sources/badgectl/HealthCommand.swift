@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 
-/// `badgectl health`: HEALTH, a line per check.
+/// `badgectl health`: a line per check.
 enum HealthCommand {
     @Sendable static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
         let connection = try await invocation.connect(keepsEvents: false)
-        let answers = try await invocation.ask(["GET_HEALTH"], connection)
-        guard case .health(let checks) = answers.first?.message else {
-            throw Failure(.unexpectedAnswer(answers.first?.name ?? ""))
-        }
+        let checks = try await Invocation.ask { () throws(ClientError) in try await connection.health() }
         let bad = checks.count { !$0.isOK }
         if !invocation.wantsJSON {
             if checks.isEmpty { Output.line("good: no driver that could miss something") }

@@ -120,10 +120,24 @@ struct Invocation: Sendable {
 }
 
 extension Invocation {
-    func connect(keepsEvents: Bool) async throws(Failure) -> DaemonConnection {
+    /// Connects; `keepsEvents` is false for a command that only asks. With `--json` messages are written as they come:
+    /// all of them when `showsEvents`, else the direct answers; nil: all when events are kept.
+    func connect(keepsEvents: Bool, showsEvents: Bool? = nil) async throws(Failure) -> DaemonConnection {
+        let showsEvents = showsEvents ?? keepsEvents
+        let show: @Sendable (Event) -> Void = { if showsEvents || $0.isAnswer { Output.line($0.text) } }
+        return try await Self.ask { () throws(ClientError) in
+            try await DaemonConnection.connect(
+                to: options["--socket"] ?? SocketPath.standard,
+                keepsEvents: keepsEvents,
+                onMessage: wantsJSON ? show : nil
+            )
+        }
+    }
+
+    /// Asks the library; its errors end the program.
+    static func ask<Value>(_ body: () async throws(ClientError) -> Value) async throws(Failure) -> Value {
         do throws(ClientError) {
-            let path = options["--socket"] ?? SocketPath.standard
-            return try await DaemonConnection.connect(to: path, keepsEvents: keepsEvents)
+            return try await body()
         } catch {
             throw Failure(error)
         }

@@ -50,27 +50,42 @@ final class LineSource: Sendable {
         close(wake.write)
     }
 
-    /// The next line, without its end.
-    func next() async -> Line {
+    /// The next line, without its end; cancelling the task calls the read off. `begin` comes before the read, such as the
+    /// question, `end` after it; all of it is over before the next read begins.
+    func next(
+        begin: @escaping @Sendable () -> Void = {},
+        end: @escaping @Sendable () -> Void = {}
+    ) async -> Line {
         let number = state.withLock { state in
             state.lastRead += 1
             return state.lastRead
         }
-        return await withCheckedContinuation { continuation in
-            queue.async { continuation.resume(returning: self.read(number)) }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                queue.async {
+                    guard !self.isCalledOff(number) else { return continuation.resume(returning: .calledOff) }
+                    begin()
+                    let line = self.read(number)
+                    end()
+                    continuation.resume(returning: line)
+                }
+            }
+        } onCancel: {
+            callOff(number)
         }
     }
 
-    /// Ends the reads that have begun.
-    func callOff() {
-        state.withLock { $0.calledOff = $0.lastRead }
+    private func callOff(_ number: Int) {
+        state.withLock { $0.calledOff = max($0.calledOff, number) }
         var byte: UInt8 = 0
         _ = write(wake.write, &byte, 1)
     }
 
+    private func isCalledOff(_ number: Int) -> Bool { state.withLock { number <= $0.calledOff } }
+
     private func read(_ number: Int) -> Line {
         while true {
-            if state.withLock({ number <= $0.calledOff }) { return .calledOff }
+            if isCalledOff(number) { return .calledOff }
             switch buffer.lines.next() {
             case .text(let text): return .text(SecretBox(Secret(text)))
             case .tooLong: return .tooLong

@@ -1,28 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 
-/// `badgectl readers`: READER_LIST, and with `--watch` every READER after it.
+/// `badgectl readers`: the list, and with `--watch` every change after it.
 enum ReadersCommand {
     @Sendable static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
         let isWatching = invocation.options["--watch"] != nil
         let connection = try await invocation.connect(keepsEvents: isWatching)
         guard isWatching else {
-            let answers = try await invocation.ask(["GET_READER_LIST"], connection)
-            guard case .readerList(let readers) = answers.first?.message else {
-                throw Failure(.unexpectedAnswer(answers.first?.name ?? ""))
-            }
+            let readers = try await Invocation.ask { () throws(ClientError) in try await connection.readers() }
             if invocation.wantsJSON { return .done }
             let rows = readers.map { ($0.name, $0.words) }
             Output.line(rows.isEmpty ? "no reader" : Help.columns(rows, indentation: ""))
             return .done
         }
         // Asked as an event, so that the list keeps its place among the changes.
-        let list: RequestID
-        do throws(ClientError) {
-            list = try await connection.send("GET_READER_LIST")
-        } catch {
-            throw Failure(error)
-        }
+        let list = try await Invocation.ask { () throws(ClientError) in try await connection.askForReaders() }
         var shown: [String: Reader] = [:]
         var hasList = false
         for await event in connection.events {
@@ -30,12 +22,9 @@ enum ReadersCommand {
             switch event.message {
             case .readerList(let readers) where event.answers(list):
                 hasList = true
-                if invocation.wantsJSON { Output.line(event.text) }
                 if readers.isEmpty, !invocation.wantsJSON { Output.line("no reader") }
                 for reader in readers { show(reader, &shown, invocation) }
-            case .reader(let reader) where hasList:
-                if invocation.wantsJSON { Output.line(event.text) }
-                show(reader, &shown, invocation)
+            case .reader(let reader) where hasList: show(reader, &shown, invocation)
             default: continue
             }
         }

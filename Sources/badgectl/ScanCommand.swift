@@ -2,9 +2,8 @@
 import BadgedClient
 import DoorReaders
 import Glibc
-import Wire
 
-/// `badgectl scan`: START_SCAN, and what comes of it.
+/// `badgectl scan`: which door readers are heard.
 enum ScanCommand {
     /// How long it listens without `--watch`.
     static let patience = Duration.seconds(5)
@@ -14,13 +13,12 @@ enum ScanCommand {
         if let path = invocation.options["--replay"] { return try ReplayedScan.run(path, filter) }
         let isWatching = invocation.options["--watch"] != nil
         let connection = try await invocation.connect(keepsEvents: true)
-        try await start(connection, members(filter), invocation)
+        try await start(connection, options(filter))
         if !isWatching { end(connection, after: patience) }
 
         var readers: [String: BadgedClient.DoorReader] = [:]
         let isTerminal = isatty(STDOUT_FILENO) == 1
         for await event in connection.events {
-            if invocation.wantsJSON { Output.line(event.text) }
             switch event.message {
             case .doorReader(let reader):
                 readers[reader.id] = reader
@@ -28,8 +26,7 @@ enum ScanCommand {
             case .doorReaderLost(let id):
                 readers[id] = nil
                 if isWatching, !isTerminal, !invocation.wantsJSON { Output.line("lost \(id)") }
-            case .scan(let status):
-                if let error = status.error { Output.note("badgectl: no scan: \(error)") }
+            case .scan(let status): warn(status)
             default: continue
             }
             if isWatching, isTerminal, !invocation.wantsJSON { draw(readers) }
@@ -47,23 +44,13 @@ enum ScanCommand {
         )
     }
 
-    /// Sends START_SCAN; a scan that is wanted, but fails for now, is only said.
-    static func start(
-        _ connection: DaemonConnection,
-        _ members: [JSON.Member],
-        _ invocation: Invocation
-    ) async throws(Failure) {
-        let answer: Event
-        do throws(ClientError) {
-            answer = try await connection.request("START_SCAN", members)
-            if let refusal = ClientError(answer.message) { throw refusal }
-        } catch {
-            throw Failure(error)
-        }
-        if invocation.wantsJSON { Output.line(answer.text) }
-        if case .scan(let status) = answer.message, let error = status.error {
-            Output.note("badgectl: no scan: \(error)")
-        }
+    /// Begins the scan; one that is wanted, but fails for now, is only said.
+    static func start(_ connection: DaemonConnection, _ options: ScanOptions) async throws(Failure) {
+        warn(try await Invocation.ask { () throws(ClientError) in try await connection.startScan(options) })
+    }
+
+    static func warn(_ status: ScanStatus) {
+        if let error = status.error { Output.note("badgectl: no scan: \(error)") }
     }
 
     /// Closes the connection later, which ends its events.
@@ -94,11 +81,11 @@ enum ScanCommand {
         return filter
     }
 
-    static func members(_ filter: ScanFilter) -> [JSON.Member] {
-        [
-            .init("lockServiceCodes", .array(filter.lockServiceCodes.sorted().map { .number(String($0)) })),
-            .init("mode", .string("performance")),
-            .init("openingTypes", .array(filter.openingTypes.types.map { .string($0.name) })),
-        ]
+    static func options(_ filter: ScanFilter) -> ScanOptions {
+        ScanOptions(
+            mode: .performance,
+            openingTypes: filter.openingTypes.types.map(\.name),
+            lockServiceCodes: filter.lockServiceCodes.sorted()
+        )
     }
 }

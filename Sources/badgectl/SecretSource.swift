@@ -20,14 +20,12 @@ enum Reply {
     case noTerminal
 }
 
-/// Who is asked for PIN, CAN, PUK and consent.
+/// Who is asked for PIN, CAN, PUK and consent. A cancelled task calls its question off.
 protocol SecretSource: Sendable {
     func ask(_ kind: SecretKind) async -> Reply
     func askToGoOn() async -> Reply
     /// May the service have what it asks for?
     func askForConsent() async -> Reply
-    /// Ends the open question.
-    func callOff()
 }
 
 extension SecretKind {
@@ -76,12 +74,12 @@ final class TerminalSource: SecretSource {
         (self.descriptor, self.input) = (descriptor, input)
     }
 
-    func callOff() { input.callOff() }
-
     private func line(_ prompt: String, shows: Bool = false) async -> LineSource.Line {
-        Terminal.ask(prompt, on: descriptor, shows: shows)
-        defer { Terminal.restore() }
-        return await input.next()
+        await input.next { [descriptor] in
+            Terminal.ask(prompt, on: descriptor, shows: shows)
+        } end: {
+            Terminal.restore()
+        }
     }
 
     private func say(_ text: String) { Output.write(text + "\n", to: descriptor) }
@@ -142,8 +140,6 @@ actor StreamSource: SecretSource {
         self.input = input
     }
 
-    nonisolated func callOff() { input.callOff() }
-
     func ask(_ kind: SecretKind) async -> Reply {
         let line = await input.next()
         lines += 1
@@ -169,5 +165,4 @@ struct NoSource: SecretSource {
     func ask(_ kind: SecretKind) async -> Reply { .noTerminal }
     func askToGoOn() async -> Reply { .noTerminal }
     func askForConsent() async -> Reply { .noTerminal }
-    func callOff() {}
 }

@@ -1,204 +1,123 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
-import Secrets
 
-/// `badgectl change-pin`, `badgectl auth` and `badgectl agent`: performs what `WorkflowDialogue` decides.
+/// `badgectl change-pin`, `badgectl auth` and `badgectl agent`: a workflow of the library with a `Person` in front of it.
 struct WorkflowCommand {
-    private enum Input: Sendable {
-        case event(Event)
-        case eventsEnded
-        case reply(Reply, question: Int)
-        case signal(Int32)
-    }
-
     private let invocation: Invocation
     private let connection: DaemonConnection
-    private let source: any SecretSource
-    private let inputs: AsyncStream<Input>
-    private let feed: AsyncStream<Input>.Continuation
-    private var dialogue: WorkflowDialogue
-    /// Number of the open question; a reply to another one is void.
-    private var question = 0
-    private var typed: SecretBox?
-    /// `badgectl agent`: a browser's dialogue runs.
-    private var isServing = false
-    private var wasInterrupted = false
-
-    @Sendable static func changePIN(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
-        try await run(invocation, .changePIN)
-    }
-
-    @Sendable static func authenticate(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
-        try await run(invocation, .authenticate(acceptsAll: invocation.options["--yes"] != nil))
-    }
-
-    @Sendable static func serveBrowsers(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
-        try await run(invocation, .serveBrowsers)
-    }
-
-    private static func run(
-        _ invocation: Invocation,
-        _ purpose: WorkflowPurpose
-    ) async throws(Failure) -> ExitStatus {
-        let connection = try await invocation.connect(keepsEvents: true)
-        var source: (any SecretSource)?
-        if invocation.options["--pin-stdin"] != nil {
-            source = StreamSource()
-        } else {
-            source = TerminalSource()
-        }
-        var command = WorkflowCommand(invocation, connection, source ?? NoSource(), purpose)
-        return try await command.run()
-    }
-
-    private init(
-        _ invocation: Invocation,
-        _ connection: DaemonConnection,
-        _ source: any SecretSource,
-        _ purpose: WorkflowPurpose
-    ) {
-        (self.invocation, self.connection, self.source) = (invocation, connection, source)
-        (inputs, feed) = AsyncStream.makeStream(of: Input.self)
-        dialogue = WorkflowDialogue(wanted: invocation.options["--reader"], purpose: purpose)
-    }
-
-    private mutating func run() async throws(Failure) -> ExitStatus {
-        Signals.handle { [feed] in feed.yield(.signal($0)) }
-        Task { [connection, feed] in
-            for await event in connection.events { feed.yield(.event(event)) }
-            feed.yield(.eventsEnded)
-        }
-        do throws(ClientError) {
-            // The list first: what can be said about readers when a card is missing depends on it.
-            try await connection.send("GET_READER_LIST")
-            try await start()
-        } catch {
-            throw Failure(error)
-        }
-        for await input in inputs {
-            for effect in effects(of: input) {
-                if case .end(let failure) = effect {
-                    if goesOn(after: failure, input) { continue }
-                    if let failure { throw failure }
-                    return .done
-                }
-                do throws(ClientError) {
-                    try await perform(effect)
-                } catch .closed {
-                    // The end of the events says it too, after what came before it.
-                    continue
-                } catch {
-                    throw Failure(error)
-                }
-            }
-        }
-        return .done
-    }
-
-    private func start() async throws(ClientError) {
-        let reader = invocation.options["--reader"]
-        switch dialogue.purpose {
-        case .changePIN: try await connection.startChangePIN(reader: reader)
-        case .authenticate:
-            try await connection.startAuthentication(
-                tcTokenURL: invocation.operand ?? "",
-                reader: reader,
-                developerMode: invocation.options["--developer-mode"] != nil
-            )
-        case .serveBrowsers: try await connection.setUserInterface(true)
-        }
-    }
-
-    /// Is the next browser waited for after the end of a dialogue?
-    private mutating func goesOn(after failure: Failure?, _ input: Input) -> Bool {
-        guard dialogue.purpose == .serveBrowsers, isServing, !wasInterrupted else { return false }
-        if case .eventsEnded = input { return false }
-        isServing = false
-        dialogue = dialogue.renewed()
-        if let failure { say(([failure.text] + (failure.hint.map { ["hint: \($0)"] } ?? [])).joined(separator: "\n")) }
-        say(Self.waiting)
-        return true
-    }
+    private let person: Person
 
     private static let waiting = "Waiting for browsers. Ctrl-C ends it."
 
-    /// What concerns the agent between dialogues; nil: it is the dialogue's.
-    private mutating func agentEffects(of message: ServerMessage) -> [WorkflowDialogue.Effect]? {
-        guard dialogue.purpose == .serveBrowsers else { return nil }
-        switch message {
-        case .authStarted:
-            isServing = true
-            return [.say("A browser asks you to prove who you are.")]
-        case .userInterface(true, nil): return [.say(Self.waiting)]
-        case .showUI: return [.say("A browser asks this program to show itself. Here it is.")]
-        default: return nil
+    @Sendable static func changePIN(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let command = try await WorkflowCommand(invocation, .changePIN)
+        return try await command.run { () throws(Failure) in try await command.changePIN() }
+    }
+
+    @Sendable static func authenticate(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let command = try await WorkflowCommand(
+            invocation,
+            .authenticate(acceptsAll: invocation.options["--yes"] != nil)
+        )
+        return try await command.run { () throws(Failure) in try await command.authenticate() }
+    }
+
+    @Sendable static func serveBrowsers(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let command = try await WorkflowCommand(invocation, .serveBrowsers)
+        return try await command.run { () throws(Failure) in try await command.serveBrowsers() }
+    }
+
+    private init(_ invocation: Invocation, _ purpose: WorkflowPurpose) async throws(Failure) {
+        self.invocation = invocation
+        connection = try await invocation.connect(keepsEvents: true)
+        let isScript = invocation.options["--pin-stdin"] != nil
+        let source: (any SecretSource)? = isScript ? StreamSource() : TerminalSource()
+        let wantsJSON = invocation.wantsJSON
+        person = Person(
+            connection,
+            purpose,
+            wanted: invocation.options["--reader"],
+            source: source ?? NoSource()
+        ) { text in
+            // For people: on standard output, which with `--json` belongs to the messages; scripts hear nothing then.
+            if !wantsJSON { Output.line(text) } else if !isScript { Output.note(text) }
         }
     }
 
-    private mutating func effects(of input: Input) -> [WorkflowDialogue.Effect] {
-        switch input {
-        case .event(let event):
-            if invocation.wantsJSON { Output.line(event.text) }
-            return agentEffects(of: event.message) ?? dialogue.handle(.message(event.message))
-        case .eventsEnded: return dialogue.handle(.connectionEnded(connection.ending ?? .closed))
-        case .signal(let number):
-            wasInterrupted = true
-            if dialogue.purpose == .serveBrowsers, !isServing {
-                return [.end(Failure(.interrupted(number), "interrupted: browsers find nobody to ask now"))]
+    /// Runs `body` so that a signal cancels it, and a second one does not wait for that.
+    private func run(_ body: @escaping @Sendable () async throws(Failure) -> Void) async throws(Failure) -> ExitStatus {
+        let task = Task { () -> Result<Void, Failure> in
+            do throws(Failure) {
+                return .success(try await body())
+            } catch {
+                return .failure(error)
             }
-            return dialogue.handle(.signal(number))
-        case .reply(let reply, let number):
-            // The answer to a question that is void meanwhile goes nowhere; its secret is wiped with it.
-            guard number == question else { return [] }
-            switch reply {
-            case .secret(let secret):
-                typed = secret
-                return dialogue.handle(.answered)
-            case .confirmed: return dialogue.handle(.answered)
-            case .text(let text): return dialogue.handle(.decided(text))
-            case .ended: return dialogue.handle(.inputEnded)
-            case .malformed(let line): return dialogue.handle(.malformedInput(line: line))
-            case .noTerminal: return dialogue.handle(.noTerminal)
-            case .calledOff: return []
+        }
+        Signals.handle { [person, connection] number in
+            if person.interrupt(number) { task.cancel() } else { connection.close() }
+        }
+        try await task.value.get()
+        return .done
+    }
+
+    /// An error of the library is how it ended, unless the person has ended it before.
+    private func asFailure<Value>(_ body: () async throws(ClientError) -> Value) async throws(Failure) -> Value {
+        do throws(ClientError) {
+            return try await body()
+        } catch {
+            throw person.ending ?? Failure(error)
+        }
+    }
+
+    // MARK: The three
+
+    private func changePIN() async throws(Failure) {
+        let result = try await asFailure { () throws(ClientError) in
+            try await connection.changePIN(reader: invocation.options["--reader"], user: person)
+        }
+        guard result.success, result.reason == nil else {
+            throw person.ending ?? ChangePINWords.failure(reason: result.reason)
+        }
+        person.say(ChangePINWords.changed)
+    }
+
+    private func authenticate() async throws(Failure) {
+        let result = try await asFailure { () throws(ClientError) in
+            try await connection.authenticate(
+                tcTokenURL: invocation.operand ?? "",
+                reader: invocation.options["--reader"],
+                developerMode: invocation.options["--developer-mode"] != nil,
+                user: person
+            )
+        }
+        try show(result)
+    }
+
+    /// One browser after the other.
+    private func serveBrowsers() async throws(Failure) {
+        try await asFailure { () throws(ClientError) in try await connection.setUserInterface(true) }
+        person.say(Self.waiting)
+        while true {
+            let result = try await asFailure { () throws(ClientError) in
+                try await connection.authenticateForBrowser(user: person)
             }
+            do throws(Failure) {
+                try show(result)
+            } catch {
+                if Task.isCancelled { throw error }
+                person.say(([error.text] + (error.hint.map { ["hint: \($0)"] } ?? [])).joined(separator: "\n"))
+            }
+            person.beginAnew()
+            person.say(Self.waiting)
         }
     }
 
-    private mutating func perform(_ effect: WorkflowDialogue.Effect) async throws(ClientError) {
-        switch effect {
-        case .say(let text): say(text)
-        case .ask(let kind): ask { await $0.ask(kind) }
-        case .askToGoOn: ask { await $0.askToGoOn() }
-        case .callOff:
-            question += 1
-            source.callOff()
-        case .submit(let kind):
-            guard let secret = typed?.take() else { return }
-            typed = nil
-            try await connection.enter(kind, secret)
-        case .submitOnKeypad(let kind): try await connection.enter(kind, nil)
-        case .insertCard(let reader): try await connection.setCard(in: reader)
-        case .continueWorkflow: try await connection.continueWorkflow()
-        case .getCertificate: try await connection.askForCertificate()
-        case .askForConsent: ask { await $0.askForConsent() }
-        case .setAccessRights(let names): try await connection.setAccessRights(names)
-        case .accept: try await connection.accept()
-        case .cancel: try await connection.cancel()
-        case .end: return
+    private func show(_ result: AuthenticationResult) throws(Failure) {
+        if result.isSuccess { person.say("The service has what it asked for.") }
+        if let url = result.url, result.isSuccess || person.ending == nil {
+            person.say("The browser goes \(result.isSuccess ? "on at" : "back to"):")
+            person.say(url)
         }
-    }
-
-    private mutating func ask(_ body: @escaping @Sendable (any SecretSource) async -> Reply) {
-        question += 1
-        Task { [source, feed, question] in feed.yield(.reply(await body(source), question: question)) }
-    }
-
-    /// For people: on standard output, which with `--json` belongs to the messages; scripts hear nothing then.
-    private func say(_ text: String) {
-        if !invocation.wantsJSON {
-            Output.line(text)
-        } else if invocation.options["--pin-stdin"] == nil {
-            Output.note(text)
-        }
+        if !result.isSuccess { throw person.ending ?? ConsentWords.failure(result) }
     }
 }

@@ -11,9 +11,8 @@ import Wire
     func atTheTerminal() async throws {
         let peer = try ScriptedPeer { peer in
             peer.startAuth()
-            let choice = peer.command("SET_ACCESS_RIGHTS")
+            let choice = peer.answer("SET_ACCESS_RIGHTS", Say.rights(#""Address","FamilyName""#))
             #expect(choice?["chat"] == .array([]))
-            peer.send(Say.rights(#""Address","FamilyName""#))
             peer.command("ACCEPT")
             peer.ask("PIN")
             peer.send(Say.authenticated)
@@ -116,7 +115,6 @@ import Wire
     @Test("a failure names what happened, the reason and what to do, and still shows the way back")
     func failure() async throws {
         let peer = try ScriptedPeer { peer in
-            peer.answer("GET_READER_LIST", Say.list())
             peer.command("RUN_AUTH")
             peer.send(#"{"msg":"AUTH"}"#)
             peer.send(
@@ -141,7 +139,6 @@ import Wire
     @Test("a refused address is an error, and none is wrong usage")
     func refused() async throws {
         let peer = try ScriptedPeer { peer in
-            peer.answer("GET_READER_LIST", Say.list())
             peer.answer("RUN_AUTH", #"{"error":"Validation of tcTokenURL failed","msg":"AUTH"}"#)
             peer.untilClosed()
         }

@@ -7,7 +7,7 @@ import Wire
     @Test("values are read line by line in the order of the questions", arguments: ["\n", "\r\n"])
     func lines(end: String) async throws {
         let peer = try ScriptedPeer { peer in
-            peer.start(Say.list(Say.reader(left: 1)))
+            peer.start()
             peer.ask("CAN", Say.reader(left: 1))
             peer.ask("PIN", Say.reader(left: 1))
             peer.ask("NEW_PIN")
@@ -32,7 +32,7 @@ import Wire
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin", "--json", input: "123456\n")
         #expect(await program.exitCode == 1)
-        let lines = program.text(.output).split(separator: "\n").dropFirst().map(String.init)
+        let lines = program.text(.output).split(separator: "\n").map(String.init)
         #expect(
             lines == [
                 Say.started, Say.enter("PIN", Say.reader()), Say.event(Say.reader(left: 2)), Say.failed("Card_Removed"),
@@ -97,8 +97,8 @@ import Wire
     func shelf(readers: [String], wanted: String?, expected: String?) async throws {
         let list = "{\"msg\":\"READER_LIST\",\"readers\":[\(readers.map { "{\($0)}" }.joined(separator: ","))]}"
         let peer = try ScriptedPeer { peer in
-            peer.start(list)
-            peer.send(Say.insertCard)
+            peer.start()
+            peer.needCard(list)
             if expected != nil { peer.command("SET_CARD") }
             peer.ask("PIN")
             peer.send(Say.changed)
@@ -118,13 +118,23 @@ import Wire
     @Test("who may not change a PIN ends with 4, who may only not see readers goes on")
     func denied() async throws {
         let peer = try ScriptedPeer { peer in
-            peer.answer("GET_READER_LIST", #"{"error":"GET_READER_LIST","msg":"ACCESS_DENIED"}"#)
             peer.answer("RUN_CHANGE_PIN", #"{"error":"RUN_CHANGE_PIN","msg":"ACCESS_DENIED"}"#)
             peer.untilClosed()
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin")
         #expect(await program.exitCode == 4)
         #expect(program.text(.error).hasPrefix("badgectl: error: badged does not allow RUN_CHANGE_PIN to this user\n"))
+        let blind = try ScriptedPeer { peer in
+            peer.start()
+            peer.send(Say.insertCard)
+            peer.answer("GET_READER_LIST", #"{"error":"GET_READER_LIST","msg":"ACCESS_DENIED"}"#)
+            peer.ask("PIN")
+            peer.send(Say.changed)
+            peer.untilClosed()
+        }
+        let other = try badgectl(blind, "change-pin", "--pin-stdin", input: "123456\n")
+        #expect(await other.exitCode == 0)
+        #expect(other.text(.output).hasPrefix("Put the ID card on the reader.\n"))
     }
 
     @Test(
@@ -137,7 +147,6 @@ import Wire
     )
     func refused(message: String, error: String) async throws {
         let peer = try ScriptedPeer { peer in
-            peer.answer("GET_READER_LIST", Say.list())
             peer.answer("RUN_CHANGE_PIN", message)
             peer.untilClosed()
         }

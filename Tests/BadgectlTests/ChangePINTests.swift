@@ -126,7 +126,7 @@ import Testing
         #expect(program.echoes)
         #expect(program.text(.output) == "Cancelling.\n")
         #expect(program.text(.error) == "badgectl: error: interrupted: the PIN was not changed\n")
-        #expect(await peer.commands() == ["GET_READER_LIST", "RUN_CHANGE_PIN", "CANCEL"])
+        #expect(await peer.commands() == ["RUN_CHANGE_PIN", "CANCEL"])
         #expect(!program.everything.contains("1234"))
     }
 
@@ -218,7 +218,8 @@ import Testing
     func withdrawn() async throws {
         let peer = try ScriptedPeer { peer in
             peer.start()
-            peer.send(Say.enter("PIN", Say.reader()) + "\n" + Say.event(Say.reader(left: nil)) + "\n" + Say.insertCard)
+            peer.send(Say.enter("PIN", Say.reader()) + "\n" + Say.event(Say.reader(left: nil)))
+            peer.needCard()
             peer.endCancelled()
         }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
@@ -233,8 +234,8 @@ import Testing
     @Test("a card that is needed but cannot be used is told with badged's words")
     func obstacle() async throws {
         let peer = try ScriptedPeer { peer in
-            peer.start(Say.list(Say.reader("A", left: nil), Say.reader("B", left: nil)))
-            peer.send(Say.insertCard)
+            peer.start()
+            peer.needCard(Say.list(Say.reader("A", left: nil), Say.reader("B", left: nil)))
             peer.send(#"{"error":"The online function of this card is switched off","msg":"INSERT_CARD","reader":"A"}"#)
             peer.ask("PIN", Say.reader("B"))
             peer.send(Say.failed("Change_Pin_Unexpected_Transmit_Status"))
@@ -277,7 +278,7 @@ import Testing
     func keypad() async throws {
         let reader = Say.reader("K", keypad: true)
         let peer = try ScriptedPeer { peer in
-            peer.start(Say.list(reader))
+            peer.start()
             peer.ask("PIN", reader)
             peer.ask("PIN", Say.reader("K", left: 2, keypad: true))
             peer.ask("NEW_PIN", reader)

@@ -57,7 +57,10 @@ private func capture() throws -> String {
 
     @Test("what is in the way of the scan is said, and the wait goes on")
     func fault() async throws {
-        let bad = scanning.replacing(#""lastAdvertAgo""#, with: #""error":"off: switch it on","lastAdvertAgo""#)
+        let bad = scanning.replacing(
+            #""lastAdvertAgo""#,
+            with: #""error":"off: switch it on","errorAgo":5,"lastAdvertAgo""#
+        )
         let peer = try ScriptedPeer { peer in
             peer.answer("START_SCAN", bad)
             peer.untilClosed()

@@ -159,8 +159,8 @@ import Wire
         for await event in badged.events {
             switch event.message {
             case .insertCard: try await badged.setCard(in: "Simulator")
-            case .enter(.pin, _, _): try await badged.enter(.pin, Secret("123456".utf8))
-            case .enter(.newPIN, _, _): try await badged.enter(.newPIN, Secret("777777".utf8))
+            case .enter(let question):
+                try await badged.answer(question, Secret((question.kind == .pin ? "123456" : "777777").utf8))
             case .changePINEnded(let success, _): result = success
             default: continue
             }

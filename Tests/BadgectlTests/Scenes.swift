@@ -44,19 +44,23 @@ enum Say {
 
 extension ScriptedPeer.Connection {
     /// The beginning of every PIN change.
-    func start(_ list: String = Say.list(Say.reader())) {
-        answer("GET_READER_LIST", list)
+    func start() {
         command("RUN_CHANGE_PIN")
         send(Say.started)
     }
 
     /// The beginning of every authentication, up to the question for consent.
-    func startAuth(_ list: String = Say.list(Say.reader())) {
-        answer("GET_READER_LIST", list)
+    func startAuth() {
         command("RUN_AUTH")
         send(#"{"msg":"AUTH"}"#)
         send(Say.rights())
         answer("GET_CERTIFICATE", Say.certificate)
+    }
+
+    /// Needs a card; badgectl looks what readers there are.
+    func needCard(_ list: String = Say.list(Say.reader(left: nil))) {
+        send(Say.insertCard)
+        answer("GET_READER_LIST", list)
     }
 
     /// Asks for a value and waits for it.

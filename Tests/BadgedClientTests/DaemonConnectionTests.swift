@@ -259,17 +259,18 @@ private func connect(
     )
     func secrets(kind: SecretKind, text: String, end: String) async throws {
         let (peer, connection) = try await connect { peer in _ = peer.line() }
-        try await connection.enter(kind, Secret(text.utf8))
+        let question = SecretQuestion(kind: kind, reader: Reader(name: "R"), number: 7)
+        try await connection.answer(question, Secret(text.utf8))
         let line = try #require(await peer.received().first)
         #expect(line.hasPrefix("{\"cmd\":\"\(kind.command)\",\"request\":\""))
-        #expect(line.hasSuffix(end))
+        #expect(line.hasSuffix(",\"question\":7," + end))
         #expect(try JSON(line.utf8)["value"] == .string(text))
     }
 
     @Test("for a reader with keypad the command has no value")
     func keypad() async throws {
         let (peer, connection) = try await connect { peer in _ = peer.line() }
-        try await connection.enter(.pin, nil)
+        try await connection.answer(SecretQuestion(kind: .pin, reader: Reader(name: "R", hasKeypad: true)), nil)
         let line = try JSON(try #require(await peer.received().first).utf8)
         #expect(line["cmd"] == .string("SET_PIN"))
         #expect(line["value"] == nil)

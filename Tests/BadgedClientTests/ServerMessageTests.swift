@@ -122,15 +122,21 @@ private let plain = ReaderState(
                 .changePINEnded(success: false, reason: "Card_Removed"),
                 .changePINEnded(success: false, reason: "Card_Removed")
             ),
-            (.enter(.enterPIN, error: nil, reader: eid), .enter(.pin, error: nil, reader: eidRead)),
-            (.enter(.enterCAN, error: "E", reader: eid), .enter(.can, error: "E", reader: eidRead)),
             (
-                .enter(.enterNewPIN, error: nil, reader: plain),
-                .enter(.newPIN, error: nil, reader: Reader(name: "S", card: .unknown))
+                .enter(.enterPIN, error: nil, question: 7, reader: eid),
+                .enter(SecretQuestion(kind: .pin, reader: eidRead, number: 7))
             ),
             (
-                .enter(.enterPUK, error: nil, reader: ReaderState(name: "gone", attached: nil)),
-                .enter(.puk, error: nil, reader: Reader(name: "gone", isAttached: false))
+                .enter(.enterCAN, error: "E", question: 7, reader: eid),
+                .enter(SecretQuestion(kind: .can, reader: eidRead, error: "E", number: 7))
+            ),
+            (
+                .enter(.enterNewPIN, error: nil, question: 7, reader: plain),
+                .enter(SecretQuestion(kind: .newPIN, reader: Reader(name: "S", card: .unknown), number: 7))
+            ),
+            (
+                .enter(.enterPUK, error: nil, question: 7, reader: ReaderState(name: "gone", attached: nil)),
+                .enter(SecretQuestion(kind: .puk, reader: Reader(name: "gone", isAttached: false), number: 7))
             ),
             (
                 .health([.init(name: "pcscd", ok: false, advice: "start it"), .init(name: "v", ok: true, advice: nil)]),

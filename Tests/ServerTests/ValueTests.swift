@@ -2,6 +2,7 @@
 import Loop
 import Readers
 import ReadersVirtual
+import Secrets
 import TestSupport
 import Testing
 import Wire
@@ -99,6 +100,58 @@ struct ValueTests {
             "ENTER_NEW_PIN"
         )
         #expect(answer?["msg"] == .string("ENTER_NEW_PIN"))
+    }
+
+    // MARK: Which question is meant
+
+    @Test("a value for a card that has left is not given to the next one, though both were asked for the same")
+    @Loop func crossing() async throws {
+        let stage = try await Stage(at: .enterPIN)
+        await stage.server.withdraw()
+        _ = try #require(await stage.client.next("INSERT_CARD"))
+        try await stage.server.insert(.card { $0.pin = SecretBox(digits: "222222") })
+        let second = try #require(await stage.client.next("ENTER_PIN"))
+        #expect(second["question"] == .number("2"))
+        stage.readers.forget()
+        // Typed at the first question, which was the first of the connection; the client has not read on.
+        let answers = await stage.client.exchange(#"{"cmd":"SET_PIN","question":1,"request":1,"value":"123456"}"#)
+        #expect(answers == [#"{"error":"SET_PIN","msg":"BAD_STATE","request":1}"#])
+        #expect(stage.readers.recorded.isEmpty)
+        // The question stands.
+        let line = #"{"cmd":"SET_PIN","question":2,"value":"222222"}"#
+        let next = await stage.client.ask(line, "ENTER_NEW_PIN", "ENTER_PIN", "BAD_STATE")
+        #expect(next?["msg"] == .string("ENTER_NEW_PIN"))
+        #expect(next?["question"] == .number("3"))
+    }
+
+    @Test("what is not the number of the open question is BAD_STATE, also when the value is malformed")
+    @Loop func wrongQuestion() async throws {
+        let stage = try await Stage(at: .enterPIN)
+        stage.readers.forget()
+        for number in ["0", "2", "-1", "1.5", "99999999999999999999", #""1""#, "null", "[1]", "true"] {
+            for value in [#""123456""#, "5"] {
+                let line = #"{"cmd":"SET_PIN","question":\#(number),"value":\#(value)}"#
+                #expect(await stage.client.exchange(line) == [#"{"error":"SET_PIN","msg":"BAD_STATE"}"#], "\(number)")
+            }
+        }
+        #expect(stage.readers.recorded.isEmpty)
+        // A refused value leaves the question, and its number.
+        let refusal = await stage.client.ask(#"{"cmd":"SET_PIN","question":1,"value":"12"}"#, "ENTER_PIN")
+        #expect(refusal?["question"] == .number("1"))
+        #expect(await stage.client.ask(#"{"cmd":"SET_PIN","question":1,"value":"123456"}"#, "ENTER_NEW_PIN") != nil)
+    }
+
+    @Test("a keypad begins for the card it was meant for alone")
+    @Loop func keypadCrossing() async throws {
+        let stage = try await Stage(at: .insertCard)
+        let card = #"{"cmd":"SET_CARD","name":"Simulator","card":{"keypad":true}}"#
+        _ = try #require(await stage.client.ask(card, "ENTER_PIN"))
+        await stage.server.withdraw()
+        _ = try #require(await stage.client.next("INSERT_CARD"))
+        _ = try #require(await stage.client.ask(card, "ENTER_PIN"))
+        let answers = await stage.client.exchange(#"{"cmd":"SET_PIN","question":1}"#)
+        #expect(answers == [#"{"error":"SET_PIN","msg":"BAD_STATE"}"#])
+        #expect(await stage.client.ask(#"{"cmd":"SET_PIN","question":2}"#, "ENTER_NEW_PIN") != nil)
     }
 
     // MARK: Keypad

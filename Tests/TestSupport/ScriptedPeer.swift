@@ -136,7 +136,8 @@ package final class ScriptedPeer: Sendable {
         await received().map { (try? JSON($0.utf8))?["cmd"]?.string ?? $0 }
     }
 
-    private static func listen(on path: String) throws -> Int32 {
+    /// A listening socket that the programs of other tests do not inherit.
+    static func listen(on path: String) throws -> Int32 {
         // In one step, or a program that another test starts meanwhile inherits it.
         let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_un()

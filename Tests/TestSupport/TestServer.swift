@@ -68,6 +68,27 @@ package import Workflows
         return try TestClient(socket: pair[0])
     }
 
+    /// The path of a socket at which it serves from now on, for clients on threads of their own.
+    package func listen() throws -> String {
+        let path = "/tmp/badged-test-\(getpid())-\(UInt32.random(in: .min ... .max)).sock"
+        let socket = try ScriptedPeer.listen(on: path)
+        clinux_set_nonblocking(socket)
+        try server.listen(on: socket)
+        listening = (path, socket)
+        return path
+    }
+
+    /// Ends what `listen` began, and every session.
+    package func stopListening() async {
+        guard let listening else { return }
+        await server.stop()
+        close(listening.socket)
+        unlink(listening.path)
+        self.listening = nil
+    }
+
+    private var listening: (path: String, socket: Int32)?
+
     /// Waits until the virtual readers are there; before the first other client.
     package func ready(_ names: [String] = ["Simulator"]) async throws {
         let client = try connect()

@@ -100,21 +100,21 @@ let everyMessage: [(Message, String)] = {
             #"{"msg":"CHANGE_PIN","reason":"Card_Removed","success":false}"#
         ),
         (
-            .enter(.enterPIN, error: nil, reader: reader),
-            "{\"msg\":\"ENTER_PIN\",\"reader\":{\(readerText),\"name\":\"R \\\"1\\\"\"}}"
+            .enter(.enterPIN, error: nil, question: 7, reader: reader),
+            "{\"msg\":\"ENTER_PIN\",\"question\":7,\"reader\":{\(readerText),\"name\":\"R \\\"1\\\"\"}}"
         ),
         (
-            .enter(.enterCAN, error: "You must provide 6 digits", reader: empty),
-            #"{"error":"You must provide 6 digits","msg":"ENTER_CAN","reader":{"attached":true,"card":null,"#
+            .enter(.enterCAN, error: "You must provide 6 digits", question: 7, reader: empty),
+            #"{"error":"You must provide 6 digits","msg":"ENTER_CAN","question":7,"reader":{"attached":true,"card":null,"#
                 + #""insertable":false,"keypad":true,"name":"S"}}"#
         ),
         (
-            .enter(.enterNewPIN, error: nil, reader: ReaderState(name: "U", attached: nil)),
-            #"{"msg":"ENTER_NEW_PIN","reader":{"attached":false,"name":"U"}}"#
+            .enter(.enterNewPIN, error: nil, question: 7, reader: ReaderState(name: "U", attached: nil)),
+            #"{"msg":"ENTER_NEW_PIN","question":7,"reader":{"attached":false,"name":"U"}}"#
         ),
         (
-            .enter(.enterPUK, error: nil, reader: other),
-            #"{"msg":"ENTER_PUK","reader":{"attached":true,"card":{},"insertable":false,"keypad":false,"name":"T"}}"#
+            .enter(.enterPUK, error: nil, question: 7, reader: other),
+            #"{"msg":"ENTER_PUK","question":7,"reader":{"attached":true,"card":{},"insertable":false,"keypad":false,"name":"T"}}"#
         ),
         (
             .health([
@@ -225,7 +225,8 @@ private func isSorted(_ json: JSON) -> Bool {
         #expect(text(.reader(other), .one) == message)
         #expect(text(.reader(other), .two) == message)
         #expect(
-            text(.enter(.enterPIN, error: nil, reader: other), .two) == "{\"msg\":\"ENTER_PIN\",\"reader\":\(noCard)}"
+            text(.enter(.enterPIN, error: nil, question: 7, reader: other), .two)
+                == "{\"msg\":\"ENTER_PIN\",\"question\":7,\"reader\":\(noCard)}"
         )
     }
 
