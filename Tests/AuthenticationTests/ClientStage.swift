@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import BadgedSDKWrapper
+import Dispatch
+import EIDServer
+import FoundationEssentials
+import Secrets
+import Synchronization
+import TestSupport
+import Wire
+
+extension RunningDaemon {
+    /// The program with the trust of `eidServer`.
+    static func trusting(_ eidServer: EIDServer) async throws -> RunningDaemon {
+        let folder = "/tmp/badged-test-trust-\(UInt32.random(in: .min ... .max))"
+        try FileManager.default.createDirectory(atPath: folder + "/anchors/test", withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let root = Data(eidServer.authority.root)
+        try root.write(to: URL(filePath: folder + "/anchors/test/cvca.cvcert"))
+        try root.write(to: URL(filePath: folder + "/cvca.cvcert"))
+        let configuration = "[eid]\ntrust_anchors=\(folder)/anchors\n[virtual]\ncvca=\(folder)/cvca.cvcert\n"
+        try Data(configuration.utf8).write(to: URL(filePath: folder + "/badged.conf"))
+        return try await RunningDaemon(["--config", folder + "/badged.conf"])
+    }
+}
+
+/// An app of the AusweisApp SDK Wrapper, written from its documentation alone: what it is told is a line of text, and
+/// what it does about it is the test's.
+final class WrapperApp: WorkflowCallbacks, Sendable {
+    let controller: WorkflowController
+    private let react: @Sendable (WorkflowController, String) -> Void
+    private let lines = Mutex<[String]>([])
+    private let told: AsyncStream<String>
+    private let feed: AsyncStream<String>.Continuation
+
+    init(
+        _ transport: any SDKConnection,
+        _ react: @escaping @Sendable (_ controller: WorkflowController, _ callback: String) -> Void
+    ) {
+        controller = WorkflowController(transport: transport, callbackQueue: DispatchQueue(label: "callbacks"))
+        (told, feed) = AsyncStream.makeStream(of: String.self)
+        self.react = react
+        controller.registerCallbacks(self)
+        controller.start()
+    }
+
+    /// All callbacks so far.
+    var all: [String] { lines.withLock { $0 } }
+
+    /// Waits for a callback that begins so.
+    func until(_ start: String) async -> String? {
+        for await line in told where line.hasPrefix(start) { return line }
+        return nil
+    }
+
+    private func tell(_ line: String) {
+        lines.withLock { $0.append(line) }
+        feed.yield(line)
+        react(controller, line)
+    }
+
+    func onStarted() { tell("started") }
+    func onAuthenticationStarted() { tell("authentication") }
+    func onAccessRights(error: String?, accessRights: BadgedSDKWrapper.AccessRights?) { tell("rights") }
+    func onCertificate(certificateDescription: BadgedSDKWrapper.CertificateDescription) { tell("certificate") }
+    func onInsertCard(error: String?) { tell("card") }
+    func onEnterPin(error: String?, reader: BadgedSDKWrapper.Reader) { tell("PIN") }
+    func onEnterNewPin(error: String?, reader: BadgedSDKWrapper.Reader) { tell("new PIN") }
+    func onEnterCan(error: String?, reader: BadgedSDKWrapper.Reader) { tell("CAN") }
+    func onEnterPuk(error: String?, reader: BadgedSDKWrapper.Reader) { tell("PUK") }
+    func onPause(cause: Cause) { tell("pause") }
+    func onReaderList(readers: [BadgedSDKWrapper.Reader]?) { tell("readers \(readers?.map(\.name) ?? [])") }
+    func onStatus(workflowProgress: WorkflowProgress) { tell("status") }
+    func onOtherMessage(name: String, message: JSON) { tell("\(name) \(message["current"]?.int ?? 0)") }
+    func onChangePinStarted() { tell("change") }
+    func onChangePinCompleted(changePinResult: BadgedSDKWrapper.ChangePinResult) {
+        tell("changed \(changePinResult.success)")
+    }
+    func onAuthenticationCompleted(authResult: BadgedSDKWrapper.AuthResult) {
+        tell("authenticated \(!authResult.hasError) \(authResult.url?.query()?.contains("ResultMajor=ok") ?? false)")
+    }
+    func onWrapperError(error: WrapperError) { tell("error \(error.msg): \(error.error)") }
+    func onDisconnected(error: WrapperError?) { tell("disconnected \(error == nil)") }
+}

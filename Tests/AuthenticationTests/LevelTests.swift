@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import BadgedSDKWrapper
+import EIDServer
+import FoundationEssentials
+import Secrets
+import Synchronization
+import TestSupport
+import Testing
+import Wire
+
+/// badged's socket at an API level, for the wrapper, which has no command for it. SET_CARD is not there at level 1, where
+/// a card is put in by hand; here the level goes up for it, and down again.
+private final class LevelTransport: SDKConnection {
+    private let base: DaemonTransport
+    private let level: Int
+
+    init(_ path: String, level: Int) { (base, self.level) = (DaemonTransport(path: path), level) }
+
+    private static func set(_ level: Int, over base: DaemonTransport) {
+        base.send(SDKCommand("SET_API_LEVEL", [.init("level", .number(String(level)))]))
+    }
+
+    func start(_ receive: @escaping @Sendable (SDKEvent) -> Void) {
+        base.start { [base, level] event in
+            if case .connected = event { Self.set(level, over: base) }
+            receive(event)
+        }
+    }
+
+    func stop() { base.stop() }
+
+    func send(_ command: SDKCommand) {
+        let needsMore = command.name == "SET_CARD" && level < 2
+        if needsMore { Self.set(2, over: base) }
+        base.send(command)
+        if needsMore { Self.set(level, over: base) }
+    }
+}
+
+/// Whole workflows at each API level, of both libraries against the program badged and an eID-Server.
+@Suite("Client libraries at each API level", .timeLimit(.minutes(1)))
+struct LevelTests {
+    /// The holder of the virtual card; counts the STATUS messages.
+    private struct Holder: WorkflowUser {
+        let badged: DaemonConnection
+        let level: Int
+        let seen: SeenStatus
+
+        final class SeenStatus: Sendable {
+            let percents = Mutex<[Int]>([])
+        }
+
+        func answer(_ question: SecretQuestion) async -> SecretBox? {
+            let digits = question.kind == .newPIN ? "654321" : "123456"
+            return SecretBox(Secret(digits.utf8))
+        }
+
+        func agree(to request: ConsentRequest) async -> [String]? { ["GivenNames"] }
+
+        func insertCard(error: String?, reader: String?) async {
+            if level < 2 { try? await badged.setAPILevel(2) }
+            _ = try? await badged.setCard(in: "Simulator")
+            if level < 2 { try? await badged.setAPILevel(level) }
+        }
+
+        func progress(_ percent: Int) async { seen.percents.withLock { $0.append(percent) } }
+    }
+
+    @Test("BadgedClient changes a PIN and authenticates", arguments: [1, 2, 3])
+    func modern(level: Int) async throws {
+        let eidServer = try EIDServer()
+        defer { eidServer.stop() }
+        let daemon = try await RunningDaemon.trusting(eidServer)
+        let badged = try await DaemonConnection.connect(to: daemon.path)
+        try await badged.setAPILevel(level)
+        #expect(try await badged.readers().map(\.name) == ["Simulator"])
+        if level == 1 {
+            await #expect(throws: ClientError.unknownCommand("GET_STATUS")) { try await badged.status() }
+        } else {
+            #expect(try await badged.status() == WorkflowStatus())
+        }
+        let url = try eidServer.tcTokenURL(["required": "FamilyName", "optional": "GivenNames,Address"])
+        let authenticating = Holder(badged: badged, level: level, seen: .init())
+        let result = try await badged.authenticate(tcTokenURL: url, user: authenticating)
+        #expect(result.isSuccess, "\(result)")
+        #expect(eidServer.report()?["outcome"] == .string("ok"))
+        let percents = authenticating.seen.percents.withLock { $0 }
+        #expect(percents.suffix(4) == (level == 1 ? [] : [20, 40, 60, 80]))
+        let changing = Holder(badged: badged, level: level, seen: .init())
+        #expect(try await badged.changePIN(user: changing).success)
+        // PACE has begun twice, with the same percentage.
+        #expect(changing.seen.percents.withLock { $0 } == (level == 1 ? [] : [0]))
+        #expect(try await badged.apiLevels().current == level)
+    }
+
+    @Test("an app of the AusweisApp SDK Wrapper changes a PIN and authenticates", arguments: [1, 2, 3])
+    func wrapper(level: Int) async throws {
+        let eidServer = try EIDServer()
+        defer { eidServer.stop() }
+        let daemon = try await RunningDaemon.trusting(eidServer)
+        let url = try #require(URL(string: try eidServer.tcTokenURL()))
+        let app = WrapperApp(LevelTransport(daemon.path, level: level)) { controller, callback in
+            switch callback {
+            case "started": controller.getReaderList()
+            case #"readers ["Simulator"]"#: controller.startAuthentication(withTcTokenUrl: url)
+            case "rights": controller.getCertificate()
+            case "certificate": controller.accept()
+            case "card": controller.setCard(name: "Simulator")
+            case "PIN": controller.setPin("123456")
+            case "new PIN": controller.setNewPin("654321")
+            case "authenticated true true": controller.startChangePin()
+            default: break
+            }
+        }
+        #expect(await app.until("changed") == "changed true")
+        let expected = [
+            "authentication", "rights", "certificate", "card", "PIN", "authenticated true true", "change", "card",
+            "PIN", "new PIN", "changed true",
+        ]
+        #expect(app.all.filter { !$0.hasPrefix("API_LEVEL") && $0 != "status" }.dropFirst(2) == expected[...])
+        #expect(app.all.contains("status") == (level > 1))
+        #expect(app.all.first { $0.hasPrefix("API_LEVEL") } == "API_LEVEL \(level)")
+        #expect(eidServer.report()?["outcome"] == .string("ok"))
+        app.controller.stop()
+        #expect(await app.until("disconnected") == "disconnected true")
+    }
+}
