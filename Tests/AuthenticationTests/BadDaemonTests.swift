@@ -22,9 +22,7 @@ enum ClientMoment: String, CaseIterable, Sendable {
             case .enterPUK: #"{"retryCounter":0}"#
             // Slow enough to be met at work.
             case .cardWorks: #"{"latencyMs":100}"#
-            // Ten runs of PACE lose it: seven commands identify it, three open it, then PACE begins.
-            case .pause:
-                #"{"faults":[\#(Array(repeating: #"{"afterApdu":11,"do":"remove"}"#, count: 10).joined(separator: ","))]}"#
+            case .pause: slippingCard
             case .idle, .accessRights, .insertCard, .enterPIN, .enterNewPIN: nil
             }
         return text.flatMap { try? JSON($0.utf8) }
@@ -104,25 +102,6 @@ private final class Walker: WorkflowUser {
     }
 
     func progress(_ percent: Int) async { if moment == .cardWorks { arrive() } }
-}
-
-/// badged's socket with a `card` in the first SET_CARD, for which the wrapper has no parameter.
-private final class CardTransport: SDKConnection {
-    private let base: DaemonTransport
-    private let card: Mutex<JSON?>
-
-    init(_ path: String, _ card: JSON?) {
-        base = DaemonTransport(path: path)
-        self.card = Mutex(card)
-    }
-
-    func start(_ receive: @escaping @Sendable (SDKEvent) -> Void) { base.start(receive) }
-    func stop() { base.stop() }
-
-    func send(_ command: SDKCommand) {
-        guard command.name == "SET_CARD", let card = card.withLock({ $0.take() }) else { return base.send(command) }
-        base.send(SDKCommand(command.name, command.members + [.init("card", card)]))
-    }
 }
 
 /// A real badged that is killed or stopped, and at last a played one, for what a real one never says.

@@ -61,6 +61,7 @@ final class WrapperApp: WorkflowCallbacks, Sendable {
 
     func onStarted() { tell("started") }
     func onAuthenticationStarted() { tell("authentication") }
+    func onAuthenticationStartFailed(error: String) { tell("failed \(error)") }
     func onAccessRights(error: String?, accessRights: BadgedSDKWrapper.AccessRights?) { tell("rights") }
     func onCertificate(certificateDescription: BadgedSDKWrapper.CertificateDescription) { tell("certificate") }
     func onInsertCard(error: String?) { tell("card") }
@@ -69,6 +70,11 @@ final class WrapperApp: WorkflowCallbacks, Sendable {
     func onEnterCan(error: String?, reader: BadgedSDKWrapper.Reader) { tell("CAN") }
     func onEnterPuk(error: String?, reader: BadgedSDKWrapper.Reader) { tell("PUK") }
     func onPause(cause: Cause) { tell("pause") }
+    func onInfo(versionInfo: VersionInfo) { tell("info \(versionInfo.name)") }
+    func onReader(reader: BadgedSDKWrapper.Reader?) { tell("reader \(reader?.name ?? "nil")") }
+    func onReaderDetached(name: String) { tell("detached \(name)") }
+    func onBadState(error: String) { tell("bad state \(error)") }
+    func onInternalError(error: String) { tell("internal error \(error)") }
     func onReaderList(readers: [BadgedSDKWrapper.Reader]?) { tell("readers \(readers?.map(\.name) ?? [])") }
     func onStatus(workflowProgress: WorkflowProgress) { tell("status") }
     func onOtherMessage(name: String, message: JSON) { tell("\(name) \(message["current"]?.int ?? 0)") }
@@ -82,3 +88,29 @@ final class WrapperApp: WorkflowCallbacks, Sendable {
     func onWrapperError(error: WrapperError) { tell("error \(error.msg): \(error.error)") }
     func onDisconnected(error: WrapperError?) { tell("disconnected \(error == nil)") }
 }
+
+/// badged's socket with a `card` in the next SET_CARD, for which the wrapper has no parameter.
+final class CardTransport: SDKConnection {
+    private let base: DaemonTransport
+    private let card: Mutex<JSON?>
+
+    init(_ path: String, _ card: JSON? = nil) {
+        base = DaemonTransport(path: path)
+        self.card = Mutex(card)
+    }
+
+    func next(_ card: String) { self.card.withLock { $0 = try? JSON(card.utf8) } }
+
+    func start(_ receive: @escaping @Sendable (SDKEvent) -> Void) { base.start(receive) }
+    func stop() { base.stop() }
+
+    func send(_ command: SDKCommand) {
+        guard command.name == "SET_CARD", let card = card.withLock({ $0.take() }) else { return base.send(command) }
+        base.send(SDKCommand(command.name, command.members + [.init("card", card)]))
+    }
+}
+
+/// `card` of SET_CARD for one that ten runs of PACE lose, after which badged pauses: seven commands identify it, three open
+/// it, then PACE begins.
+let slippingCard =
+    #"{"faults":[\#(Array(repeating: #"{"afterApdu":11,"do":"remove"}"#, count: 10).joined(separator: ","))]}"#

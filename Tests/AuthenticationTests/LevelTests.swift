@@ -118,7 +118,9 @@ struct LevelTests {
             "authentication", "rights", "certificate", "card", "PIN", "authenticated true true", "change", "card",
             "PIN", "new PIN", "changed true",
         ]
-        #expect(app.all.filter { !$0.hasPrefix("API_LEVEL") && $0 != "status" }.dropFirst(2) == expected[...])
+        // READER, STATUS and API_LEVEL come in between.
+        let course = app.all.drop { $0 != "authentication" }.filter(expected.contains)
+        #expect(course == expected)
         #expect(app.all.contains("status") == (level > 1))
         #expect(app.all.first { $0.hasPrefix("API_LEVEL") } == "API_LEVEL \(level)")
         #expect(eidServer.report()?["outcome"] == .string("ok"))

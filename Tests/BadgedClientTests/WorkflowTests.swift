@@ -86,6 +86,37 @@ private struct SilentUser: WorkflowUser {
         #expect(try await badged.info().name == "badged")
     }
 
+    @Test("an answer to a question that is over reaches no card: the next one stands")
+    func lateAnswer() async throws {
+        let daemon = try await RunningDaemon()
+        let badged = try await DaemonConnection.connect(to: daemon.path)
+        try await badged.startChangePIN()
+        var questions: [SecretQuestion] = []
+        var refusal: RequestID?
+        var wasRefused = false
+        loop: for await event in badged.events {
+            if let refusal, event.answers(refusal) {
+                wasRefused = event.message == .badState(command: "SET_PIN")
+                try await badged.answer(questions[1], Secret("123456".utf8))
+            }
+            switch event.message {
+            case .insertCard: try await badged.setCard(in: "Simulator")
+            case .enter(let question):
+                questions.append(question)
+                switch questions.count {
+                case 1: try await badged.answer(question, Secret("111111".utf8))
+                case 2: refusal = try await badged.answer(questions[0], Secret("222222".utf8))
+                default: break loop
+                }
+            default: continue
+            }
+        }
+        #expect(wasRefused)
+        #expect(questions.map(\.kind) == [.pin, .pin, .newPIN])
+        #expect(questions.map(\.triesLeft) == [3, 2, 3])
+        #expect(questions.map(\.number) == [1, 2, 3])
+    }
+
     @Test("with one try left the CAN comes first; no answer cancels")
     func suspended() async throws {
         let daemon = try await RunningDaemon()

@@ -13,7 +13,7 @@ answers = {
 badged.sendall(b'{"cmd": "RUN_CHANGE_PIN"}\n')
 for line in badged.makefile():
     message = json.loads(line)
-    if message["msg"] in answers:
-        badged.sendall(json.dumps(answers[message["msg"]]).encode() + b"\n")
+    if answer := answers.get(message["msg"]):
+        badged.sendall(json.dumps({**answer, "question": message.get("question")}).encode() + b"\n")
     elif "success" in message:
         sys.exit(0 if message["success"] else message["reason"])

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedSDKWrapper
+import EIDServer
+import FoundationEssentials
+import Synchronization
+import TestSupport
+import Testing
+import Wire
+
+@Suite("Callbacks of the AusweisApp SDK Wrapper", .timeLimit(.minutes(1))) struct WrapperTests {
+    @Test("each comes from the program badged when the documentation says so")
+    func everyCallback() async throws {
+        let eidServer = try EIDServer()
+        defer { eidServer.stop() }
+        let daemon = try await RunningDaemon.trusting(eidServer)
+        let transport = CardTransport(daemon.path)
+        let app = WrapperApp(transport) { _, _ in }
+        let controller = app.controller
+        /// Waits for a callback, says the next thing, and so on.
+        func expect(_ callbacks: String..., then next: (WorkflowController) -> Void) async {
+            for callback in callbacks { #expect(await app.until(callback) == callback) }
+            next(controller)
+        }
+        await expect("started") { $0.getInfo() }
+        await expect("info badged") { $0.getReaderList() }
+        await expect(#"readers ["Simulator"]"#) { $0.getReader(name: "Simulator") }
+        await expect("reader Simulator") { $0.getReader(name: "nowhere") }
+        await expect("reader nil", "detached nowhere") { $0.getStatus() }
+        await expect("status") { $0.setPin("123456") }
+        let nonsense = try #require(URL(string: "nonsense"))
+        await expect("bad state SET_PIN") { $0.startAuthentication(withTcTokenUrl: nonsense) }
+        await expect("failed Validation of tcTokenURL failed") { $0.interrupt() }
+        let url = try #require(URL(string: try eidServer.tcTokenURL()))
+        await expect("error UNKNOWN_COMMAND: INTERRUPT") {
+            $0.startAuthentication(withTcTokenUrl: url, withUserInfoMessages: AA2UserInfoMessages(sessionStarted: "x"))
+        }
+
+        await expect("authentication", "rights") { $0.getAccessRights() }
+        await expect("rights") { $0.setAccessRights([]) }
+        await expect("rights") { $0.getCertificate() }
+        await expect("certificate") { $0.accept() }
+        transport.next(#"{"retryCounter":1}"#)
+        await expect("card") { $0.setCard(name: "Simulator") }
+        await expect("CAN") { $0.setCan("500540") }
+        await expect("PIN") { $0.setPin("123456") }
+        await expect("authenticated true true") { $0.startChangePin() }
+        #expect(eidServer.report()?["outcome"] == .string("ok"))
+
+        transport.next(#"{"retryCounter":0}"#)
+        await expect("change", "card") { $0.setCard(name: "Simulator") }
+        await expect("PUK") { $0.setPuk("9876543210") }
+        await expect("PIN") { $0.setPin("123456") }
+        await expect("new PIN") { $0.setNewPin("654321") }
+        await expect("changed true") { $0.startChangePin(withStatusMsgEnabled: false) }
+
+        transport.next(slippingCard)
+        for _ in 1...10 {
+            await expect("card") { $0.setCard(name: "Simulator") }
+            await expect("PIN") { $0.setPin("123456") }
+        }
+        await expect("pause") { $0.continueWorkflow() }
+        await expect("card") { $0.cancel() }
+        await expect("changed false") { $0.stop() }
+        await expect("disconnected true") { _ in }
+    }
+
+    @Test("a PIN said before the next question was told is for the question before: it costs no try")
+    func crossingPIN() async throws {
+        let daemon = try await RunningDaemon()
+        let transport = HoldingTransport(daemon.path)
+        let app = WrapperApp(transport) { controller, callback in
+            if callback == "started" { controller.startChangePin() }
+            if callback == "card" { controller.setCard(name: "Simulator") }
+        }
+        _ = await app.until("PIN")
+        app.controller.setPin("111111")
+        // badged asks again, which the app has not been told yet.
+        for await _ in transport.held {}
+        app.controller.setPin("222222")
+        #expect(await app.until("bad state") == "bad state SET_PIN")
+        transport.release()
+        // With another try spent it would be the CAN.
+        #expect(await app.until("PIN") == "PIN")
+        app.controller.setPin("123456")
+        #expect(await app.until("new PIN") == "new PIN")
+    }
+
+    /// badged's socket, with the second question held back for a while.
+    private final class HoldingTransport: SDKConnection {
+        private let base: DaemonTransport
+        /// Ends when the second question has come.
+        let held: AsyncStream<Void>
+        private let feed: AsyncStream<Void>.Continuation
+        private let question = Mutex<(@Sendable () -> Void)?>(nil)
+
+        init(_ path: String) {
+            base = DaemonTransport(path: path)
+            (held, feed) = AsyncStream.makeStream(of: Void.self)
+        }
+
+        func start(_ receive: @escaping @Sendable (SDKEvent) -> Void) {
+            base.start { [self] event in
+                guard case .message(let message) = event, message["question"]?.int == 2 else { return receive(event) }
+                question.withLock { $0 = { receive(event) } }
+                feed.finish()
+            }
+        }
+
+        func stop() { base.stop() }
+        func send(_ command: SDKCommand) { base.send(command) }
+        func release() { question.withLock { $0.take() }?() }
+    }
+
+    @Test("a badged that is full says so")
+    func full() async throws {
+        let path = "/tmp/badged-test-full-\(UInt32.random(in: .min ... .max)).conf"
+        try Data("[server]\nmax_clients = 1\n".utf8).write(to: URL(filePath: path))
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let daemon = try await RunningDaemon(["--config", path])
+        let first = WrapperApp(DaemonTransport(path: daemon.path)) { _, _ in }
+        _ = await first.until("started")
+        let second = WrapperApp(DaemonTransport(path: daemon.path)) { _, _ in }
+        #expect(await second.until("internal error") == "internal error Cannot process request")
+        #expect(await second.until("disconnected") == "disconnected false")
+        first.controller.stop()
+    }
+}
