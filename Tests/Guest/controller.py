@@ -162,12 +162,13 @@ class Controller:
 
 
 class Flood:
-    """So many reports a second from random addresses: `addresses` of them over and over, or, with 0, always a new one."""
+    """So many reports a second from random addresses, `burst` at once: `addresses` of them over and over, or, with 0, always a
+    new one."""
     # A phone: flags, and data of a company.
     PHONE = structure(1, b"\x1A") + structure(0xFF, b"\x4C\x00\x10\x05\x0B\x1C\x2A\x3F\x4D")
 
-    def __init__(self, rate, addresses):
-        self.rate, self.addresses = rate, addresses
+    def __init__(self, rate, addresses, burst):
+        self.rate, self.addresses, self.burst = rate, addresses, burst
         self.data = None
         self.sender = Sender({"address": "40:00:00:00:00:00", "data": self.PHONE.hex()})
         self.due, self.number = time.monotonic(), 0
@@ -179,13 +180,14 @@ class Flood:
     def play(self, controller, now):
         self.due = max(self.due, now - 1)  # no more than a second is made up for
         while self.due <= now:
-            self.due += 1 / self.rate
-            self.number += 1
-            number = self.number % self.addresses if self.addresses else self.number
-            # Multiplied so that neighbours differ; 0x40: resolvable.
-            scattered = number * 0x9E3779B1 & 0xFFFFFFFFFF
-            self.sender.address = scattered.to_bytes(5, "little") + b"\x5B"
-            controller.advertise(self.sender, -50 - self.number % 45)
+            self.due += self.burst / self.rate
+            for _ in range(self.burst):
+                self.number += 1
+                number = self.number % self.addresses if self.addresses else self.number
+                # Multiplied so that neighbours differ; 0x40: resolvable.
+                scattered = number * 0x9E3779B1 & 0xFFFFFFFFFF
+                self.sender.address = scattered.to_bytes(5, "little") + b"\x5B"
+                controller.advertise(self.sender, -50 - self.number % 45)
             if self.number % 64 == 0:
                 yield
 
@@ -207,7 +209,9 @@ class Program:
             self.due = [(now + sender.every * random.random(), n, sender) for n, sender in enumerate(senders)]
             heapq.heapify(self.due)
         if "flood" in command:
-            self.flood = Flood(command["flood"], command.get("addresses", 0)) if command["flood"] else None
+            self.flood = None
+            if command["flood"]:
+                self.flood = Flood(command["flood"], command.get("addresses", 0), command.get("burst", 1))
             if self.flood and "data" in command:
                 self.flood.mark(command["data"])
         if "silent" in command:

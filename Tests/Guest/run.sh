@@ -40,11 +40,11 @@ cannot() {
 }
 [ "$(uname -m)" = x86_64 ] || cannot "User-mode Linux is for x86_64, this is $(uname -m)"
 kernel=$(./kernel.sh) || exit 1
-boot "$work/probe" true 60 >"$work/probe.out"
-[ -e "$work/probe/code" ] || {
-    cat "$work/probe.out" "$work/probe/kernel.log"
+boot "$work/run/probe" true 60 >"$work/probe.out"
+[ -e "$work/run/probe/code" ] || {
+    cat "$work/probe.out" "$work/run/probe/kernel.log"
     # Containers may forbid what the kernel's processes are run by, or memory that is executable.
-    ! grep -qiE 'ptrace|noexec|PROT_EXEC|Operation not permitted' "$work/probe.out" "$work/probe/kernel.log" ||
+    ! grep -qiE 'ptrace|noexec|PROT_EXEC|Operation not permitted' "$work/probe.out" "$work/run/probe/kernel.log" ||
         cannot "User-mode Linux does not start on this machine"
     echo "  FAILED: the guest does not boot"
     exit 1
@@ -63,14 +63,14 @@ for name; do
     case $script in *.py) command="python3 $script" ;; *) command="sh $script" ;; esac
     seconds=$(sed -n 's/^# limit: //p' "$script")
     # shellcheck disable=SC2046  # a list of words
-    boot "$work/$name" "$command" "${seconds:-300}" $(sed -n 's/^# kernel: //p' "$script")
-    code=$(cat "$work/$name/code" 2>/dev/null || echo none)
-    [ ! -e "$work/$name/figures" ] || cat "$work/$name/figures" >>"$work/figures"
+    boot "$work/run/$name" "$command" "${seconds:-300}" $(sed -n 's/^# kernel: //p' "$script")
+    code=$(cat "$work/run/$name/code" 2>/dev/null || echo none)
+    [ ! -e "$work/run/$name/figures" ] || cat "$work/run/$name/figures" >>"$work/figures"
     if [ "$code" = 0 ]; then
         passed=$((passed + 1))
     else
         echo "  $name: FAILED (exit code $code)"
-        for log in "$work/$name"/*.log; do
+        for log in "$work/run/$name"/*.log; do
             [ ! -s "$log" ] || { echo "  --- $(basename "$log")"; tail -n 30 "$log" | sed 's/^/  /'; }
         done
         failed=$((failed + 1))

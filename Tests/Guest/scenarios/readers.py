@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Door readers of all kinds are found, by both ways to the radio, as a real kernel and bluetoothd show them.
 # short
-import sys
-
-from guest import WALK, Badged, Radio, aliro, check, finish, pkoc, seos, start_bluetoothd, start_bus
+from guest import BIN, WALK, Badged, Radio, aliro, check, finish, pkoc, run, seos, start_bluetoothd, start_bus
 
 start_bus()
 start_bluetoothd()
@@ -27,7 +25,8 @@ for backend in ("mgmt", "bluez"):
         health = client.health()
         wrong = {name: entry for name, entry in health.items() if name.startswith("bluetooth") and not entry["ok"]}
         check("nothing is wrong with the radio", not wrong, wrong)
+        shown = run(f"{BIN}/badgectl", "scan", "--code", "0", "--socket", badged.path)
+        check("badgectl scan shows them", shown.returncode == 0 and "door-0003" in shown.stdout and "33" in shown.stdout, shown)
         badged.end()
         radio.unplug()
-sys.stdout.flush()
 finish()

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# The controller says that it scans, and tells of nothing any more. That is noticed and mended without a restart.
+# short
+# kernel: time-travel
+import time
+
+from guest import Badged, Radio, check, figure, finish, seos, start_bluetoothd, start_bus
+
+start_bus()
+start_bluetoothd()
+radio = Radio()
+radio.tell(advertise=[seos(1)])
+for backend in ("mgmt", "bluez"):
+    badged = Badged(backend)
+    client = badged.client()
+    client.begin()
+    check(f"{backend}: a reader is heard", client.hears(1), (client.scan, badged.log()))
+    # bluetoothd starts its discovery anew now and then, and so does badged: only a reset ends this for certain.
+    radio.tell(silent="reset")
+    start = time.monotonic()
+    noticed = client.says("nothing is heard any more", 60)
+    first = time.monotonic()
+    check("the controller falls silent: that is said", noticed, (client.scan, badged.log()))
+    check("and by GET_HEALTH, with advice", not client.health()["bluetoothScan"]["ok"])
+    check("the scan is brought back to life", client.hears(1, 60), (client.scan, badged.log()))
+    second = time.monotonic()
+    check("and nothing is wrong any more", client.says(None), client.scan)
+    figure(f"dead scan, {backend}: noticed after", f"{first - start:.1f} s", "30 s")
+    figure(f"dead scan, {backend}: mended after another", f"{second - first:.1f} s", "20 s")
+    # The guest's clock skips what nobody does, so that these seconds are not this machine's.
+    check("in time", first - start < 30 and second - first < 20, (start, first, second))
+    badged.end()
+finish()
