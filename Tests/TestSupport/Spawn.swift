@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import CTestSupport
 import Dispatch
 import Glibc
 import Synchronization
@@ -34,6 +35,9 @@ package enum Spawn {
             defer { posix_spawn_file_actions_destroy(&actions) }
             for (number, own) in descriptors { posix_spawn_file_actions_adddup2(&actions, own, number) }
             for (number, path) in files { posix_spawn_file_actions_addopen(&actions, number, path, O_RDWR, 0) }
+            // A socket of ours that lives on in a program is never closed for epoll.
+            let last = max(2, descriptors.keys.max() ?? 0, files.keys.max() ?? 0)
+            ctestsupport_close_from(&actions, last + 1)
             var attributes = posix_spawnattr_t()
             posix_spawnattr_init(&attributes)
             defer { posix_spawnattr_destroy(&attributes) }

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  * Makes a write to a closed pipe or socket an error in every test, before the first of them runs. */
 #pragma once
+#include <spawn.h>
+
 void ctestsupport_link(void);
+/* posix_spawn_file_actions_addclosefrom_np, which Swift does not see. */
+int ctestsupport_close_from(posix_spawn_file_actions_t *actions, int lowest);
