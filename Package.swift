@@ -40,7 +40,7 @@ let fuzzing: [Target] =
                 "CFuzzer", "Secrets", "Wire", "CardFile", "ISO7816", "ISODEP", "CNFC", "ReadersNFC", "Crypto", "EID",
                 "ECard", "EService",
                 "ReadersVirtual",
-                "DoorReaders", "ScannerMgmt", "Activation",
+                "DoorReaders", "ScannerMgmt", "Activation", "BadgedClient", "BadgedSDKWrapper",
             ],
             path: "Tests/Fuzz/badged-fuzz",
             swiftSettings: strict

@@ -27,6 +27,8 @@ final class Dialogue: Sendable {
         var isCancelled = false
         /// The user is being asked.
         var question: Task<Void, Never>?
+        /// How many times it was opened or closed: what a task of another turn brings is void.
+        var turn = 0
         var submission: Submission?
         /// Why this side has given it up.
         var failure: ClientError?
@@ -47,6 +49,7 @@ final class Dialogue: Sendable {
         let question = state.withLock { state in
             state.isCancelled = true
             if state.failure == nil { state.failure = failure }
+            state.turn += 1
             return state.question.take()
         }
         question?.cancel()
@@ -85,11 +88,11 @@ final class Dialogue: Sendable {
                     let outcome = submission.outcome(before: question)
                     question.last = LastAnswer(kind: submission.question.kind, outcome: outcome)
                 }
-                open { [question] in await self.ask(question) }
-            case .accessRights(let rights, nil): open { await self.askForConsent(rights) }
+                open { [question] turn in await self.ask(question, turn) }
+            case .accessRights(let rights, nil): open { await self.askForConsent(rights, $0) }
             case .pause:
                 close()
-                open { await self.askToGoOn() }
+                open { await self.askToGoOn($0) }
             case .status(let status):
                 guard let percent = status.progress, percent != progress else { continue }
                 progress = percent
@@ -125,16 +128,33 @@ final class Dialogue: Sendable {
 
     // MARK: Questions
 
-    private func open(_ body: @escaping @Sendable () async -> Void) {
+    private func open(_ body: @escaping @Sendable (_ turn: Int) async -> Void) {
         state.withLock { state in
-            if !state.isCancelled { state.question = Task { await body() } }
+            guard !state.isCancelled else { return }
+            state.turn += 1
+            state.question = Task { [turn = state.turn] in await body(turn) }
         }
     }
 
     /// The open question, if any, is answered or void.
-    private func close() { state.withLock { $0.question.take() }?.cancel() }
+    private func close() {
+        let question = state.withLock { state in
+            state.turn += 1
+            return state.question.take()
+        }
+        question?.cancel()
+    }
 
-    private func ask(_ question: SecretQuestion) async {
+    /// The user has answered; false when that was of no use any more. `submission`: a value goes to the card.
+    private func isAnswered(_ turn: Int, _ submission: Submission? = nil) -> Bool {
+        state.withLock { state in
+            guard state.turn == turn else { return false }
+            if let submission { (state.question, state.submission) = (nil, submission) }
+            return true
+        }
+    }
+
+    private func ask(_ question: SecretQuestion, _ turn: Int) async {
         var box: SecretBox?
         let hasAnswer: Bool
         if question.reader.hasKeypad {
@@ -144,20 +164,16 @@ final class Dialogue: Sendable {
             hasAnswer = box != nil
         }
         // Typed for a card that has gone meanwhile: not for the next one. What crosses is kept apart by its number.
-        guard !Task.isCancelled else { return }
+        guard isAnswered(turn, hasAnswer ? Submission(question: question) : nil) else { return }
         guard hasAnswer else { return await cancel() }
-        state.withLock { state in
-            state.question = nil
-            state.submission = Submission(question: question)
-        }
         _ = try? await connection.answer(question, box?.take())
     }
 
-    private func askForConsent(_ rights: AccessRights) async {
+    private func askForConsent(_ rights: AccessRights, _ turn: Int) async {
         do throws(ClientError) {
             let request = ConsentRequest(rights: rights, service: try await connection.certificate())
             let chosen = await user.agree(to: request)
-            guard !Task.isCancelled else { return }
+            guard isAnswered(turn) else { return }
             guard let chosen else { return await cancel() }
             let optional = Set(chosen).intersection(rights.optional)
             if optional != Set(rights.effective).intersection(rights.optional) {
@@ -165,14 +181,13 @@ final class Dialogue: Sendable {
             }
             try await connection.accept()
         } catch {
-            guard !Task.isCancelled else { return }
-            await cancel(because: error)
+            if isAnswered(turn) { await cancel(because: error) }
         }
     }
 
-    private func askToGoOn() async {
+    private func askToGoOn(_ turn: Int) async {
         let goesOn = await user.layCardBetter()
-        guard !Task.isCancelled else { return }
+        guard isAnswered(turn) else { return }
         if goesOn { _ = try? await connection.continueWorkflow() } else { await cancel() }
     }
 }

@@ -102,6 +102,7 @@ public enum ClosestDoorReader: Sendable, Equatable {
 
 /// What a scan is to find: the parameters of START_SCAN. nil: as badged has it by default.
 public struct ScanOptions: Sendable, Equatable {
+    /// How hard the radio listens.
     public enum Mode: String, Sendable, CaseIterable {
         case performance, powerSaving
     }

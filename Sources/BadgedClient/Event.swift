@@ -18,7 +18,7 @@ public struct Event: Sendable, Equatable {
     /// Whether this is the direct answer to the command that was sent under `id`.
     public func answers(_ id: RequestID) -> Bool { json["request"]?.string == id.text }
 
-    init(_ line: UnsafeRawBufferPointer) throws(ClientError) {
+    package init(_ line: UnsafeRawBufferPointer) throws(ClientError) {
         do throws(JSONError) {
             json = try JSON(line)
         } catch {

@@ -75,6 +75,7 @@ public struct SecretQuestion: Sendable, Equatable {
 
 /// What became of a value that the user has typed.
 public struct LastAnswer: Sendable, Equatable {
+    /// What the card made of it.
     public enum Outcome: Sendable {
         case accepted
         /// The card has refused it.

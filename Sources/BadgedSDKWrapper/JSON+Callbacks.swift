@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import FoundationEssentials
-import Wire
+package import Wire
 
 /// Which callback each message is. docs/protocol.md, Messages.
 extension JSON {
     /// ENTER_PIN and its like.
     var isQuestion: Bool { self["msg"]?.string?.hasPrefix("ENTER_") ?? false }
 
-    func tell(_ callbacks: any WorkflowCallbacks) {
+    package func tell(_ callbacks: any WorkflowCallbacks) {
         let name = self["msg"]?.string ?? ""
         let error = self["error"]?.string
         func fail(_ text: String) {

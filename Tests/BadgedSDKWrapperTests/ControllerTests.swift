@@ -131,6 +131,19 @@ struct ControllerTests {
         #expect(!controller.isStarted)
     }
 
+    @Test("constants and raw values, which the compiler does not compare")
+    func values() {
+        typealias Lengths = WorkflowController
+        #expect(
+            [Lengths.pinLength, Lengths.transportPinLength, Lengths.canLength, Lengths.pukLength] == [6, 5, 6, 10]
+        )
+        #expect(AccessRight.allCases.count == 24)
+        #expect(AccessRight.allCases.allSatisfy { "\($0)" == $0.rawValue })
+        #expect(WorkflowProgressType.AUTHENTICATION.rawValue == "AUTH")
+        #expect(WorkflowProgressType.CHANGE_PIN.rawValue == "CHANGE_PIN")
+        #expect(Cause.BadCardPosition.rawValue == "BadCardPosition")
+    }
+
     @Test("which texts are numbers", arguments: [("123456", true), ("", false), ("12a", false), ("١٢", false)])
     func numbers(text: String, isNumber: Bool) { #expect(text.isNumber == isNumber) }
 

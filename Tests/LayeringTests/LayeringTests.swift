@@ -65,3 +65,17 @@ func tableIsComplete() throws {
     let folders = try FileManager.default.contentsOfDirectory(atPath: root.appending(path: "Sources").path)
     #expect(Set(folders.filter { !$0.hasPrefix("C") || $0 == "Crypto" || $0 == "CardFile" }) == Set(allowed.keys))
 }
+
+@Test("badgectl leaves the protocol to BadgedClient: names of commands and messages, and JSON, are in send alone")
+func protocolOfBadgectl() throws {
+    let folder = root.appending(path: "Sources/badgectl")
+    for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) where !name.hasPrefix("Send") {
+        let text = try String(contentsOf: folder.appending(path: name), encoding: .utf8)
+        #expect(
+            text.firstMatch(of: /"[A-Z]{2,}(_[A-Z]+)+"|"(AUTH|INFO|READER|SCAN|STATUS|HEALTH)"|\bJSON[.(]/) == nil,
+            "\(name)"
+        )
+        // Of Wire it needs the lines of standard input.
+        #expect(name == "LineSource.swift" || !text.contains("import Wire"), "\(name)")
+    }
+}

@@ -35,6 +35,7 @@ let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "btsnoop": btsnoop,
     "management-event": managementEvent,
     "activation": activation,
+    "server-message": serverMessage,
 ]
 
 /// A condition of which the failure is a finding.

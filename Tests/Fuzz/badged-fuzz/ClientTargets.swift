@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import BadgedSDKWrapper
+import Wire
+
+/// A line from whoever listens at badged's socket, as both modules of the library read it.
+@Sendable func serverMessage(_ input: UnsafeRawBufferPointer) {
+    guard let event = try? Event(input) else { return }
+    require(event.text == String(decoding: input, as: UTF8.self), "the text is another one")
+    switch event.message {
+    case .unknown(let name), .unreadable(let name, _): require(name == event.name, "another name")
+    case .advertisement(let heard):
+        require(heard.data.count * 2 == event.json["data"]?.string?.utf8.count, "data of another length")
+    case .enter(let question): require(event.name == question.kind.question, "another question")
+    default: break
+    }
+    if let refusal = ClientError(event.message) { require(!refusal.advice.isEmpty, "a refusal without advice") }
+    event.json.tell(Nobody())
+}
+
+/// Has the empty callbacks.
+private final class Nobody: WorkflowCallbacks {}
