@@ -54,6 +54,7 @@ let package = Package(
         // C
         .target(name: "CLinux"),
         .target(name: "CBluetooth"),
+        .target(name: "CNFCSystem", linkerSettings: [.linkedLibrary("dl")]),
         .target(name: "CSystemd", linkerSettings: [.linkedLibrary("dl")]),
         c("CPCSCLite", "libpcsclite", "libpcsclite-dev"),
         c("CNFC", "libnfc", "libnfc-dev"),
@@ -87,7 +88,7 @@ let package = Package(
 
         // Drivers
         target("ReadersPCSC", ["Readers", "ISO7816", "CPCSCLite", "CLinux", "Workers"]),
-        target("ReadersNFC", ["Readers", "ISO7816", "ISODEP", "CNFC", "CUdev", "CLinux"]),
+        target("ReadersNFC", ["Readers", "ISO7816", "ISODEP", "CNFC", "CNFCSystem", "CUdev", "CLinux"]),
         target("ReadersVirtual", ["Secrets", "Readers", "ISO7816", "EID", "Crypto", "Workers"]),
 
         // The web side of an online authentication
@@ -135,6 +136,14 @@ let package = Package(
             swiftSettings: strict
         ),
 
+        // An NFC board on USB, for tests in a kernel with vhci_hcd; not installed
+        .executableTarget(
+            name: "badged-nfc-board",
+            dependencies: ["NFCTestSupport", "ReadersVirtual", "Secrets"],
+            path: "Tests/NFCBoard",
+            swiftSettings: strict
+        ),
+
         // An eService with its eID-Server, for tests; not installed
         .systemLibrary(
             name: "COpenSSLServer",
@@ -168,7 +177,7 @@ let package = Package(
         .target(name: "CNFCClient", dependencies: ["CNFC"], path: "Tests/CNFCClient"),
         .target(
             name: "NFCTestSupport",
-            dependencies: ["CLinux", "ReadersVirtual"],
+            dependencies: ["CLinux", "Readers", "ReadersVirtual"],
             path: "Tests/NFCTestSupport",
             swiftSettings: strict
         ),

@@ -45,9 +45,9 @@ package struct ATQB: Sendable, Equatable {
         )
     }
 
-    /// ATTRIB without CRC: frames of 256 bytes to us, 106 kbit/s both ways, CID 0, and the least pauses.
-    package var attrib: [UInt8] {
-        [0x1D] + identifier + [0x00, FrameSize.largestCode, protocolInfo[1] & 0x0F, 0x00]
+    /// ATTRIB without CRC: FSDI, 106 kbit/s both ways, CID 0, and the least pauses.
+    package func attrib(frameSizeCode: UInt8 = FrameSize.largestCode) -> [UInt8] {
+        [0x1D] + identifier + [0x00, frameSizeCode, protocolInfo[1] & 0x0F, 0x00]
     }
 
     /// The answer to ATTRIB: the card's buffer length and our CID, then nothing, for we sent no command along.

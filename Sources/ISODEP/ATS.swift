@@ -26,8 +26,8 @@ package struct ATS: Sendable, Equatable {
     /// Said about the card by itself; at most 15 by ISO/IEC 7816-4, not bounded here but by the frame.
     package var historicalBytes: [UInt8]
 
-    /// RATS without CRC: FSD 256, CID 0.
-    package static let request: [UInt8] = [0xE0, FrameSize.largestCode << 4]
+    /// RATS without CRC: FSDI, CID 0.
+    package static func request(frameSizeCode: UInt8 = FrameSize.largestCode) -> [UInt8] { [0xE0, frameSizeCode << 4] }
 
     /// `bytes` without CRC.
     /// - Throws: when the length byte is not that of the frame, or the interface bytes that T0 announces are missing.

@@ -7,8 +7,9 @@ import Synchronization
 /// One device at work: a reader, with a thread of its own on which all calls to libnfc block.
 ///
 /// The thread looks for a card, holds it while it is in the field, and does what is asked of the card meanwhile. With a
-/// device that waits asleep it wakes for nothing while there is no card; other devices look twice a second. A card that
-/// lies there is asked once a second whether it still does, but not while it may hold a secure channel.
+/// chip that looks for both types of cards by itself it wakes for nothing while there is no card; with other ones it
+/// wakes to turn from one type to the other. A card that lies there is asked once a second whether it still does, but
+/// not while it may hold a secure channel.
 final class Board: Sendable {
     private struct State {
         var jobs: [@Sendable (FieldCard?) -> Void] = []
@@ -18,7 +19,7 @@ final class Board: Sendable {
         /// What to do when an insertion ends.
         var farewells: [UInt64: @Sendable () -> Void] = [:]
         var farewellNumber: UInt64 = 0
-        /// In nfc_initiator_poll_target.
+        /// In `NFCDevice.poll` or `NFCDevice.wait`.
         var isPolling = false
         var isStopped = false
         /// Nothing is told any more, and nobody is served.
@@ -27,6 +28,8 @@ final class Board: Sendable {
 
     let connection: ConnectionString
     let reader: String
+    /// The configuration names it, or its driver.
+    let isNamed: Bool
     /// When it was made.
     let start = ContinuousClock.now
     let gate = ReaderGate()
@@ -39,19 +42,21 @@ final class Board: Sendable {
     /// Gets the reason; nil when it was stopped.
     private let onEnd: @Sendable (Board, NFCCode?) -> Void
 
-    /// How often a device looks for a card that cannot wait for one.
-    private static let searchInterval = DispatchTimeInterval.milliseconds(500)
+    /// How long a device looks for cards of one type, or rests after a look for both. A look costs up to five transfers
+    /// on USB, for each of which the thread sleeps once; so it wakes less than four times a second.
+    private static let searchInterval = Duration.milliseconds(1500)
     /// How often a card is asked whether it is there.
     private static let presenceInterval = DispatchTimeInterval.seconds(1)
 
     init(
         _ device: NFCDevice,
+        isNamed: Bool,
         reader: String,
         publish: @escaping @Sendable (ReaderEvent) -> Void,
         nextInsertion: @escaping @Sendable () -> UInt64,
         onEnd: @escaping @Sendable (Board, NFCCode?) -> Void
     ) {
-        (self.device, self.reader, connection) = (device, reader, device.connection)
+        (self.device, self.isNamed, self.reader, connection) = (device, isNamed, reader, device.connection)
         (self.publish, self.nextInsertion, self.onEnd) = (publish, nextInsertion, onEnd)
     }
 
@@ -126,9 +131,10 @@ final class Board: Sendable {
     private func run() {
         publish(.added(description))
         var reason: NFCCode?
+        var looksForTypeB = false
         do throws(NFCCode) {
             while !state.withLock({ $0.isStopped }) {
-                if let target = try search() { try attend(target) }
+                if let target = try search(&looksForTypeB) { try attend(target) }
             }
         } catch {
             reason = error
@@ -145,15 +151,44 @@ final class Board: Sendable {
         ReaderDescription(name: reader, hasExtendedLength: device.sendsFrames)
     }
 
-    /// Looks for a card; nil when there was none, or the thread shall end.
-    private func search() throws(NFCCode) -> Target? {
-        guard connection.waitsAsleep else {
+    /// Looks for a card; nil when there was none, or the thread shall end. `looksForTypeB`: it is the turn of type B.
+    private func search(_ looksForTypeB: inout Bool) throws(NFCCode) -> Target? {
+        switch connection.search {
+        case .byChip:
+            do throws(NFCCode) {
+                return try polling { () throws(NFCCode) in try device.poll() }
+            } catch {
+                guard error.meaning == .aborted || error.meaning == .radio else { throw error }
+                return nil
+            }
+        case .inTurns:
+            let isTypeB = looksForTypeB && device.hasTypeB
+            looksForTypeB = !isTypeB
+            let time = device.hasTypeB ? Self.searchInterval : nil
+            let start = ContinuousClock.now
+            if let target = try polling({ () throws(NFCCode) in try device.wait(typeB: isTypeB, for: time) }) {
+                // The next one is likely to be of the same type.
+                looksForTypeB = isTypeB
+                return target
+            }
+            // A chip that gives up at once must not be asked without end.
+            if start.duration(to: .now) < Self.searchInterval / 2 { rest() }
+            return nil
+        case .byAsking:
             for isTypeB in [false, true] {
                 if let target = try device.select(typeB: isTypeB) { return target }
             }
-            _ = wake.wait(timeout: .now() + Self.searchInterval)
+            rest()
             return nil
         }
+    }
+
+    private func rest() {
+        _ = wake.wait(timeout: .now() + .milliseconds(Int(Self.searchInterval / .milliseconds(1))))
+    }
+
+    /// Runs what `stop` may have to end.
+    private func polling(_ body: () throws(NFCCode) -> Target?) throws(NFCCode) -> Target? {
         guard
             state.withLock({ state in
                 state.isPolling = !state.isStopped
@@ -161,12 +196,7 @@ final class Board: Sendable {
             })
         else { return nil }
         defer { state.withLock { $0.isPolling = false } }
-        do throws(NFCCode) {
-            return try device.poll()
-        } catch {
-            guard error.meaning == .aborted || error.meaning == .radio else { throw error }
-            return nil
-        }
+        return try body()
     }
 
     /// Holds a card while it is there.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import ISODEP
 
 /// How libnfc names a device: `pn532_uart:/dev/ttyUSB0:115200`, `pn53x_usb:001:005`, `acr122_usb`.
 package struct ConnectionString: Sendable, Hashable {
@@ -7,7 +8,7 @@ package struct ConnectionString: Sendable, Hashable {
         case line(path: String, speed: Int?)
         /// Numbers of bus and device, as the kernel counts.
         case usb(bus: Int, device: Int)
-        /// The first device of the driver.
+        /// All devices of the driver.
         case any
     }
 
@@ -63,7 +64,28 @@ package struct ConnectionString: Sendable, Hashable {
         }
     }
 
-    /// Does libnfc wait for this device in one select(2), so that the chip can look for cards by itself while nobody
-    /// wakes? With libusb 0.1 it wakes a thousand times a second, and for I²C and SPI it asks again and again.
-    var waitsAsleep: Bool { driver == "pn532_uart" }
+    /// How a device finds cards.
+    enum Search: Sendable {
+        /// The chip looks for both types by itself until there is a card, and libnfc waits in one select(2).
+        case byChip
+        /// The chip looks for one type by itself, until it is told to look for the other one.
+        case inTurns
+        /// The chip, or the controller before it, does not wait, or libnfc asks it again and again (I²C, SPI): it has to
+        /// be told to look each time.
+        case byAsking
+    }
+
+    var search: Search {
+        switch driver {
+        case "pn532_uart": .byChip
+        case "pn53x_usb": .inTurns
+        default: .byAsking
+        }
+    }
+
+    /// Does libnfc reach it without libusb?
+    var isLine: Bool { driver.hasPrefix("pn532_") }
+
+    /// FSDI and FSCI: the ACS controllers carry no frame of 256 bytes, as libnfc reads one byte of its length.
+    var longestFrameCode: UInt8 { driver.hasPrefix("acr122") ? 7 : FrameSize.largestCode }
 }

@@ -200,7 +200,11 @@ final class FieldCard {
 
     /// RATS. ISO/IEC 14443-4, 5.6.1.
     private func activateA() throws(NFCCode) -> Bool {
-        guard let bytes = try device.exchange(ATS.request, within: FrameWaitingTime.activation),
+        guard
+            let bytes = try device.exchange(
+                ATS.request(frameSizeCode: frameSizeCode),
+                within: FrameWaitingTime.activation
+            ),
             let answer = try? ATS(bytes)
         else { return false }
         begin(answer.parameters)
@@ -215,7 +219,10 @@ final class FieldCard {
         if try run(&chips, chips.beginDeselect()) != nil,
             let bytes = try device.exchange(ATQB.wakeUp, within: FrameWaitingTime.activation),
             let answer = try? ATQB(bytes), answer.hasBlockProtocol,
-            let attribAnswer = try device.exchange(answer.attrib, within: answer.parameters.waitingTime),
+            let attribAnswer = try device.exchange(
+                answer.attrib(frameSizeCode: frameSizeCode),
+                within: answer.parameters.waitingTime
+            ),
             let bufferLength = try? ATQB.bufferLength(attribAnswer)
         {
             begin(answer.parameters)
@@ -228,7 +235,12 @@ final class FieldCard {
         return true
     }
 
+    private var frameSizeCode: UInt8 { device.connection.longestFrameCode }
+
     private func begin(_ parameters: CardParameters) {
+        var parameters = parameters
+        let longest = FrameSize(code: frameSizeCode)
+        if parameters.frameSize.bytes > longest.bytes { parameters.frameSize = longest }
         let time = parameters.guardTime.components
         if parameters.guardTime > .zero {
             usleep(UInt32(clamping: time.seconds * 1_000_000 + time.attoseconds / 1_000_000_000_000))

@@ -7,10 +7,10 @@ import Synchronization
 package final class NFCBackend: ReaderBackend {
     package let name = "nfc"
     private let scanner = Mutex<Scanner?>(nil)
-    private let devices: [String]
+    private let devices: Mutex<[String]>
 
     /// - Parameter devices: connection strings of libnfc, beside what it finds by itself.
-    package init(devices: [String] = []) { self.devices = devices }
+    package init(devices: [String] = []) { self.devices = Mutex(devices) }
 
     deinit { scanner.withLock { $0 }?.stop() }
 
@@ -20,13 +20,20 @@ package final class NFCBackend: ReaderBackend {
         // Two of them would open the same devices.
         scanner.withLock { $0.take() }?.stop()
         let (stream, continuation) = AsyncStream.makeStream(of: ReaderEvent.self)
-        let new = Scanner(devices: devices, events: continuation)
+        let new = Scanner(devices: devices.withLock { $0 }, events: continuation)
         // On another thread, as whoever cancels the consumer holds the runtime's lock on that task here.
         continuation.onTermination = { [weak new] _ in
             if let new { _ = startThread("nfc-stop") { new.stop() } }
         }
         scanner.withLock { $0 = new }
         return stream
+    }
+
+    /// Takes other connection strings than those it was made with, from the next `rescan` on. Devices that are named no
+    /// more are given back then.
+    package func change(devices: [String]) {
+        self.devices.withLock { $0 = devices }
+        scanner.withLock { $0 }?.change(devices: devices)
     }
 
     /// Looks for devices again.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
 import CNFC
+import CNFCSystem
 import Glibc
 import ISODEP
 
@@ -16,8 +18,14 @@ final class NFCDevice: @unchecked Sendable {
     let name: String
     /// Can send frames as they are. Else the chip makes the blocks, and commands are short.
     private(set) var sendsFrames = true
-    /// How long the chip waits for a card now.
+    /// How long the chip waits for an answer of a card now.
     private var waitingTime = Duration.zero
+    /// Does the chip look for a card until there is one?
+    private var searchesForEver = false
+    /// Does it know cards of type B?
+    private(set) var hasTypeB = true
+    /// Readable from the first `abort` on; -1 where libnfc does that alone.
+    private let stopper: Int32
     private let answer: UnsafeMutableBufferPointer<UInt8>
 
     /// No answer of a chip is longer: 262 bytes and a status.
@@ -34,6 +42,7 @@ final class NFCDevice: @unchecked Sendable {
         let opened = connection.text.withCString { text in
             library.withContext(for: connection) { UInt(bitPattern: nfc_open($0, text)) }
         }
+        stopper = connection.search == .inTurns ? clinux_eventfd() : -1
         guard let opened, let device = OpaquePointer(bitPattern: opened) else { throw .openFailed }
         self.device = device
         name = String(cString: nfc_device_get_name(device))
@@ -52,6 +61,7 @@ final class NFCDevice: @unchecked Sendable {
     deinit {
         close()
         answer.deallocate()
+        if stopper >= 0 { Glibc.close(stopper) }
     }
 
     /// Turns the field off and gives the device back.
@@ -92,20 +102,58 @@ final class NFCDevice: @unchecked Sendable {
         return found > 0 ? Target(target) : nil
     }
 
-    /// Ends `poll` on another thread. It may come too early and be lost: to be repeated until `poll` has ended.
-    /// The C function is nfc_abort_command.
+    /// Lets the chip look for cards of one type until there is one, for at most so long (nil: without end). Sleeps.
+    /// - Returns: nil when there was none, or `abort` was called.
+    func wait(typeB: Bool, for time: Duration?) throws(NFCCode) -> Target? {
+        try searchForEver(true)
+        // libnfc waits for the answer in pieces of 200 ms, between which it looks whether it shall abort the command.
+        var wait = cnfc_wait(
+            milliseconds: time.map { Int32(clamping: Self.milliseconds($0)) } ?? -1,
+            descriptor: stopper,
+            ended: { device in _ = device.map { nfc_abort_command(OpaquePointer($0)) } },
+            context: device.map { UnsafeMutableRawPointer($0) }
+        )
+        var result = Result<Target?, NFCCode>.success(nil)
+        withUnsafePointer(to: &wait) { wait in
+            cnfc_wait(wait)
+            defer { cnfc_wait(nil) }
+            do throws(NFCCode) { result = .success(try selectOnce(typeB: typeB)) } catch { result = .failure(error) }
+        }
+        if case .failure(let error) = result, error.meaning == .aborted { return nil }
+        return try result.get()
+    }
+
+    /// Ends `poll` or `wait` on another thread. With `poll` it may come too early and be lost: to be repeated until
+    /// that has ended. The C function is nfc_abort_command.
     func abort() {
-        if let device { nfc_abort_command(device) }
+        if stopper >= 0 {
+            var one: UInt64 = 1
+            _ = write(stopper, &one, 8)
+        } else if let device {
+            nfc_abort_command(device)
+        }
+    }
+
+    private func searchForEver(_ isOn: Bool) throws(NFCCode) {
+        guard searchesForEver != isOn else { return }
+        try call { nfc_device_set_property_bool($0, NP_INFINITE_SELECT, isOn) }
+        searchesForEver = isOn
     }
 
     /// Looks once for a card of one type. The C function is nfc_initiator_select_passive_target.
     func select(typeB: Bool) throws(NFCCode) -> Target? {
+        try searchForEver(false)
+        return try selectOnce(typeB: typeB)
+    }
+
+    private func selectOnce(typeB: Bool) throws(NFCCode) -> Target? {
         var target = nfc_target()
         let modulation = typeB ? Self.typeB : Self.typeA
         do throws(NFCCode) {
             let found = try call { nfc_initiator_select_passive_target($0, modulation, nil, 0, &target) }
             return found > 0 ? Target(target) : nil
         } catch {
+            if typeB, error.meaning == .unsupported { hasTypeB = false }
             // A chip that does not know type B has found none; some say "nothing" by an error or a host's time-out.
             guard error.meaning == .radio || error.meaning == .unsupported || error.value == NFC_ETIMEOUT else {
                 throw error

@@ -23,6 +23,17 @@ enum NFCHealth {
         )
     }
 
+    /// An entry that names a driver, of which there is no device.
+    static func noDevice(_ connection: ConnectionString) -> HealthCheck {
+        HealthCheck(
+            "nfc \(connection.text)",
+            ok: false,
+            advice:
+                "there is no device for libnfc's driver \(connection.driver) that is free: plug it in; a CCID reader "
+                + "is free while pcscd does not run"
+        )
+    }
+
     static func noDescriptor(_ connection: ConnectionString) -> HealthCheck {
         HealthCheck(
             "nfc \(connection.text)",

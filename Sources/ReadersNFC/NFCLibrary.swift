@@ -27,7 +27,7 @@ final class NFCLibrary: Sendable {
     /// Lends the context, for one device or (nil) for all.
     func withContext<R: Sendable>(for connection: ConnectionString?, _ body: (OpaquePointer) -> R) -> R? {
         guard let context = OpaquePointer(bitPattern: context) else { return nil }
-        if let connection, connection.waitsAsleep { return body(context) }
+        if let connection, connection.search == .byChip { return body(context) }
         return lock.withLock { _ in body(context) }
     }
 

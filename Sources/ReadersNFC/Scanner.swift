@@ -10,6 +10,8 @@ import Synchronization
 /// One thread, `nfc-scan`, that sleeps until udev tells of a device, or somebody asks for a new look.
 final class Scanner: Sendable {
     private struct State {
+        /// Connection strings of the configuration.
+        var devices: [String]
         var boards: [Board] = []
         var insertions: UInt64 = 0
         var isStopped = false
@@ -17,13 +19,13 @@ final class Scanner: Sendable {
         var told: [HealthCheck]?
     }
 
-    private let devices: [String]
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     private let events: AsyncStream<ReaderEvent>.Continuation
     private let wake: Int32
 
     init(devices: [String], events: AsyncStream<ReaderEvent>.Continuation) {
-        (self.devices, self.events) = (devices, events)
+        state = Mutex(State(devices: devices))
+        self.events = events
         wake = clinux_eventfd()
         guard wake >= 0, startThread("nfc-scan", { [self] in run() }) else {
             events.yield(.health([NFCHealth.noLibrary()]))
@@ -37,6 +39,8 @@ final class Scanner: Sendable {
     func board(of reader: String) -> Board? { state.withLock { $0.boards.first { $0.reader == reader } } }
 
     func rescan() { signal() }
+
+    func change(devices: [String]) { state.withLock { $0.devices = devices } }
 
     /// Looks again when something was wrong.
     func retry() { if state.withLock({ $0.hasFaults }) { signal() } }
@@ -76,13 +80,14 @@ final class Scanner: Sendable {
             return
         }
         let udev = UdevMonitor()
+        var descriptors = LowDescriptors()
         while !state.withLock({ $0.isStopped }) {
-            scan(library)
+            scan(library, &descriptors)
             sleep(udev)
         }
     }
 
-    /// Until somebody asks or a device comes.
+    /// Until somebody asks or a device comes; or one goes, when something was wrong.
     private func sleep(_ udev: UdevMonitor?) {
         var descriptors = [pollfd(fd: wake, events: Int16(POLLIN), revents: 0)]
         if let udev { descriptors.append(pollfd(fd: udev.descriptor, events: Int16(POLLIN), revents: 0)) }
@@ -93,34 +98,66 @@ final class Scanner: Sendable {
                 _ = read(wake, &count, 8)
                 return
             }
-            if let udev, udev.receive() { return }
+            guard let udev else { continue }
+            let news = udev.receive()
+            if news == .come || news == .gone && state.withLock({ $0.hasFaults }) { return }
         }
     }
 
-    private func scan(_ library: NFCLibrary) {
+    private func scan(_ library: NFCLibrary, _ descriptors: inout LowDescriptors) {
         var faults: [HealthCheck] = []
         var wanted: [ConnectionString] = []
-        for text in devices {
+        for text in state.withLock({ $0.devices }) {
             if let connection = ConnectionString(text) {
                 wanted.append(connection)
             } else {
                 faults.append(NFCHealth.malformed(text))
             }
         }
-        let named = Set(wanted.map(\.identity))
-        // A CCID reader is pcscd's, unless it is named.
         let onUSB = USBDevice.connected()
+        // It opens the device that LIBNFC_DEVICE names.
+        let found = descriptors.lend { library.list() } ?? []
+        // LIBNFC_DEVICE may name a driver alone, too.
+        wanted += found.filter { $0.place == .any }
+        release(wanted)
+        let drivers = Set(wanted.filter { $0.place == .any }.map(\.driver))
+        let named = Set(wanted.map(\.identity))
+        // A CCID reader is pcscd's, unless it or its driver is named.
         let forPCSC = Set(onUSB.filter(\.isCCID).map { ConnectionString.Place.usb(bus: $0.bus, device: $0.number) })
-        let found = library.list().filter { !forPCSC.contains($0.place) && !named.contains($0.identity) }
-
-        for connection in wanted + found {
+        let others = found.filter { device in
+            device.place != .any && !named.contains(device.identity)
+                && (drivers.contains(device.driver) || !forPCSC.contains(device.place))
+        }
+        // libnfc itself takes the first device of the bus for the name of a driver, whatever it is.
+        for (connection, isNamed) in wanted.map({ ($0, true) }) + others.map({ ($0, drivers.contains($0.driver)) })
+        where connection.place != .any {
             let isKnown = state.withLock { state in
                 state.isStopped || state.boards.contains { $0.connection.identity == connection.identity }
             }
-            if !isKnown, let fault = open(connection, library) { faults.append(fault) }
+            if !isKnown, let fault = open(connection, isNamed: isNamed, library, &descriptors) { faults.append(fault) }
+        }
+        for connection in wanted where connection.place == .any {
+            let isThere = state.withLock { state in state.boards.contains { $0.connection.driver == connection.driver }
+            }
+            if !isThere { faults.append(NFCHealth.noDevice(connection)) }
         }
         faults += usbFaults(onUSB)
         tell(faults)
+    }
+
+    /// Gives back the boards that were named and are no more, or otherwise.
+    private func release(_ wanted: [ConnectionString]) {
+        let boards = state.withLock { state in
+            let boards = state.boards.filter { board in
+                board.isNamed
+                    && !wanted.contains { name in
+                        name == board.connection || name.place == .any && name.driver == board.connection.driver
+                    }
+            }
+            state.boards.removeAll { board in boards.contains { $0 === board } }
+            return boards
+        }
+        for board in boards { board.stop() }
     }
 
     /// What is connected to USB and not at work.
@@ -130,11 +167,14 @@ final class Scanner: Sendable {
             let isOurs = boards.contains { board in
                 switch board.connection.place {
                 case .usb(let bus, let number): bus == device.bus && number == device.number
-                case .any: device.driver == "usbfs"
-                case .line: false
+                case .any, .line: false
                 }
             }
-            return isOurs ? nil : NFCHealth.check(device, isDenied: access(device.node, R_OK | W_OK) != 0)
+            guard !isOurs else { return nil }
+            let isOpen = access(device.node, R_OK | W_OK) == 0
+            // It is just being pulled out.
+            guard isOpen || errno != ENOENT else { return nil }
+            return NFCHealth.check(device, isDenied: !isOpen)
         }
     }
 
@@ -150,32 +190,26 @@ final class Scanner: Sendable {
 
     // MARK: - Boards
 
-    /// libnfc waits in select(2), which does not know descriptors from here on, and a program that tries is ended by
-    /// the C library.
-    private static let firstUnusable: Int32 = 1024
-    /// What libnfc opens for one device.
-    private static let descriptorsForDevice: Int32 = 8
-
-    private static func hasLowDescriptors() -> Bool {
-        let lowest = clinux_open("/dev/null", O_RDONLY | O_CLOEXEC, 0)
-        guard lowest >= 0 else { return false }
-        Glibc.close(lowest)
-        return lowest + descriptorsForDevice < firstUnusable
-    }
-
     /// Opens a device and puts its board to work.
     /// - Returns: what is wrong.
-    private func open(_ connection: ConnectionString, _ library: NFCLibrary) -> HealthCheck? {
-        guard Self.hasLowDescriptors() else { return NFCHealth.noDescriptor(connection) }
+    private func open(
+        _ connection: ConnectionString,
+        isNamed: Bool,
+        _ library: NFCLibrary,
+        _ descriptors: inout LowDescriptors
+    ) -> HealthCheck? {
         let device: NFCDevice
         do throws(NFCCode) {
-            device = try NFCDevice(connection, library)
+            let opened = try descriptors.lend { () throws(NFCCode) in try NFCDevice(connection, library) }
+            guard let opened else { return NFCHealth.noDescriptor(connection) }
+            device = opened
         } catch {
             return Self.diagnose(connection)
         }
         let board = state.withLock { state in
             let board = Board(
                 device,
+                isNamed: isNamed,
                 reader: Self.name(device.name, among: state.boards.map(\.reader)),
                 publish: { [weak self] in self?.publish($0) },
                 nextInsertion: { [weak self] in self?.nextInsertion() ?? 0 },

@@ -31,16 +31,26 @@ final class UdevMonitor: @unchecked Sendable {
         udev_unref(udev)
     }
 
+    enum News: Sendable {
+        case none
+        case gone
+        /// A device has come, or been made ready; others may have gone.
+        case come
+    }
+
     /// Takes all events that are there.
-    /// - Returns: has a device come, or been made ready?
-    func receive() -> Bool {
-        var hasNews = false
+    func receive() -> News {
+        var news = News.none
         while let device = udev_monitor_receive_device(monitor) {
             // libudev has seen to it that the message is of udev, that is, of root.
             let action = udev_device_get_action(device).map { String(cString: $0) }
-            if action != "remove" && action != "unbind" { hasNews = true }
+            switch action {
+            case "unbind": break
+            case "remove": if news == .none { news = .gone }
+            default: news = .come
+            }
             udev_device_unref(device)
         }
-        return hasNews
+        return news
     }
 }

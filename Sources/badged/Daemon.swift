@@ -23,6 +23,7 @@ import Workflows
     private let socket: ListeningSocket
     private let service = ServiceNotification()
     private let registry = ReaderRegistry()
+    private var nfc: NFCBackend?
     /// Of virtual cards; nil: the test authority that they know by themselves.
     private let trustPoint: [UInt8]?
     /// Opened while the process had the right to; nil without.
@@ -76,7 +77,11 @@ import Workflows
         // They are there at once: the first client may count on them.
         await registry.waitForReaders(settings.virtualReaders)
         if settings.isPCSCEnabled { registry.add(PCSCBackend()) }
-        if settings.isNFCEnabled { registry.add(NFCBackend(devices: settings.nfcDevices)) }
+        if settings.isNFCEnabled {
+            let boards = NFCBackend(devices: settings.nfcDevices)
+            nfc = boards
+            registry.add(boards)
+        }
         if settings.radio.isEnabled { radio = makeRadio(settings.radio) }
 
         let server = SocketServer(
@@ -127,13 +132,16 @@ import Workflows
         }
     }
 
-    /// Access rules and log level; everything else needs a restart. And a look for readers that nobody has told of.
+    /// Access rules, log level and the names of NFC devices; everything else needs a restart. And a look for readers that
+    /// nobody has told of.
     private func reload() {
         service.reloading()
         do throws(StartError) {
             let configuration = try Configuration(path: options.configurationPath)
             policy = Self.policy(configuration)
-            Log.level = Settings(options, configuration).logLevel
+            let settings = Settings(options, configuration)
+            Log.level = settings.logLevel
+            nfc?.change(devices: settings.nfcDevices)
             Log.notice("configuration read again")
             registry.rescan()
         } catch {

@@ -52,12 +52,12 @@ struct ActivationTests {
         #expect(atqb.parameters.frameSize.bytes == 256)
         #expect(abs(Self.milliseconds(atqb.parameters.waitingTime) - 309.3) < 0.1)
         #expect(atqb.parameters.guardTime == .zero)
-        #expect(atqb.attrib == [0x1D, 1, 2, 3, 4, 0x00, 0x08, 0x01, 0x00])
+        #expect(atqb.attrib() == [0x1D, 1, 2, 3, 4, 0x00, 0x08, 0x01, 0x00])
         let atr = ContactlessATR.typeB(atqb, bufferLength: 3)
         #expect(atr.dropLast() == [0x3B, 0x88, 0x80, 0x01, 0xA, 0xB, 0xC, 0xD, 0x77, 0x81, 0xA1, 0x30])
         #expect(atr.dropFirst().reduce(0, ^) == 0)
         let extended = try ATQB(bytes + [0x40])
-        #expect(extended.attrib == atqb.attrib)
+        #expect(extended.attrib() == atqb.attrib())
         #expect(abs(Self.milliseconds(extended.parameters.guardTime) - 4.83) < 0.1)
     }
 

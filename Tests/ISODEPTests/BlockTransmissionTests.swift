@@ -20,12 +20,12 @@ struct BlockTransmissionTests {
             switch card.technology {
             case .a:
                 _ = try #require(field.select(.a))
-                guard case .frame(let answer) = field.exchange(ATS.request) else { throw BlockError.unresponsive }
+                guard case .frame(let answer) = field.exchange(ATS.request()) else { throw BlockError.unresponsive }
                 transmission = BlockTransmission(try ATS(answer).parameters)
             case .b:
                 guard case .frame(let answer) = field.exchange(ATQB.wakeUp) else { throw BlockError.unresponsive }
                 let atqb = try ATQB(answer)
-                #expect(field.exchange(atqb.attrib) == .frame([0x00]))
+                #expect(field.exchange(atqb.attrib()) == .frame([0x00]))
                 transmission = BlockTransmission(atqb.parameters)
             }
         }

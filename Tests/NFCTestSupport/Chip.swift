@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 
-/// The firmware of a PN532: frames of its host interface in, frames out. NXP UM0701-02, 6.2 and 7.
+/// The firmware of a PN532 or a relative: frames of its host interface in, frames out. NXP UM0701-02, 6.2 and 7.
 struct Chip {
+    private enum Reply {
+        /// Response code and data.
+        case done([UInt8])
+        /// It looks for a card until there is one.
+        case goesOn
+        case unknown
+    }
+
     private let nature: EmulatedPN532.Nature
     private let field: RadioField
     private var input: [UInt8] = []
@@ -30,9 +38,11 @@ struct Chip {
 
     // MARK: Frames
 
-    mutating func feed(_ bytes: some Sequence<UInt8>) -> [UInt8] {
+    /// Takes what comes from the host, whole frames or pieces.
+    /// - Returns: the frames that go back, each by itself.
+    mutating func feed(_ bytes: some Sequence<UInt8>) -> [[UInt8]] {
         input += bytes
-        var output: [UInt8] = []
+        var output: [[UInt8]] = []
         while let start = input.indices.dropLast().first(where: { input[$0] == 0x00 && input[$0 + 1] == 0xFF }) {
             var rest = input[(start + 2)...]
             guard rest.count >= 2 else { break }
@@ -60,22 +70,34 @@ struct Chip {
             let checksum = rest[rest.startIndex + length]
             input = Array(rest.dropFirst(length + 1))
             guard body.reduce(checksum, &+) == 0, body.first == 0xD4, body.count >= 2 else { continue }
-            commands += 1
-            output += Self.acknowledgement + run(body[1], body[2...])
+            output.append(Self.acknowledgement)
+            switch run(body[1], body[2...]) {
+            case .done(let response): output.append(Self.frame(response))
+            case .goesOn: break
+            case .unknown: output.append(Self.syntaxError)
+            }
         }
         if input.count > 1, !input.contains(0xFF) { input = Array(input.suffix(1)) }
         return output
     }
 
-    /// A card came or went.
-    mutating func fieldChanged() -> [UInt8] {
-        guard let search, let code = search.first, let result = look(code, search.dropFirst()) else { return [] }
-        self.search = nil
-        return Self.frame(code, result)
+    /// A command without a frame: code and data.
+    /// - Returns: response code and data; nil for an error, or a search that goes on.
+    mutating func perform(_ command: [UInt8]) -> [UInt8]? {
+        guard let code = command.first, case .done(let response) = run(code, command.dropFirst()) else { return nil }
+        return response
     }
 
-    private static func frame(_ code: UInt8, _ data: [UInt8]) -> [UInt8] {
-        let body = [0xD5, code &+ 1] + data
+    /// A card came or went.
+    /// - Returns: the end of a search that went on.
+    mutating func fieldChanged() -> [UInt8]? {
+        guard let search, let code = search.first, let result = look(code, search.dropFirst()) else { return nil }
+        self.search = nil
+        return [code &+ 1] + result
+    }
+
+    static func frame(_ response: [UInt8]) -> [UInt8] {
+        let body = [0xD5] + response
         let (high, low) = (UInt8(truncatingIfNeeded: body.count >> 8), UInt8(truncatingIfNeeded: body.count))
         let head: [UInt8] =
             body.count < 256 ? [low, 0 &- low] : [0xFF, 0xFF, high, low, 0 &- (high &+ low)]
@@ -84,24 +106,27 @@ struct Chip {
 
     // MARK: Commands
 
-    private mutating func run(_ code: UInt8, _ data: ArraySlice<UInt8>) -> [UInt8] {
+    private mutating func run(_ code: UInt8, _ data: ArraySlice<UInt8>) -> Reply {
+        commands += 1
         search = nil
         let data = Array(data)
         var result: [UInt8]?
         switch code {
         case 0x00: result = data.first == 0x00 ? data : [0x01]
-        case 0x02: result = [0x32, 0x01, 0x06, nature.hasTypeB ? 0x07 : 0x05]
+        case 0x02: result = nature.model.version + (nature.model == .pn531 ? [] : [nature.hasTypeB ? 0x07 : 0x05])
         case 0x04: result = [0x00, 0x00, 0x00, 0x80]
-        case 0x06: result = stride(from: 0, to: data.count - 1, by: 2).map { registers[Self.address(data, $0)] ?? 0 }
+        case 0x06:
+            let values = stride(from: 0, to: data.count - 1, by: 2).map { registers[Self.address(data, $0)] ?? 0 }
+            result = (nature.model == .pn533 ? [0x00] : []) + values
         case 0x08:
             for index in stride(from: 0, to: data.count - 2, by: 3) {
                 registers[Self.address(data, index)] = data[index + 2]
             }
-            result = []
+            result = nature.model == .pn533 ? [0x00] : []
         case 0x12:
             activatesCards = (data.first ?? 0) & 0x10 != 0
             result = []
-        case 0x14, 0x10: result = []
+        case 0x14, 0x10: result = nature.model == .pn532 ? [] : nil
         case 0x16: result = [0x00]
         case 0x32: result = configure(data)
         case 0x40: result = exchangeData(data)
@@ -109,18 +134,19 @@ struct Chip {
         case 0x44, 0x52, 0x54:
             (command, answer) = ([], [])
             result = [0x00]
+        case 0x60 where nature.model != .pn532: break
         case 0x4A, 0x60:
             if let found = look(code, data[...]) {
                 result = found
             } else if code == 0x60 ? data.first == 0xFF : searchesForEver {
                 search = [code] + data
-                return []
+                return .goesOn
             } else {
                 result = [0x00]
             }
-        default: return Self.syntaxError
+        default: break
         }
-        return result.map { Self.frame(code, $0) } ?? Self.syntaxError
+        return result.map { .done([code &+ 1] + $0) } ?? .unknown
     }
 
     private static func address(_ data: [UInt8], _ index: Int) -> UInt16 {

@@ -1,13 +1,28 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
 package import Glibc
+import Readers
 import Synchronization
 
 /// A board with a PN532 on a serial line, which is a pseudo-terminal: frames of its high-speed UART outside, a radio
 /// field inside. It speaks what libnfc uses of the PN532 user manual (NXP UM0701-02), and has faults to order.
 package final class EmulatedPN532: Sendable {
+    /// Chips of the family, with what GetFirmwareVersion says before the last byte.
+    package enum Model: Sendable {
+        case pn531, pn532, pn533
+
+        var version: [UInt8] {
+            switch self {
+            case .pn531: [0x04, 0x02]
+            case .pn532: [0x32, 0x01, 0x06]
+            case .pn533: [0x33, 0x02, 0x07]
+            }
+        }
+    }
+
     /// What differs from a healthy PN532.
     package struct Nature: Sendable {
+        package var model = Model.pn532
         /// Takes InCommunicateThru.
         package var sendsFrames = true
         package var hasTypeB = true
@@ -106,20 +121,7 @@ private final class Line: Sendable {
     }
 
     func start() throws {
-        var thread = pthread_t()
-        let code = pthread_create(
-            &thread,
-            nil,
-            { raw in
-                guard let raw else { return nil }
-                clinux_set_thread_name("pn532")
-                Unmanaged<Line>.fromOpaque(raw).takeRetainedValue().run()
-                return nil
-            },
-            Unmanaged.passRetained(self).toOpaque()
-        )
-        guard code == 0 else { throw EmulatedPN532.Broken() }
-        pthread_detach(thread)
+        guard startThread("pn532", { [self] in run() }) else { throw EmulatedPN532.Broken() }
     }
 
     func wake() {
@@ -148,7 +150,7 @@ private final class Line: Sendable {
             if waiting[1].revents != 0 {
                 var value: UInt64 = 0
                 _ = read(waker, &value, 8)
-                send(chip.withLock { $0.fieldChanged() })
+                if let response = chip.withLock({ $0.fieldChanged() }) { send(Chip.frame(response)) }
             }
             guard waiting[0].revents != 0 else { continue }
             let received = read(master, &buffer, buffer.count)
@@ -156,7 +158,7 @@ private final class Line: Sendable {
             guard hears else { continue }
             let answers = chip.withLock { $0.feed(buffer[..<received]) }
             count.store(chip.withLock { $0.commands }, ordering: .relaxed)
-            send(answers)
+            send(Array(answers.joined()))
         }
         close(master)
         close(slave)

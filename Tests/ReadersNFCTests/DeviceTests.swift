@@ -42,6 +42,59 @@ struct NFCDeviceTests {
         try await world.events.wait(for: "added \(world.reader)")
     }
 
+    @Test("boards that are named no more are given back, and new names are taken, at the next look")
+    func renamed() async throws {
+        let boards = try (0..<3).map { _ in try EmulatedPN532() }
+        let readers = boards.map { "pn532_uart:\($0.path)" }
+        let backend = NFCBackend(devices: [boards[0].connection, boards[1].connection])
+        var events = Events(backend)
+        for reader in readers[..<2] { try await events.wait(for: "added \(reader)") }
+        boards[0].field.insert(PICC(application: PICC.echo))
+        let insertion = try await events.insertion(in: readers[0])
+        let connection = try await backend.connect(insertion)
+        #expect(try await connection.transmit(World.echo(5).command) == World.echo(5).answer)
+
+        // The second one by another text, which means the same line at the same speed.
+        backend.change(devices: [boards[2].connection, "pn532_uart:\(boards[1].path)"])
+        backend.rescan()
+        var news: Set<String> = []
+        while news.count < 5 {
+            let event = try await events.next()
+            if !event.hasPrefix("health") { news.insert(event) }
+        }
+        #expect(
+            news == [
+                "withdrawn \(readers[0])", "removed \(readers[0])", "added \(readers[2])", "removed \(readers[1])",
+                "added \(readers[1])",
+            ]
+        )
+        await #expect(throws: (any Error).self) { try await connection.transmit(World.echo(5).command) }
+        try await until { !boards[0].field.isOn }
+        #expect(boards[1].field.isOn && boards[2].field.isOn)
+
+        backend.change(devices: [])
+        backend.rescan()
+        try await events.wait(for: "removed \(readers[2])")
+    }
+
+    /// In a process of its own, for it leaves nothing to others.
+    @Test("a board comes and goes while this process has no descriptor left that select(2) knows")
+    func lowDescriptors() async {
+        await #expect(processExitsWith: .success) {
+            var world = try await World()
+            while case let descriptor = dup(0), descriptor < 1024 { try #require(descriptor >= 0) }
+            world.board.unplug()
+            try await world.events.wait(for: "removed \(world.reader)")
+            // What it had may be taken by others.
+            while case let descriptor = dup(0), descriptor < 1024 { try #require(descriptor >= 0) }
+            try world.board.plug()
+            world.backend.rescan()
+            try await world.events.wait(for: "added \(world.reader)")
+            let connection = try await world.connect(PICC(application: PICC.echo))
+            #expect(try await connection.transmit(World.echo(300).command) == World.echo(300).answer)
+        }
+    }
+
     @Test("several boards at once, each with its card")
     func several() async throws {
         let boards = try (0..<3).map { _ in try EmulatedPN532() }

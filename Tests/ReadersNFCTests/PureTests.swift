@@ -22,7 +22,8 @@ struct NFCInputTests {
     func connectionString(text: String, driver: String, place: ConnectionString.Place) throws {
         let connection = try #require(ConnectionString(text))
         #expect(connection.text == text && connection.driver == driver && connection.place == place)
-        #expect(connection.waitsAsleep == (driver == "pn532_uart"))
+        let searches: [String: ConnectionString.Search] = ["pn532_uart": .byChip, "pn53x_usb": .inTurns]
+        #expect(connection.search == searches[driver] ?? .byAsking)
     }
 
     @Test(

@@ -9,6 +9,7 @@ package import Loop
     package let pid: Int32
     package let socketPath: String
     private let folder: String
+    private let configurationPath: String
     private let errorPipe: Int32
     private var registration: Loop.Registration?
     private var waiters: [CheckedContinuation<Void, Never>] = []
@@ -39,7 +40,7 @@ package import Loop
         guard mkdtemp(&template) != nil else { throw SystemError("mkdtemp") }
         folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         socketPath = folder + "/badged.sock"
-        let configurationPath = folder + "/badged.conf"
+        configurationPath = folder + "/badged.conf"
         try Data(configuration.utf8).write(to: URL(filePath: configurationPath))
 
         var ends: [Int32] = [-1, -1]
@@ -67,6 +68,11 @@ package import Loop
         if end == nil { kill(pid, SIGKILL) }
         reap()
         try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    /// Writes another configuration, for SIGHUP.
+    package func configure(_ configuration: String) throws {
+        try Data(configuration.utf8).write(to: URL(filePath: configurationPath))
     }
 
     private func readable() {

@@ -11,7 +11,7 @@ import ReadersNFC
         require(ContactlessATR.typeA(historicalBytes: ats.historicalBytes).count <= 20, "an ATR too long")
     }
     if let atqb = try? ATQB(input) {
-        require(atqb.attrib.count == 9, "ATTRIB of a wrong length")
+        require(atqb.attrib().count == 9, "ATTRIB of a wrong length")
         require((16...256).contains(atqb.parameters.frameSize.bytes), "a frame size that does not exist")
     }
     _ = try? ATQB.bufferLength(input)
@@ -25,7 +25,7 @@ import ReadersNFC
         target.nm.nmt = type
         switch Target(target) {
         case .a(let identifier, _): require([4, 7, 10].contains(identifier.count), "a UID of a wrong length")
-        case .b(let answer): require(answer.attrib.count == 9, "ATTRIB of a wrong length")
+        case .b(let answer): require(answer.attrib().count == 9, "ATTRIB of a wrong length")
         case .malformed: break
         }
     }

@@ -54,6 +54,34 @@ struct NFCDaemonTests {
         #expect(!board.field.isOn)
     }
 
+    @Test("SIGHUP takes over other names of devices")
+    @Loop func renamed() async throws {
+        let boards = [try EmulatedPN532(), try EmulatedPN532()]
+        let daemon = try await DaemonProcess(configuration: "[nfc]\ndevices =\n", usesNFC: true)
+        let client = try daemon.connect()
+        func attached(_ board: EmulatedPN532, _ isAttached: Bool) async {
+            while let message = await client.next("READER") {
+                if message["name"]?.string == "pn532_uart:\(board.path)", message["attached"]?.bool == isAttached {
+                    return
+                }
+            }
+        }
+        func name(_ boards: [EmulatedPN532]) throws {
+            let names = boards.map(\.connection).joined(separator: ", ")
+            try daemon.configure("[nfc]\ndevices = \(names)\n")
+            daemon.signal(SIGHUP)
+        }
+        try name(boards)
+        for board in boards { await attached(board, true) }
+        try name([boards[1]])
+        await attached(boards[0], false)
+        try name([boards[0]])
+        await attached(boards[1], false)
+        await attached(boards[0], true)
+        daemon.signal(SIGTERM)
+        #expect(await daemon.exitCode() == 0)
+    }
+
     @Test("1100 clients do not push a board's descriptors to where libnfc's select(2) ends the process")
     @Loop func manyClients() async throws {
         let board = try EmulatedPN532()
