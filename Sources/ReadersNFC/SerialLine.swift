@@ -23,6 +23,8 @@ enum SerialLineFault: Sendable, Equatable {
 struct SerialLine: Sendable {
     let path: String
     let speed: Int
+    /// Where programs say that they have a line for themselves; Filesystem Hierarchy Standard, 5.9.
+    var locks = "/run/lock"
 
     /// What libnfc takes when none is named.
     static let defaultSpeed = 115_200
@@ -59,7 +61,22 @@ struct SerialLine: Sendable {
             if Self.isAcknowledged(answer) { return .speed(baud) }
             if !answer.isEmpty { hasHeard = true }
         }
-        return hasHeard ? .noise : .silent
+        return isLocked ? .busy : hasHeard ? .noise : .silent
+    }
+
+    /// Is there a lock of a process that lives? It keeps nobody from the line, so it counts only when there is no answer.
+    private var isLocked: Bool {
+        guard let real = realpath(path, nil) else { return false }
+        defer { free(real) }
+        let name = String(cString: real).split(separator: "/").last.map(String.init) ?? ""
+        guard let file = fopen("\(locks)/LCK..\(name)", "re") else { return false }
+        defer { fclose(file) }
+        var buffer = [UInt8](repeating: 0, count: 11)
+        let count = fread(&buffer, 1, buffer.count, file)
+        // Ten characters, right-aligned, and a line feed.
+        let digits = buffer.prefix(count).drop { $0 == 0x20 }.prefix { (0x30...0x39).contains($0) }
+        guard let process = pid_t(String(decoding: digits, as: UTF8.self)), process > 0 else { return false }
+        return kill(process, 0) == 0 || errno == EPERM
     }
 
     /// Wake-up, and GetFirmwareVersion. PN532 user manual, 7.2.11 and 7.2.2.

@@ -213,4 +213,60 @@ struct NFCDeviceTests {
         #expect(try await advice("pn532_uart:/dev/null").contains("/dev/null is no serial line"))
         #expect(try await advice("not a device").contains("no connection string"))
     }
+
+    /// As somebody who is not root, in a process of its own.
+    private static func asNobody(_ prepare: (String) throws -> Void) async throws -> (advice: String, path: String) {
+        let board = try EmulatedPN532()
+        let path = String(cString: try #require(realpath(board.path, nil)))
+        try prepare(path)
+        if geteuid() == 0 {
+            try #require(setgroups(0, nil) == 0 && setgid(65_534) == 0 && setuid(65_534) == 0)
+        }
+        var events = Events(NFCBackend(devices: ["pn532_uart:\(path)"]))
+        while events.checks.isEmpty { _ = try await events.next() }
+        return (events.checks.first?.advice ?? "", path)
+    }
+
+    @Test("a line without permission is told, with the group that has it")
+    func denied() async {
+        await #expect(processExitsWith: .success) {
+            let (advice, path) = try await NFCDeviceTests.asNobody { #expect(chmod($0, 0o060) == 0) }
+            var status = stat()
+            try #require(stat(path, &status) == 0)
+            let group = status.st_gid == 0 ? nil : getgrgid(status.st_gid).map { String(cString: $0.pointee.gr_name) }
+            #expect(advice.contains("\(path) is not readable and writable for us"))
+            #expect(advice.contains("to group \(group ?? "dialout"), or"))
+        }
+    }
+
+    @Test("a line that another program has for itself is told")
+    func busy() async {
+        await #expect(processExitsWith: .success) {
+            let (advice, path) = try await NFCDeviceTests.asNobody { path in
+                let holder = open(path, O_RDWR | O_NOCTTY)
+                #expect(holder >= 0 && chmod(path, 0o666) == 0 && ioctl(holder, UInt(TIOCEXCL), 0) == 0)
+            }
+            #expect(advice.contains("another program has \(path) for itself"))
+        }
+    }
+
+    @Test("the lock of a program that lives says why a line is silent, one of a dead program does not")
+    func locked() throws {
+        var nature = EmulatedPN532.Nature()
+        nature.isDumb = true
+        let board = try EmulatedPN532(nature)
+        let path = String(cString: try #require(realpath(board.path, nil)))
+        let locks = String(board.path.dropLast("/pn532".count))
+        let lock = "\(locks)/LCK..\(path.split(separator: "/").last ?? "")"
+        defer { unlink(lock) }
+        let line = SerialLine(path: board.path, speed: 115_200, locks: locks)
+        #expect(line.diagnose() == .silent)
+        for (process, fault) in [(getpid(), SerialLineFault.busy), (pid_t.max, .silent)] {
+            let file = try #require(fopen(lock, "w"))
+            let digits = String(process)
+            fputs(String(repeating: " ", count: 10 - digits.count) + digits + "\n", file)
+            fclose(file)
+            #expect(line.diagnose() == fault)
+        }
+    }
 }
