@@ -23,7 +23,7 @@ final class NFCDevice: @unchecked Sendable {
     /// Does the chip look for a card until there is one?
     private var searchesForEver = false
     /// Does it know cards of type B?
-    private(set) var hasTypeB = true
+    let hasTypeB: Bool
     /// Readable from the first `abort` on; -1 where libnfc does that alone.
     private let stopper: Int32
     private let answer: UnsafeMutableBufferPointer<UInt8>
@@ -47,6 +47,7 @@ final class NFCDevice: @unchecked Sendable {
         self.device = device
         name = String(cString: nfc_device_get_name(device))
         answer = .allocate(capacity: Self.longestAnswer)
+        hasTypeB = Self.supportsTypeB(device)
         try call { nfc_initiator_init($0) }
         try call { nfc_device_set_property_bool($0, NP_INFINITE_SELECT, false) }
         do throws(NFCCode) {
@@ -56,6 +57,19 @@ final class NFCDevice: @unchecked Sendable {
             guard error.meaning == .unsupported else { throw error }
             sendsFrames = false
         }
+    }
+
+    private static func supportsTypeB(_ device: OpaquePointer) -> Bool {
+        var list: UnsafePointer<nfc_modulation_type>?
+        guard nfc_device_get_supported_modulation(device, N_INITIATOR, &list) == NFC_SUCCESS, var next = list else {
+            return true
+        }
+        // A zero ends it.
+        while next.pointee.rawValue != 0 {
+            if next.pointee == NMT_ISO14443B { return true }
+            next += 1
+        }
+        return false
     }
 
     deinit {
@@ -153,7 +167,6 @@ final class NFCDevice: @unchecked Sendable {
             let found = try call { nfc_initiator_select_passive_target($0, modulation, nil, 0, &target) }
             return found > 0 ? Target(target) : nil
         } catch {
-            if typeB, error.meaning == .unsupported { hasTypeB = false }
             // A chip that does not know type B has found none; some say "nothing" by an error or a host's time-out.
             guard error.meaning == .radio || error.meaning == .unsupported || error.value == NFC_ETIMEOUT else {
                 throw error

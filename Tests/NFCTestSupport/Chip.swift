@@ -34,6 +34,8 @@ struct Chip {
 
     init(_ nature: EmulatedPN532.Nature, _ field: RadioField) { (self.nature, self.field) = (nature, field) }
 
+    var isSearching: Bool { search != nil }
+
     func hears(at speed: speed_t) -> Bool { !nature.isDumb && speed == nature.speed }
 
     // MARK: Frames

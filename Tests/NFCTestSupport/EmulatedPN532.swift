@@ -85,6 +85,9 @@ package final class EmulatedPN532: Sendable {
         old?.end()
     }
 
+    /// Does the chip look for a card until there is one?
+    package var isSearching: Bool { line.withLock { $0?.isSearching ?? false } }
+
     /// Frames that the chip has taken from the host.
     package var commands: Int { line.withLock { $0?.commands ?? 0 } }
 }
@@ -100,6 +103,7 @@ private final class Line: Sendable {
     private let count = Atomic(0)
 
     var commands: Int { count.load(ordering: .relaxed) }
+    var isSearching: Bool { chip.withLock { $0.isSearching } }
 
     init(_ chip: consuming sending Chip) throws {
         self.chip = Mutex(chip)

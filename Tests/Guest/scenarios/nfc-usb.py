@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # NFC boards on USB: real udev with the installed rule, real libusb and libnfc, and badged as the user that the rule gives them to.
 # short
+import grp
 import os
 import subprocess
 import time
@@ -59,6 +60,18 @@ class Badged(Daemon):
         return (count() - before) / (time.monotonic() - start)
 
 
+def properties(identity):
+    """What udev knows of the device, when it has made it ready."""
+    vendor, product = identity.split(":")
+    end, found = time.monotonic() + LIMIT, []
+    while not any(line.startswith("SYSTEMD_WANTS") for line in found) and time.monotonic() < end:
+        run("udevadm", "settle")
+        path = run("udevadm", "trigger", "--dry-run", "--verbose", "--subsystem-match=usb", f"--attr-match=idVendor={vendor}",
+                   f"--attr-match=idProduct={product}").stdout.strip()
+        found = run("udevadm", "info", "--query=property", "--path", path).stdout.split("\n")
+    return found
+
+
 def reader(client, condition):
     """The next READER for which it is true."""
     while True:
@@ -111,12 +124,11 @@ for model, name, identity, types, devices, goal in (
     check(f"{model}: plugged in", (said := board.tell("plug")) == "done", said)
     if devices:
         # A CCID device stays root's, so that pcscd alone has it; an administrator who wants otherwise gives it away.
-        run("udevadm", "settle")
+        found = properties(identity)
+        check("udev has systemd start badged", "SYSTEMD_WANTS=badged.service" in found, found)
+        owner = os.stat([line for line in found if line.startswith("DEVNAME=")][0][8:]).st_gid
+        check("and leaves it to pcscd", owner != grp.getgrnam("badged").gr_gid, owner)
         vendor, product = identity.split(":")
-        node = run("udevadm", "trigger", "--dry-run", "--verbose", "--subsystem-match=usb", f"--attr-match=idVendor={vendor}",
-                   f"--attr-match=idProduct={product}").stdout.strip()
-        text = run("udevadm", "info", "--query=property", "--path", node).stdout
-        check("udev leaves it to pcscd, and starts badged", "SYSTEMD_WANTS=badged.service" in text, text)
         rule = f'SUBSYSTEM=="usb", ATTR{{idVendor}}=="{vendor}", ATTR{{idProduct}}=="{product}", GROUP="badged", MODE="0660"\n'
         with open("/run/udev/rules.d/95-mine.rules", "w", encoding="utf-8") as file:
             file.write(rule)
@@ -127,11 +139,8 @@ for model, name, identity, types, devices, goal in (
     check("udev gives it to group badged, and badged notices by itself", found is not None, badged.log())
     check("health is good", until_well(client), health(client))
     if not devices:
-        vendor, product = identity.split(":")
-        node = run("udevadm", "trigger", "--dry-run", "--verbose", "--subsystem-match=usb", f"--attr-match=idVendor={vendor}",
-                   f"--attr-match=idProduct={product}").stdout.strip()
-        text = run("udevadm", "info", "--query=property", "--path", node).stdout
-        check("udev has systemd start badged", "SYSTEMD_WANTS=badged.service" in text, text)
+        found = properties(identity)
+        check("udev has systemd start badged", "SYSTEMD_WANTS=badged.service" in found, found)
     client.ask("INFO", cmd="GET_INFO")
     rate = badged.wake_ups(10)
     figure(f"wake-ups of badged with a {model} on USB and no card, per second", f"{rate:.1f}", f"at most {goal}")
@@ -149,7 +158,7 @@ for model, name, identity, types, devices, goal in (
 
     board.tell("insert a")
     reader(client, lambda m: m["name"] == name and m.get("card"))
-    end = change(client, pin, other, before_answer=lambda: board.tell("unplug after 6"))
+    end = change(client, pin, other, before_answer=lambda: board.tell("unplug after 3"))
     check("pulled out in the middle of a dialogue: a card is asked for", end == "INSERT_CARD", end)
     left = board.tell("tries"), board.tell(f"pin {pin}")
     check("no try is lost", left == ("3", "yes"), left)

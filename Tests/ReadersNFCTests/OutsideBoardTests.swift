@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Foundation
+import ISO7816
+import Readers
+import ReadersNFC
+import TestSupport
+import Testing
+
+/// Runs with a board of somebody else, emulated or not, on which a card lies that gives back what INS C0 brings:
+/// docs/testing.md, Other software as the judge. BADGED_NFC_BOARD: libnfc's connection string for it.
+@Suite(.enabled(if: ProcessInfo.processInfo.environment["BADGED_NFC_BOARD"] != nil), .timeLimit(.minutes(2)))
+struct OutsideBoardTests {
+    @Test("commands and answers of all lengths, with an NFC board of somebody else")
+    func lengths() async throws {
+        let device = try #require(ProcessInfo.processInfo.environment["BADGED_NFC_BOARD"])
+        let backend = NFCBackend(devices: [device])
+        var events = Events(backend)
+        while events.insertions.isEmpty { _ = try await events.next() }
+        let insertion = try #require(events.insertions.values.first)
+        let connection = try await backend.connect(insertion)
+        for count in [1, 200, 255, 256, 263, 1000, 4000, 30_000, 65_535] {
+            let start = ContinuousClock.now
+            let (command, answer) = World.echo(count)
+            #expect(try await connection.transmit(command) == answer)
+            print("    \(count) bytes there and back: \((ContinuousClock.now - start) / .milliseconds(1)) ms")
+        }
+        await connection.disconnect(reset: true)
+        await backend.close()
+    }
+}
