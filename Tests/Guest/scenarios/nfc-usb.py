@@ -72,6 +72,10 @@ def properties(identity):
     return found
 
 
+def wants(found):
+    return [word for line in found if line.startswith("SYSTEMD_WANTS=") for word in line[len("SYSTEMD_WANTS="):].split()]
+
+
 def reader(client, condition):
     """The next READER for which it is true."""
     while True:
@@ -125,7 +129,7 @@ for model, name, identity, types, devices, goal in (
     if devices:
         # A CCID device stays root's, so that pcscd alone has it; an administrator who wants otherwise gives it away.
         found = properties(identity)
-        check("udev has systemd start badged", "SYSTEMD_WANTS=badged.service" in found, found)
+        check("udev has systemd start badged", "badged.service" in wants(found), found)
         owner = os.stat([line for line in found if line.startswith("DEVNAME=")][0][8:]).st_gid
         check("and leaves it to pcscd", owner != grp.getgrnam("badged").gr_gid, owner)
         vendor, product = identity.split(":")
@@ -140,7 +144,7 @@ for model, name, identity, types, devices, goal in (
     check("health is good", until_well(client), health(client))
     if not devices:
         found = properties(identity)
-        check("udev has systemd start badged", "SYSTEMD_WANTS=badged.service" in found, found)
+        check("udev has systemd start badged", "badged.service" in wants(found), found)
     client.ask("INFO", cmd="GET_INFO")
     rate = badged.wake_ups(10)
     figure(f"wake-ups of badged with a {model} on USB and no card, per second", f"{rate:.1f}", f"at most {goal}")
