@@ -16,6 +16,10 @@ struct BlueZAdapter {
         case refused
     }
     var discovery = Discovery.off
+    /// The service takes monitors for it.
+    var takesMonitors = false
+    /// Ours are registered, but a discovery that began before does not know of them.
+    var isAwaitingMonitors = false
     /// Pauses between refused starts grow.
     var refusals = 0
 

@@ -5,7 +5,8 @@ package import Scanners
 
 /// Scans through bluetoothd: as any user, beside everybody else who uses the adapters.
 ///
-/// Discovery with a filter that lets every change of strength through. Everything the service says comes by one match; what is there already is asked for once per owner of its name.
+/// Discovery with a filter that lets every change of strength through, and monitors beside it where the service takes
+/// them. Everything the service says comes by one match; what is there already is asked for once per owner of its name.
 @Loop package final class BlueZScanner: Scanner {
     package nonisolated let name = "bluez"
     package weak var observer: (any ScannerObserver)?
@@ -67,6 +68,7 @@ package import Scanners
         self.demand = demand
         guard old != nil else { return open() }
         if old?.mode != demand.mode { setDuty() }
+        if old?.profiles != demand.profiles { renewMonitors() }
     }
 
     package func stop() {
@@ -180,6 +182,7 @@ package import Scanners
     }
 
     private func readInterfaces(of path: String, _ message: BusMessage, isNew: Bool) throws(BusMessage.Malformed) {
+        var takesMonitors = false
         try message.each("{sa{sv}}") { () throws(BusMessage.Malformed) in
             try message.enter("e", "sa{sv}") { () throws(BusMessage.Malformed) in
                 switch try message.string() {
@@ -194,9 +197,16 @@ package import Scanners
                     // The strength of a device that was there already is from an unknown time.
                     if !isNew { device.rssi = nil }
                     tell(device, path)
+                case BlueZMonitors.manager:
+                    takesMonitors = true
+                    try message.skip("a{sv}")
                 default: try message.skip("a{sv}")
                 }
             }
+        }
+        if takesMonitors, adapters[path] != nil {
+            adapters[path]?.takesMonitors = true
+            registerMonitors(path)
         }
     }
 
@@ -205,6 +215,7 @@ package import Scanners
     private func take(_ message: BusMessage) {
         // Anybody may send a signal to a single receiver, past all matches.
         guard message.sender == owner || message.sender == Name.bus else { return }
+        if message.kind == .call { return answer(message) }
         // One that is malformed is as good as none.
         do throws(BusMessage.Malformed) {
             switch (message.interface, message.member) {
@@ -277,6 +288,55 @@ package import Scanners
         let report = AdvertisingReport(address: address, rssi: Int8(clamping: rssi))
         let adapter = path.lastIndex(of: "/").flatMap { adapters[String(path[..<$0])]?.number }
         observer?.heard(report, device.advertisingData.span, adapter: adapter ?? 0)
+    }
+
+    // MARK: Monitors
+
+    private func registerMonitors(_ path: String) {
+        guard demand != nil else { return }
+        adapters[path]?.isAwaitingMonitors = true
+        bus?.call(
+            Name.service,
+            path,
+            BlueZMonitors.manager,
+            "RegisterMonitor",
+            { message in message.append(BlueZMonitors.root, "o") },
+            answer: { _ in }
+        )
+    }
+
+    private func renewMonitors() {
+        for (path, adapter) in adapters where adapter.takesMonitors {
+            bus?.call(
+                Name.service,
+                path,
+                BlueZMonitors.manager,
+                "UnregisterMonitor",
+                { message in message.append(BlueZMonitors.root, "o") },
+                answer: { [weak self] _ in self?.registerMonitors(path) }
+            )
+        }
+    }
+
+    /// bluetoothd reads the monitors, says that they are in force, and which devices come and go; those tell of themselves.
+    private func answer(_ call: BusMessage) {
+        let monitors = BlueZMonitors(demand?.profiles ?? [])
+        switch (call.interface, call.member) {
+        case (Name.objects, "GetManagedObjects") where call.path == BlueZMonitors.root:
+            bus?.reply(to: call) { monitors.describe($0) }
+        case (BlueZMonitors.monitor, let member):
+            bus?.reply(to: call)
+            if member == "Activate", monitors.isLast(call.path) { monitorsActivated() }
+        default: bus?.refuse(call, "org.freedesktop.DBus.Error.UnknownMethod")
+        }
+    }
+
+    /// A discovery that runs already has begun without them.
+    private func monitorsActivated() {
+        for (path, adapter) in adapters where adapter.isAwaitingMonitors {
+            adapters[path]?.isAwaitingMonitors = false
+            if adapter.discovery == .on { restart(path) }
+        }
     }
 
     // MARK: Discovery

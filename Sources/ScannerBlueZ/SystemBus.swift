@@ -32,7 +32,7 @@ import Loop
     /// A call that is not answered so fast has failed.
     private static let patience: UInt64 = 25_000_000
     /// Messages that are handled before others get their turn.
-    private static let atOnce = 256
+    private static let atOnce = 32
 
     init(address: String = standardAddress) throws(Failure) {
         guard csystemd_load() == 0 else { throw .noLibrary }
@@ -128,7 +128,7 @@ import Loop
         arm()
     }
 
-    /// Answers a call with an error; for tests, which play the service.
+    /// Answers a call with an error.
     func refuse(_ call: BusMessage, _ name: String) {
         var raw: OpaquePointer?
         guard !isEnded, csystemd_new_method_error(call.raw, &raw, name) >= 0, let raw else { return }

@@ -57,7 +57,7 @@ package import Scanners
     private var hasList = false
     private var buffer: [UInt8] = []
     /// Packets that are taken before others get their turn.
-    private static let atOnce = 256
+    private static let atOnce = 32
 
     /// - Parameters:
     ///   - socket: opened with CAP_NET_ADMIN; nil: there is none, so this way does not work.

@@ -79,7 +79,7 @@ done
 [ ! -s "$work/figures" ] || {
     echo
     sort -s -t "$(printf '\t')" -k 1,1 "$work/figures" | awk -F '\t' '
-        BEGIN { printf "%-70s %20s %s\n", "Measured in the guest", "", "goal" } { printf "%-70s %20s %s\n", $1, $2, $3 }'
+        BEGIN { printf "%-84s %22s %s\n", "Measured in the guest", "", "goal" } { printf "%-84s %22s %s\n", $1, $2, $3 }'
     echo
 }
 echo "$passed passed, $failed failed"

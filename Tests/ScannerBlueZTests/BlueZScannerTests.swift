@@ -100,6 +100,25 @@ struct BlueZScannerTests {
         #expect(stage.ear.heard.first?.rssi == -70)
     }
 
+    @Test("monitors are registered where the service takes them, and the discovery that began without them begins anew")
+    @Loop func monitors() async throws {
+        let stage = try await BlueZStage { $0.adapters["/org/bluez/hci0"]?.hasMonitors = true }
+        await stage.listen()
+        await stage.service.wait(for: "StartDiscovery hci0", times: 2)
+        #expect(stage.service.patterns.values.reduce(0, +) == AdvertisementPattern.doors.count)
+        // With eight in one monitor bluetoothd 5.66 ends with a corrupted heap.
+        #expect(stage.service.patterns.values.allSatisfy { (1...7).contains($0) })
+        #expect(stage.service.calls.filter { $0.hasPrefix("RegisterMonitor") }.count == 1)
+        // Beacons have other marks.
+        let all = Set(ReaderProfile.allCases)
+        stage.scanner.scan(ScanDemand(mode: .performance, profiles: all))
+        await stage.service.wait(for: "UnregisterMonitor hci0")
+        await stage.service.wait(for: "patterns", times: 2)
+        #expect(stage.service.patterns.values.reduce(0, +) == AdvertisementPattern.marks(of: all).count)
+        await stage.service.wait(for: "StartDiscovery hci0", times: 3)
+        stage.scanner.stop()
+    }
+
     @Test("InProgress: what hangs is ended, and the start tried again")
     @Loop func inProgress() async throws {
         var timing = BlueZScanner.Timing()

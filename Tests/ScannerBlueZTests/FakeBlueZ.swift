@@ -21,8 +21,8 @@ import Loop
     /// What was called, such as "StartDiscovery hci0".
     private(set) var calls: [String] = []
     private(set) var filter: [String] = []
-    /// Patterns of the monitor, as the client described them.
-    private(set) var patterns = 0
+    /// How many patterns each monitor has, as the client described them.
+    private(set) var patterns: [String: Int] = [:]
 
     private var bus: SystemBus
     private let address: String
@@ -101,33 +101,36 @@ import Loop
             bus.ask(call.sender, root, "org.freedesktop.DBus.ObjectManager", "GetManagedObjects") {
                 [weak self] answer in
                 guard let self, let answer else { return }
-                self.patterns = (try? Self.countPatterns(answer)) ?? -1
+                self.patterns = (try? Self.countPatterns(answer)) ?? [:]
                 self.note("patterns")
+                for path in self.patterns.keys.sorted() {
+                    self.bus.ask(call.sender, path, "org.bluez.AdvertisementMonitor1", "Activate") { _ in }
+                }
             }
         default: bus.reply(to: call)
         }
         note("\(call.member) \(name)")
     }
 
-    private static func countPatterns(_ message: BusMessage) throws(BusMessage.Malformed) -> Int {
-        var count = 0
+    private static func countPatterns(_ message: BusMessage) throws(BusMessage.Malformed) -> [String: Int] {
+        var counts: [String: Int] = [:]
         try message.each("{oa{sa{sv}}}") { () throws(BusMessage.Malformed) in
             try message.enter("e", "oa{sa{sv}}") { () throws(BusMessage.Malformed) in
-                _ = try message.string("o")
+                let path = try message.string("o")
                 try message.each("{sa{sv}}") { () throws(BusMessage.Malformed) in
                     try message.enter("e", "sa{sv}") { () throws(BusMessage.Malformed) in
                         _ = try message.string()
                         try message.properties(["Patterns": "a(yyay)"]) { _ throws(BusMessage.Malformed) in
                             try message.each("(yyay)") { () throws(BusMessage.Malformed) in
                                 try message.skip("(yyay)")
-                                count += 1
+                                counts[path, default: 0] += 1
                             }
                         }
                     }
                 }
             }
         }
-        return count
+        return counts
     }
 
     private func describe(_ message: BusMessage) {
