@@ -13,7 +13,7 @@ public struct DoorReader: Sendable, Equatable {
     public var openingTypes: [String]
     /// Those of `openingTypes` for which it is near enough.
     public var inRange: [String]
-    /// dBm: the smoothed strength by which that is decided, and the last value.
+    /// dBm: the steady strength by which that is decided, and the last value.
     public var level: Double
     public var lastRSSI: Int
     public var isActive: Bool
@@ -39,7 +39,7 @@ public struct DoorReader: Sendable, Equatable {
             let last = rssi["last"]?.int
         else { return nil }
         var level = Double(last)
-        if case .number(let text) = rssi["ema"], let value = Double(text) { level = value }
+        if case .number(let text) = rssi["level"], let value = Double(text) { level = value }
         self.init(
             id: id,
             profile: profile,

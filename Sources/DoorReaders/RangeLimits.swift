@@ -41,7 +41,7 @@ package struct RangeLimits: Sendable, Equatable {
     /// A reader in range leaves it so many dB below the limit.
     package var hysteresis: Int
 
-    package init(configured: [OpeningType: Int] = [:], sensitivity: Sensitivity = .normal, hysteresis: Int = 8) {
+    package init(configured: [OpeningType: Int] = [:], sensitivity: Sensitivity = .normal, hysteresis: Int = 10) {
         (self.configured, self.sensitivity, self.hysteresis) = (configured, sensitivity, hysteresis)
     }
 

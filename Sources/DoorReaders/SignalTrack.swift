@@ -7,9 +7,8 @@ package struct SignalTrack: Sendable {
     package static let freshness: Milliseconds = 3000
     package static let historyLength = 50
     package static let listLength = 3
-    /// The level follows a stronger signal fast, for a person who comes wants to be noticed, and a weaker one slowly:
-    /// walls and bodies only ever weaken a signal, and most of that passes. In milliseconds, so that the level does not
-    /// depend on how often a sender sends.
+    /// The average follows a stronger signal fast and a weaker one slowly: walls and bodies only ever weaken a signal,
+    /// and most of that passes. In milliseconds, so that it does not depend on how often a sender sends.
     private static let attack = 500.0
     private static let release = 2500.0
 
@@ -25,14 +24,18 @@ package struct SignalTrack: Sendable {
     private var next = 0
     private let origin: Milliseconds
     /// dBm; see `attack`.
-    package private(set) var level = 0.0
+    package private(set) var average: Double
+    private var steady: SteadyLevel
     package private(set) var lastHeard: Milliseconds
 
     package init(_ rssi: Int8, at now: Milliseconds) {
         (origin, lastHeard) = (now, now)
-        level = Double(rssi)
+        (average, steady) = (Double(rssi), SteadyLevel(rssi))
         store(rssi, at: now)
     }
+
+    /// dBm without what passes: what is decided by.
+    package var level: Double { steady.value }
 
     private mutating func store(_ rssi: Int8, at now: Milliseconds) {
         samples[next] = Sample(time: UInt32(truncatingIfNeeded: now - origin), rssi: rssi)
@@ -44,12 +47,14 @@ package struct SignalTrack: Sendable {
         let value = Double(rssi)
         let pause = now - lastHeard
         if pause > Self.freshness {
-            level = value
+            average = value
+            steady.begin(rssi)
         } else {
             // Two reports of one moment (advertisement and scan response) are still two measurements.
-            let step = Double(max(pause, 20))
-            let weight = 1 - exp(-step / (value > level ? Self.attack : Self.release))
-            level += (value - level) * weight
+            let step = max(pause, 20)
+            let weight = 1 - exp(-Double(step) / (value > average ? Self.attack : Self.release))
+            average += (value - average) * weight
+            steady.add(rssi, after: step)
         }
         lastHeard = max(now, lastHeard)
         store(rssi, at: now)

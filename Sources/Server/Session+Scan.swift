@@ -185,8 +185,9 @@ extension Session {
         let signal = reader.signal
         var strength = DoorReaderState.Strength(
             age: now - signal.lastHeard,
-            average: signal.level,
+            average: signal.average,
             last: signal.last,
+            level: signal.level,
             list: signal.list(at: now)
         )
         strength.mean = signal.mean(at: now)

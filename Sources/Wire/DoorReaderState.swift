@@ -19,12 +19,14 @@ package struct DoorReaderState: Sendable, Equatable {
         /// nil: not told.
         package var history: [Int8]?
         package var last: Int8
+        /// What `inRange` is decided by.
+        package var level: Double
         package var list: [Int8]
         package var mean: Double?
         package var median: Double?
 
-        package init(age: Int64, average: Double, last: Int8, list: [Int8]) {
-            (self.age, self.average, self.last, self.list) = (age, average, last, list)
+        package init(age: Int64, average: Double, last: Int8, level: Double, list: [Int8]) {
+            (self.age, self.average, self.last, self.level, self.list) = (age, average, last, level, list)
         }
     }
 
@@ -124,6 +126,8 @@ extension DoorReaderState.Strength {
             writer.numbers(history)
         }
         writer.member("last", Int(last))
+        writer.key("level")
+        writer.tenths(level)
         writer.key("list")
         writer.numbers(list)
         writer.key("mean")

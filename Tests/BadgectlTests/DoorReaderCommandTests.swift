@@ -10,7 +10,7 @@ private let scanning =
 
 private func reader(_ id: String, _ level: String, inRange: Bool) -> String {
     #"{"active":true,"id":"\#(id)","inRange":{"motion":\#(inRange)},"name":null,"openingTypes":["motion"],"#
-        + #""profile":"seos","rssi":{"ema":\#(level),"last":-60}}"#
+        + #""profile":"seos","rssi":{"last":-60,"level":\#(level)}}"#
 }
 
 /// A capture of two readers, one of them with another code, and a stranger.

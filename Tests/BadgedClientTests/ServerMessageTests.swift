@@ -184,7 +184,7 @@ private let plain = ReaderState(
                             profile: "pkoc",
                             address: "00:00:00:00:00:01",
                             addressType: "public",
-                            strength: .init(age: 0, average: -60.26, last: -61, list: [])
+                            strength: .init(age: 0, average: -58, last: -61, level: -60.26, list: [])
                         )
                     )
                 ), .doorReader(DoorReader(id: "x", profile: "pkoc", level: -60.3, lastRSSI: -61))

@@ -8,6 +8,8 @@ struct Report {
         var row: Row
         var value: Double
         var note: String
+        /// In place of the row's own.
+        var limit: Double?
     }
 
     private(set) var figures: [Figure] = []
@@ -15,9 +17,10 @@ struct Report {
 
     init(only: Set<String>) { self.only = only }
 
-    mutating func add(_ row: Row, _ value: Double, _ note: String) {
+    /// The limit is that of the row, unless another one is given, such as a figure of the same run.
+    mutating func add(_ row: Row, _ value: Double, _ note: String, limit: Double? = nil) {
         guard only.isEmpty || only.contains(row.rawValue) else { return }
-        figures.append(Figure(row: row, value: value, note: note))
+        figures.append(Figure(row: row, value: value, note: note, limit: limit ?? row.limit))
     }
 
     func wants(_ rows: Row...) -> Bool {
@@ -33,10 +36,10 @@ struct Report {
         for figure in figures.sorted(by: { order($0.row) < order($1.row) }) {
             let row = figure.row
             var line = [row.title, row.peer.isEmpty ? "" : "\(row.peer) \(row.unit)"]
-            line.append(row.limit.map { "\(row.isBetterWhenLarge ? "≥ " : "")\(text($0, 0)) \(row.unit)" } ?? "")
+            line.append(figure.limit.map { "\(row.isBetterWhenLarge ? "≥ " : "")\(limit($0, row)) \(row.unit)" } ?? "")
             line.append("\(text(figure.value, row.digits)) \(row.unit)")
             var ratio = ""
-            if let limit = row.limit, !meets(row, figure.value, limit) {
+            if let limit = figure.limit, !meets(row, figure.value, limit) {
                 line[3] += " !"
                 failures.append("\(row.title): \(text(figure.value, row.digits)) \(row.unit) misses \(line[2])")
             }
@@ -56,6 +59,11 @@ struct Report {
             Swift.print("The baseline is of another machine (\(baseline.machine)): ratios shown, not judged.")
         }
         return failures
+    }
+
+    /// Whole where it can be.
+    private func limit(_ value: Double, _ row: Row) -> String {
+        text(value, value == value.rounded() ? 0 : row.digits)
     }
 
     /// What the last digit shown says.

@@ -14,7 +14,7 @@ enum Row: String, CaseIterable {
     case daemonSize, clientSize, cardSize
     case nfcShort, nfcLong, nfcWakeUps
     case adverts, advertsMemory
-    case flips, flipsMean, flipsAverage, enter, leave
+    case flips, flipsMean, flipsAverage, delay, delayMean, delayAverage
 
     var title: String {
         switch self {
@@ -57,14 +57,16 @@ enum Row: String, CaseIterable {
         case .flips: "changes of mind too many, per walk"
         case .flipsMean: "of a mean of three values"
         case .flipsAverage: "of a moving average (0.3) with 16 dB"
-        case .enter: "noticed that a door is near after, mean"
-        case .leave: "noticed that it is not any more after, mean"
+        case .delay: "right for good about a door after, mean"
+        case .delayMean: "a mean of three values"
+        case .delayAverage: "a moving average (0.3) with 16 dB"
         }
     }
 
     var unit: String {
         switch self {
-        case .start, .stop, .change, .changeTotal, .cardIn, .cardOut, .manyReaders, .auth, .authBeyond, .enter, .leave:
+        case .start, .stop, .change, .changeTotal, .cardIn, .cardOut, .manyReaders, .auth, .authBeyond, .delay,
+            .delayMean, .delayAverage:
             "ms"
         case .resident, .proportional, .privateDirty, .packageSize, .onlinePackageSize, .manyReadersMemory, .afterLoad,
             .authMemory, .daemonSize, .clientSize, .cardSize:
@@ -81,7 +83,9 @@ enum Row: String, CaseIterable {
     /// Digits after the point.
     var digits: Int {
         switch self {
-        case .pipelined, .packages, .onlinePackages, .manyReaders, .adverts, .advertsMemory, .enter, .leave: 0
+        case .pipelined, .packages, .onlinePackages, .manyReaders, .adverts, .advertsMemory, .delay, .delayMean,
+            .delayAverage:
+            0
         case .flips, .flipsMean, .flipsAverage: 3
         case .idleCPU: 3
         case .wakeUps, .waitingWakeUps, .nfcWakeUps: 2
@@ -110,9 +114,7 @@ enum Row: String, CaseIterable {
         case .packageSize, .onlinePackageSize: "249"
         case .floor, .transfer, .manyReaders, .manyReadersMemory, .afterLoad, .auth, .authBeyond, .tenAuths,
             .authMemory, .daemonSize, .clientSize, .cardSize, .nfcShort, .nfcLong, .nfcWakeUps, .adverts,
-            .advertsMemory, .flips, .flipsMean,
-            .flipsAverage,
-            .enter, .leave:
+            .advertsMemory, .flips, .flipsMean, .flipsAverage, .delay, .delayMean, .delayAverage:
             ""
         }
     }
@@ -165,7 +167,7 @@ enum Row: String, CaseIterable {
         // Ratios of one run: their limit says enough.
         case .nfcShort, .nfcLong: 2
         // The same walks, the same verdicts.
-        case .flips, .flipsMean, .flipsAverage, .enter, .leave: 1.01
+        case .flips, .flipsMean, .flipsAverage, .delay, .delayMean, .delayAverage: 1.01
         }
     }
 

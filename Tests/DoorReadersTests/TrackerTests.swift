@@ -149,7 +149,7 @@ import Testing
         // Weaker than the limit of proximity, not by the hysteresis.
         tracker.hear(Adverts.seos(), from: .door(1), -57, from: 200, to: 30_000)
         #expect(reader.inRange == [.proximity, .motion])
-        tracker.hear(Adverts.seos(), from: .door(1), -60, from: 30_100, to: 60_000)
+        tracker.hear(Adverts.seos(), from: .door(1), -62, from: 30_100, to: 60_000)
         #expect(reader.inRange == .motion)
         tracker.sweep(at: 63_000)
         #expect(reader.inRange == .motion)

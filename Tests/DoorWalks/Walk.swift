@@ -6,7 +6,7 @@ import Glibc
 /// The model: log-distance loss with exponent 2.2; shadows of bodies and furniture as a first-order process (3.5 dB,
 /// 1.5 s); Rician fading, anew for each advertisement since three channels take turns; one advertisement in six is
 /// missed; whole dB; nothing below -97 dBm. The reader sends every 100 to 300 ms with up to 10 ms of jitter, -59 dBm at
-/// one metre.
+/// one metre. Who goes away goes on for 40 s, until the reader is out of hearing.
 package struct Walk: Sendable {
     package struct Sample: Sendable {
         /// Milliseconds since the start.
@@ -18,6 +18,8 @@ package struct Walk: Sendable {
     }
 
     package var samples: [Sample] = []
+    /// Milliseconds since the start.
+    package private(set) var end: Int64 = 0
 
     /// Where the person is on the way.
     package enum Course: Int, CaseIterable, Sendable {
@@ -42,6 +44,7 @@ package struct Walk: Sendable {
             let step = interval + Double.random(in: 0...10, using: &random)
             time += step
             guard let distance = Self.distance(course, seconds: time / 1000, edge: edge) else { break }
+            end = Int64(time)
             let memory = exp(-step / 1500)
             shadow = shadow * memory + random.gauss() * 3.5 * (1 - memory * memory).squareRoot()
             let truth = -59 - 22 * log10(max(distance, 0.3))
@@ -51,19 +54,22 @@ package struct Walk: Sendable {
         }
     }
 
+    /// Seconds from the door to the end of the walk.
+    private static let away = 40.0
+
     /// Metres to the door; nil at the end of the walk. People walk at 1.3 m/s.
     private static func distance(_ course: Course, seconds: Double, edge: Double) -> Double? {
         func line(_ x: Double, _ side: Double) -> Double { (x * x + side * side).squareRoot() }
         switch course {
-        case .past: return seconds < 24 ? line((seconds - 12) * 1.3, 0.7) : nil
+        case .past: return seconds < 12 + away ? line((seconds - 12) * 1.3, 0.7) : nil
         case .visit:
             if seconds < 12 { return line((12 - seconds) * 1.3, 0.5) }
             if seconds < 18 { return 0.5 }
-            return seconds < 30 ? line((seconds - 18) * 1.3, 0.5) : nil
+            return seconds < 18 + away ? line((seconds - 18) * 1.3, 0.5) : nil
         case .hover:
             if seconds < 10 { return max(edge, edge + (10 - seconds) * 1.3) }
             if seconds < 30 { return edge }
-            return seconds < 42 ? edge + (seconds - 30) * 1.3 : nil
+            return seconds < 30 + away ? edge + (seconds - 30) * 1.3 : nil
         case .far: return seconds < 24 ? line((seconds - 12) * 1.3, 12) : nil
         }
     }
