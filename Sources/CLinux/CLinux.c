@@ -87,6 +87,7 @@ int clinux_set_thread_name(const char *name) { return pthread_setname_np(pthread
 int clinux_open(const char *path, int flags, unsigned mode) { return open(path, flags, (mode_t)mode); }
 int clinux_set_nonblocking(int fd) { return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
 int clinux_set_cloexec(int fd) { return fcntl(fd, F_SETFD, FD_CLOEXEC); }
+int clinux_keep_on_exec(int fd) { return fcntl(fd, F_SETFD, 0); }
 int clinux_no_core_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 size_t clinux_heap_in_use(void) {
     struct mallinfo2 info = mallinfo2();

@@ -16,6 +16,12 @@ package final class ManagementSocket: Sendable {
         guard descriptor >= 0 else { return nil }
     }
 
+    /// One that this program has opened in an earlier life. nil when it is no Bluetooth socket.
+    package init?(taking descriptor: Int32) {
+        guard cbluetooth_is_bluetooth(descriptor) != 0 else { return nil }
+        self.descriptor = descriptor
+    }
+
     deinit { close(descriptor) }
 
     /// Longest packet: header and data of the longest advertisement, and more.

@@ -27,11 +27,11 @@ import Workers
         let configuration = try Configuration(path: options.configurationPath)
         let settings = Settings(options, configuration)
         Log.level = settings.logLevel
+        let management = managementSocket(settings.radio)
         let trustPoint = try settings.readVirtualTrustPoint()
         // Before the first other thread: what is blocked here is blocked in all of them.
         let signals = try Signals()
         let socket = try ListeningSocket.open(options: options, configuration: configuration)
-        let management = managementSocket(settings.radio)
         Task { @Loop in
             await Daemon(
                 options,
@@ -49,8 +49,13 @@ import Workers
     /// The one thing that the daemon has a capability for; from here on it has none.
     private static func managementSocket(_ radio: RadioConfiguration) -> ManagementSocket? {
         let isWanted = radio.isEnabled && (radio.backend == .auto || radio.backend == .mgmt)
-        let socket = isWanted && NetworkCapability.isHeld ? ManagementSocket() : nil
-        if !NetworkCapability.drop() { Log.warning("cannot give CAP_NET_ADMIN up") }
+        let socket =
+            if let descriptor = NetworkCapability.inherited {
+                ManagementSocket(taking: descriptor)
+            } else {
+                isWanted && NetworkCapability.isHeld ? ManagementSocket() : nil
+            }
+        if !NetworkCapability.giveUp(keeping: socket?.descriptor) { Log.warning("cannot give CAP_NET_ADMIN up") }
         return socket
     }
 }

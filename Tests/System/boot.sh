@@ -65,7 +65,9 @@ pid=$(property MainPID)
 value user stat -c '%U %G' "/proc/$pid"
 value owner sed -n 's/^Uid:\t\([0-9]*\).*/\1/p' "/proc/$pid/status"
 echo "expected $(id -u badged)"
-value capabilities sed -n 's/^CapEff:\t//p' "/proc/$pid/status"
+value capabilities sed -n 's/^Cap\(Eff\|Prm\|Amb\):\t//p' "/proc/$pid/status"
+value granted property AmbientCapabilities
+value name cat "/proc/$pid/comm"
 value seccomp sed -n 's/^Seccomp:\t//p' "/proc/$pid/status"
 value core sed -n 's/^Max core file size *//p' "/proc/$pid/limits"
 printf '123456\n654321\n' | as tester badgectl change-pin --reader Simulator --pin-stdin >/dev/null
@@ -101,7 +103,9 @@ check "and does not start it" holds "$found" '^still inactive'
 check "a member of the group does" holds "$found" '^status \{.*"msg":"INFO"'
 check "the service is active (READY=1 was accepted)" holds "$found" '^active active'
 check "it runs as user badged" holds "$found" "^owner $uid "
-check "without capabilities" holds "$found" '^capabilities 0000000000000000'
+check "the unit grants CAP_NET_ADMIN" holds "$found" '^granted cap_net_admin'
+check "and badged has given it up" holds "$found" '^capabilities 0000000000000000 0000000000000000 0000000000000000'
+check "under its own name" holds "$found" '^name badged'
 check "behind the system call filter" holds "$found" '^seccomp 2'
 check "without core files" holds "$found" '^core 0 +0 '
 check "a PIN is changed on the virtual card" holds "$found" '^changed 0$'

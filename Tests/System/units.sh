@@ -22,6 +22,9 @@ check "(verify does notice a misspelt key)" sh -c "! systemd-analyze verify --ma
 systemd-analyze security --offline=yes "$units/badged.service" >"$work/security" 2>&1 || true
 tail -n 1 "$work/security" | sed 's/^/  /'
 check "exposure is at most 2.0" systemd-analyze security --offline=yes --threshold=20 "$units/badged.service"
+for key in CapabilityBoundingSet AmbientCapabilities; do
+    check "$key= has CAP_NET_ADMIN alone, for the Bluetooth of the kernel" holds "$units/badged.service" "^$key=CAP_NET_ADMIN\$"
+done
 check "no PrivateUsers=: clients would look like nobody" lacks "$units/badged.service" '^PrivateUsers='
 check "no crash report, no core file" sh -c \
     "grep -q '^Environment=SWIFT_BACKTRACE=enable=no' '$units/badged.service' && grep -q '^LimitCORE=0' '$units/badged.service'"
