@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Scanners
 
 /// An adapter as bluetoothd shows it: org.bluez.Adapter1.
 struct BlueZAdapter {
@@ -28,6 +29,8 @@ struct BlueZAdapter {
     /// `hci0`
     var name: String { path.split(separator: "/").last.map(String.init) ?? path }
     var number: Int { Int(name.drop { !$0.isNumber }) ?? 0 }
+
+    var shown: RadioAdapter { RadioAdapter(name: name, address: address, isPowered: isPowered) }
 
     private static let types = ["Address": "s", "Powered": "b"]
 

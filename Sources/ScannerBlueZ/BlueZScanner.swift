@@ -12,7 +12,7 @@ package import Scanners
     package weak var observer: (any ScannerObserver)?
     package private(set) var status = ScannerStatus()
 
-    private enum Name {
+    enum Name {
         static let service = "org.bluez"
         static let adapter = "org.bluez.Adapter1"
         static let device = "org.bluez.Device1"
@@ -20,6 +20,23 @@ package import Scanners
         static let properties = "org.freedesktop.DBus.Properties"
         static let bus = "org.freedesktop.DBus"
         static let busPath = "/org/freedesktop/DBus"
+    }
+
+    /// What can be in the way.
+    enum Fault {
+        static let noLibrary =
+            ScannerFault(.service, "libsystemd is not there", advice: "install libsystemd0", isFinal: true)
+        static let noBus = ScannerFault(.service, "no connection to the system's D-Bus", advice: "systemctl start dbus")
+        static let noService = ScannerFault(.service, "bluetoothd does not run", advice: "systemctl start bluetooth")
+        static let unknownForm =
+            ScannerFault(.scan, "bluetoothd answers in an unknown form", advice: "report this with its version")
+
+        /// What an error in the place of an answer says; nil: there was none in time.
+        static func refused(_ answer: BusMessage?) -> ScannerFault {
+            guard answer?.errorName == "org.freedesktop.DBus.Error.AccessDenied" else { return noService }
+            let advice = "allow user badged to talk to org.bluez in /etc/dbus-1/system.d"
+            return ScannerFault(.access, "bluetoothd may not be asked", advice: advice)
+        }
     }
 
     /// Times in milliseconds.
@@ -80,6 +97,10 @@ package import Scanners
         status = ScannerStatus()
     }
 
+    package func examine() async -> ScannerStatus {
+        await BlueZLook.status(address: address, hasAdapter: HostAdapters.areThere())
+    }
+
     package func recover(_ step: RecoveryStep) -> Bool {
         guard demand != nil, owner != nil else { return step == .reopen && reopen() }
         switch step {
@@ -113,7 +134,7 @@ package import Scanners
         } catch {
             switch error {
             case .noLibrary:
-                fail(ScannerFault(.service, "libsystemd is not there", advice: "install libsystemd0", isFinal: true))
+                fail(Fault.noLibrary)
             case .system: connectionLost()
             }
         }
@@ -125,7 +146,7 @@ package import Scanners
 
     private func connectionLost() {
         forgetEverything()
-        fail(ScannerFault(.service, "no connection to the system's D-Bus", advice: "systemctl start dbus"))
+        fail(Fault.noBus)
         retryLater()
     }
 
@@ -159,13 +180,7 @@ package import Scanners
     private func takeObjects(_ answer: BusMessage?) {
         guard demand != nil else { return }
         guard let answer, answer.kind == .return else {
-            let name = answer?.errorName ?? ""
-            if name == "org.freedesktop.DBus.Error.AccessDenied" {
-                let advice = "allow user badged to talk to org.bluez in /etc/dbus-1/system.d"
-                fail(ScannerFault(.access, "bluetoothd may not be asked", advice: advice))
-            } else {
-                fail(ScannerFault(.service, "bluetoothd does not run", advice: "systemctl start bluetooth"))
-            }
+            fail(Fault.refused(answer))
             return retryLater()
         }
         (owner, failures, fault) = (answer.sender, 0, nil)
@@ -176,7 +191,7 @@ package import Scanners
                 }
             }
         } catch {
-            fail(ScannerFault(.scan, "bluetoothd answers in an unknown form", advice: "report this with its version"))
+            fail(Fault.unknownForm)
         }
         update()
     }
@@ -481,9 +496,7 @@ package import Scanners
 
     private func update() {
         var new = ScannerStatus()
-        new.adapters = adapters.values.sorted { $0.path < $1.path }.map {
-            RadioAdapter(name: $0.name, address: $0.address, isPowered: $0.isPowered)
-        }
+        new.adapters = adapters.values.sorted { $0.path < $1.path }.map(\.shown)
         let running = adapters.values.filter(\.isPowered)
         new.isListening = running.contains { $0.discovery == .on } || isPausing && !running.isEmpty
         new.fault = fault ?? (owner == nil ? nil : adapterFault(running))
@@ -493,12 +506,8 @@ package import Scanners
     }
 
     private func adapterFault(_ running: [BlueZAdapter]) -> ScannerFault? {
-        if adapters.isEmpty {
-            return ScannerFault(.adapter, "there is no Bluetooth adapter", advice: "plug one in")
-        }
-        if running.isEmpty {
-            return ScannerFault(.adapter, "the Bluetooth adapter is switched off", advice: "bluetoothctl power on")
-        }
+        if adapters.isEmpty { return .noAdapter }
+        if running.isEmpty { return .adapterOff }
         if running.allSatisfy({ $0.discovery == .refused }) {
             let advice = "another program may hold the radio; systemctl restart bluetooth ends that"
             return ScannerFault(.scan, "bluetoothd refuses to scan", advice: advice)

@@ -56,6 +56,7 @@ package import Scanners
     private var fault: ScannerFault?
     private var hasList = false
     private var buffer: [UInt8] = []
+    private weak var look: ManagementLook?
     /// Packets that are taken before others get their turn.
     private static let atOnce = 32
 
@@ -78,10 +79,8 @@ package import Scanners
             for index in adapters.keys { renewMonitor(index) }
             return
         }
-        guard let socket else {
-            let advice = "AmbientCapabilities=CAP_NET_ADMIN in badged.service"
-            return fail(ScannerFault(.access, "no management socket of the kernel", advice: advice, isFinal: true))
-        }
+        guard let socket else { return fail(Self.noSocket) }
+        look?.end()
         // What has piled up since the last scan is old.
         while socket.receive(&buffer) != nil {}
         do throws(SystemError) {
@@ -106,6 +105,18 @@ package import Scanners
         adapters = [:]
         buffer = []
         status = ScannerStatus()
+    }
+
+    private static let noSocket = ScannerFault(
+        .access,
+        "no management socket of the kernel",
+        advice: "AmbientCapabilities=CAP_NET_ADMIN in badged.service",
+        isFinal: true
+    )
+
+    package func examine() async -> ScannerStatus {
+        guard let socket else { return ScannerStatus(fault: Self.noSocket) }
+        return await ManagementLook.status(socket) { look = $0 }
     }
 
     package func recover(_ step: RecoveryStep) -> Bool {
@@ -210,19 +221,16 @@ package import Scanners
             return
         }
         hasList = true
-        for start in stride(from: 2, to: result.count - 1, by: 2) {
-            let index = UInt16(result[start]) | UInt16(result[start + 1]) << 8
+        for index in ManagementAdapterInfo.list(status, result) {
             if adapters[index] == nil { adapters[index] = Adapter() }
             send(.readInfo(index))
         }
     }
 
-    /// Address (6), version, manufacturer (2), supported settings (4), current settings (4), ...
     private func takeInfo(_ index: UInt16, _ status: UInt8, _ result: [UInt8]) {
-        guard status == Status.success, result.count >= 17, adapters[index] != nil else { return }
-        adapters[index]?.address = DeviceAddress(result.span, at: 0, isRandom: false)?.description ?? ""
-        let settings = (0..<4).reduce(UInt32(0)) { $0 | UInt32(result[13 + $1]) << (8 * UInt32($1)) }
-        take(settings, of: index)
+        guard let info = ManagementAdapterInfo(status, result), adapters[index] != nil else { return }
+        adapters[index]?.address = info.address
+        take(info.settings, of: index)
     }
 
     /// Bit 0: powered; bit 9: Low Energy.
@@ -324,8 +332,8 @@ package import Scanners
     }
 
     private func adapterFault(_ isNoneReady: Bool) -> ScannerFault? {
-        if adapters.isEmpty { return ScannerFault(.adapter, "there is no Bluetooth adapter", advice: "plug one in") }
+        if adapters.isEmpty { return .noAdapter }
         guard isNoneReady, adapters.values.allSatisfy({ $0.address != nil }) else { return nil }
-        return ScannerFault(.adapter, "the Bluetooth adapter is switched off", advice: "bluetoothctl power on")
+        return .adapterOff
     }
 }

@@ -190,18 +190,44 @@ package import Loop
         package var advice: String?
     }
 
-    /// What can be said without disturbing the radio; while nobody scans that is little.
-    package var checks: [Check] {
-        guard demand != nil, let scanner = scanners.first else {
-            guard !allScanners.isEmpty, let blocked = RFKill.bluetooth() else { return [] }
-            return [Check(name: "bluetoothAdapter", ok: false, advice: blocked.advice)]
+    /// What is to be said of the radio now. While nobody scans it is looked at once, for this answer; nothing is started
+    /// for that, and nothing is kept.
+    package func checks() async -> [Check] {
+        if demand == nil {
+            if examination == nil { examination = Task { @Loop in await self.examine() } }
+            let fault = await examination?.value
+            examination = nil
+            // Meanwhile somebody may have begun to scan, who knows better.
+            if demand == nil { return allScanners.isEmpty ? [] : Self.checks(fault) }
         }
-        let fault = scanner.status.fault
-        var checks = ["bluetooth", "bluetoothAccess", "bluetoothAdapter"].map { name in
+        return scanChecks
+    }
+
+    /// Clients that ask at the same time share one look.
+    private var examination: Task<ScannerFault?, Never>?
+
+    /// What stands in the way of the first way to the radio that could work here.
+    private func examine() async -> ScannerFault? {
+        var fault: ScannerFault?
+        for scanner in allScanners {
+            fault = await scanner.examine().fault
+            guard demand == nil, fault?.isFinal == true else { break }
+        }
+        return fault
+    }
+
+    private static func checks(_ fault: ScannerFault?) -> [Check] {
+        ["bluetooth", "bluetoothAccess", "bluetoothAdapter"].map { name in
             let isWrong = fault?.kind.rawValue == name
             let blocked = isWrong && fault?.kind == .adapter ? RFKill.bluetooth() : nil
             return Check(name: name, ok: !isWrong, advice: isWrong ? blocked?.advice ?? fault?.advice : nil)
         }
+    }
+
+    private var scanChecks: [Check] {
+        guard let scanner = scanners.first else { return [] }
+        let fault = scanner.status.fault
+        var checks = Self.checks(fault)
         var silence: String?
         if fault?.kind == .scan {
             silence = fault?.advice

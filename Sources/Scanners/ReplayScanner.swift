@@ -43,6 +43,16 @@ package import Loop
         status = ScannerStatus()
     }
 
+    package func examine() async -> ScannerStatus {
+        // It is read when it is wanted, as it may be large.
+        guard access(path, R_OK) != 0 else { return ScannerStatus() }
+        return ScannerStatus(fault: Self.unreadable(path))
+    }
+
+    private static func unreadable(_ path: String) -> ScannerFault {
+        ScannerFault(.service, "cannot read \(path)", advice: "correct [ble] replay in badged.conf")
+    }
+
     package func recover(_ step: RecoveryStep) -> Bool { false }
 
     private static func alarm(_ body: @escaping @Loop () -> Void) throws(ScannerFault) -> Loop.Alarm {
@@ -55,7 +65,7 @@ package import Loop
 
     private func load() throws(ScannerFault) {
         guard let bytes = Self.contents(of: path) else {
-            throw ScannerFault(.service, "cannot read \(path)", advice: "correct [ble] replay in badged.conf")
+            throw Self.unreadable(path)
         }
         file = bytes
         events = []

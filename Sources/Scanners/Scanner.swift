@@ -19,6 +19,9 @@ package import Loop
     /// Does not scan any more and gives back what it holds of the radio.
     func stop()
 
+    /// What a scan would meet, looked at once and without scanning. Not while it scans.
+    func examine() async -> ScannerStatus
+
     /// Takes a step against silence. False: there is no such step here, or it must not be taken now; the next one is
     /// tried at once.
     func recover(_ step: RecoveryStep) -> Bool
@@ -131,4 +134,8 @@ package struct ScannerFault: Error, Sendable, Equatable {
     package init(_ kind: Kind, _ text: String, advice: String, isFinal: Bool = false) {
         (self.kind, self.text, self.advice, self.isFinal) = (kind, text, advice, isFinal)
     }
+
+    package static let noAdapter = ScannerFault(.adapter, "there is no Bluetooth adapter", advice: "plug one in")
+    package static let adapterOff =
+        ScannerFault(.adapter, "the Bluetooth adapter is switched off", advice: "bluetoothctl power on")
 }

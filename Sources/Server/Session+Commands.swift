@@ -98,7 +98,7 @@ extension Session {
         let request = request.map { Array($0) }
         deferLines { [self] in
             let checks = await server.registry.currentHealth()
-            let radio = server.radio?.checks ?? []
+            let radio = await server.radio?.checks() ?? []
             let lines =
                 checks.map { HealthLine(name: $0.name, ok: $0.ok, advice: $0.advice) }
                 + radio.map { HealthLine(name: $0.name, ok: $0.ok, advice: $0.advice) }

@@ -233,6 +233,33 @@ struct BlueZScannerTests {
         #expect(stage.service.calls.filter { $0 == "Set hci0" }.count == 2)
     }
 
+    @Test("a look while nobody scans: adapters, none, off, no service, no bus; nothing is started and nothing kept")
+    @Loop func look() async throws {
+        let stage = try await BlueZStage()
+        func look(hasAdapter: Bool = true) async -> ScannerStatus {
+            await BlueZLook.status(address: stage.bus.address, hasAdapter: hasAdapter)
+        }
+        #expect(await look().fault == nil)
+        #expect(await look().adapters.map(\.name) == ["hci0"])
+        stage.service.power("/org/bluez/hci0", false)
+        #expect(await look().fault == .adapterOff)
+        stage.service.remove("/org/bluez/hci0", "org.bluez.Adapter1")
+        #expect(await look().fault == .noAdapter)
+        #expect(stage.service.calls.allSatisfy { $0.hasPrefix("GetManagedObjects") })
+        stage.service.end()
+        // The bus has seen its end when it has answered somebody else.
+        let late = try SystemBus(address: stage.bus.address)
+        await withCheckedContinuation { continuation in
+            late.ask("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "GetId") { _ in
+                continuation.resume()
+            }
+        }
+        #expect(await look().fault == BlueZScanner.Fault.noService)
+        #expect(await look(hasAdapter: false).fault == .noAdapter)
+        stage.bus.stop()
+        #expect(await look().fault == BlueZScanner.Fault.noBus)
+    }
+
     @Test("signals with wrong types and values, and those of others, do no harm")
     @Loop func malformed() async throws {
         let stage = try await BlueZStage()

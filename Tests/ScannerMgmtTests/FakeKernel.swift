@@ -18,6 +18,8 @@ import Loop
     var adapters: [UInt16: Adapter] = [0: Adapter()]
     /// What the next commands with this code are answered with, first things first.
     var refusals: [UInt16: [UInt8]] = [:]
+    /// Commands are noted and not answered.
+    var isSilent = false
     /// What was asked, such as "52 hci0", in hexadecimal.
     private(set) var commands: [String] = []
     private(set) var monitor: [UInt8] = []
@@ -66,7 +68,9 @@ import Loop
         guard count >= 6 else { return }
         let (code, index) = (uint16(packet, 0), uint16(packet, 2))
         let parameters = Array(packet[6..<count])
-        if let status = refusals[code]?.first {
+        if isSilent {
+            // As a kernel never does.
+        } else if let status = refusals[code]?.first {
             refusals[code]?.removeFirst()
             answer(code, index, status)
         } else {

@@ -202,6 +202,32 @@ struct MgmtScannerTests {
         #expect(stage.kernel.count("5 hci0") == 2)
     }
 
+    @Test("a look while nobody scans: adapters, none, off; nothing but their settings is asked for")
+    @Loop func look() async throws {
+        let stage = try MgmtStage()
+        #expect(await stage.scanner.examine().fault == nil)
+        #expect(stage.kernel.commands == ["3", "4 hci0"])
+        stage.kernel.adapters[1] = FakeKernel.Adapter(settings: 0)
+        let two = await stage.scanner.examine()
+        #expect(two.adapters.map(\.isPowered) == [true, false])
+        #expect(two.fault == nil)
+        stage.kernel.adapters[0] = nil
+        #expect(await stage.scanner.examine().fault == .adapterOff)
+        stage.kernel.adapters = [:]
+        #expect(await stage.scanner.examine().fault == .noAdapter)
+        #expect(await MgmtScanner(socket: nil).examine().fault?.kind == .access)
+    }
+
+    @Test("a scan that begins meanwhile ends the look")
+    @Loop func lookEnds() async throws {
+        let stage = try MgmtStage { $0.isSilent = true }
+        async let look = stage.scanner.examine()
+        await stage.kernel.wait(for: "3")
+        stage.kernel.isSilent = false
+        await stage.listen()
+        #expect(await look.fault == .noAdapter)
+    }
+
     @Test("after a suspend the monitor is added again")
     @Loop func suspend() async throws {
         let stage = try MgmtStage()

@@ -251,6 +251,38 @@ struct DoorReaderTests {
         #expect(await client.next("SCAN")?["error"] == nil)
     }
 
+    @Test(
+        "while nobody scans GET_HEALTH looks at the radio once, starts nothing, and says what is in the way",
+        arguments: [
+            (nil, nil), (ScannerFault.noAdapter, "bluetoothAdapter"), (.adapterOff, "bluetoothAdapter"),
+            (ScannerFault(.service, "bluetoothd does not run", advice: "x"), "bluetooth"),
+            (ScannerFault(.access, "bluetoothd may not be asked", advice: "x"), "bluetoothAccess"),
+        ] as [(ScannerFault?, String?)]
+    )
+    @Loop func idleHealth(fault: ScannerFault?, name: String?) async throws {
+        let stage = try RadioStage()
+        stage.scanner.idle = ScannerStatus(fault: fault)
+        let client = try stage.server.connect()
+        let health = try #require(await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")?["checks"]?.array)
+        let radio = health.filter { $0["name"]?.string?.hasPrefix("bluetooth") == true }
+        #expect(radio.compactMap { $0["name"]?.string } == ["bluetooth", "bluetoothAccess", "bluetoothAdapter"])
+        #expect(radio.filter { $0["ok"] == .bool(false) }.compactMap { $0["name"]?.string } == [name].compactMap(\.self))
+        #expect(radio.compactMap { $0["advice"]?.string } == [fault?.advice].compactMap(\.self))
+        #expect(stage.scanner.calls == ["examine"])
+        #expect(stage.spare.calls.isEmpty)
+        #expect(stage.clock.alarm == nil)
+    }
+
+    @Test("a way to the radio that never works here is not what GET_HEALTH complains of while another one does")
+    @Loop func idleFallback() async throws {
+        let stage = try RadioStage()
+        stage.scanner.idle = ScannerStatus(fault: ScannerFault(.access, "refused", advice: "x", isFinal: true))
+        let client = try stage.server.connect()
+        let health = try #require(await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")?["checks"]?.array)
+        #expect(!health.contains { $0["ok"] == .bool(false) && $0["name"]?.string?.hasPrefix("bluetooth") == true })
+        #expect(stage.spare.calls == ["examine"])
+    }
+
     @Test("a way to the radio that never works here is left for the next one")
     @Loop func fallback() async throws {
         let stage = try RadioStage()

@@ -28,6 +28,14 @@ package import Scanners
         calls.append("stop")
     }
 
+    /// What a look at it shows while it does not scan.
+    package var idle = ScannerStatus()
+
+    package func examine() async -> ScannerStatus {
+        calls.append("examine")
+        return idle
+    }
+
     package func recover(_ step: RecoveryStep) -> Bool {
         calls.append("\(step)")
         return steps.contains(step)

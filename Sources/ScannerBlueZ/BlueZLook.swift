@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Loop
+import Scanners
+
+/// A look at bluetoothd while nobody scans: asks for its adapters once and hangs up. Neither it nor the bus starts
+/// anything for that.
+@Loop final class BlueZLook {
+    private var bus: SystemBus?
+    private var alarm: Loop.Alarm?
+    private var continuation: CheckedContinuation<ScannerStatus, Never>?
+    private let hasAdapter: Bool
+
+    private init(_ continuation: CheckedContinuation<ScannerStatus, Never>, hasAdapter: Bool) {
+        (self.continuation, self.hasAdapter) = (continuation, hasAdapter)
+    }
+
+    /// Milliseconds after which it is taken for hung.
+    private static let patience: Int64 = 2000
+
+    /// Looks. Where the kernel has no adapter at all, bluetoothd has no reason to run.
+    static func status(address: String, hasAdapter: Bool) async -> ScannerStatus {
+        await withCheckedContinuation { continuation in
+            BlueZLook(continuation, hasAdapter: hasAdapter).begin(address)
+        }
+    }
+
+    /// What waits holds this object: bus and alarm, until `end`.
+    private func begin(_ address: String) {
+        do throws(SystemBus.Failure) {
+            let bus = try SystemBus(address: address)
+            self.bus = bus
+            bus.onEnd = { self.end(BlueZScanner.Fault.noBus) }
+        } catch {
+            return end(error == .noLibrary ? BlueZScanner.Fault.noLibrary : BlueZScanner.Fault.noBus)
+        }
+        alarm = try? Loop.Alarm {
+            self.end(ScannerFault(.service, "bluetoothd does not answer", advice: "systemctl restart bluetooth"))
+        }
+        alarm?.set(after: Self.patience)
+        // A call to the service itself would start it.
+        bus?.call(
+            BlueZScanner.Name.bus,
+            BlueZScanner.Name.busPath,
+            BlueZScanner.Name.bus,
+            "GetNameOwner",
+            { $0.append(BlueZScanner.Name.service) },
+            answer: { self.takeOwner($0) }
+        )
+    }
+
+    private func takeOwner(_ answer: BusMessage?) {
+        guard answer?.kind == .return else {
+            return end(hasAdapter ? BlueZScanner.Fault.noService : ScannerFault.noAdapter)
+        }
+        bus?.ask(BlueZScanner.Name.service, "/", BlueZScanner.Name.objects, "GetManagedObjects") { answer in
+            self.takeObjects(answer)
+        }
+    }
+
+    private func takeObjects(_ answer: BusMessage?) {
+        guard let answer, answer.kind == .return else { return end(BlueZScanner.Fault.refused(answer)) }
+        var adapters: [BlueZAdapter] = []
+        do throws(BusMessage.Malformed) {
+            try answer.each("{oa{sa{sv}}}") { () throws(BusMessage.Malformed) in
+                try answer.enter("e", "oa{sa{sv}}") { () throws(BusMessage.Malformed) in
+                    let path = try answer.string("o")
+                    try answer.each("{sa{sv}}") { () throws(BusMessage.Malformed) in
+                        try answer.enter("e", "sa{sv}") { () throws(BusMessage.Malformed) in
+                            guard try answer.string() == BlueZScanner.Name.adapter else {
+                                return try answer.skip("a{sv}")
+                            }
+                            var adapter = BlueZAdapter(path: path)
+                            try adapter.read(answer)
+                            adapters.append(adapter)
+                        }
+                    }
+                }
+            }
+        } catch {
+            return end(BlueZScanner.Fault.unknownForm)
+        }
+        var status = ScannerStatus(adapters: adapters.sorted { $0.path < $1.path }.map(\.shown))
+        if adapters.isEmpty {
+            status.fault = .noAdapter
+        } else if !adapters.contains(where: \.isPowered) {
+            status.fault = .adapterOff
+        }
+        end(status)
+    }
+
+    private func end(_ fault: ScannerFault) { end(ScannerStatus(fault: fault)) }
+
+    private func end(_ status: ScannerStatus) {
+        bus?.close()
+        (bus, alarm) = (nil, nil)
+        continuation?.resume(returning: status)
+        continuation = nil
+    }
+}
