@@ -9,8 +9,19 @@ package struct AdvertisingReport: Sendable, Equatable {
     package var txPower: Int8?
     package var isScanResponse: Bool
     package var isConnectable: Bool
-    /// False for a fragment of a long extended advertisement: its data may begin or end within a structure.
-    package var isComplete: Bool
+    /// Which set of its sender an extended advertisement belongs to; nil: a legacy one.
+    package var advertisingSet: UInt8?
+    package var part: Part
+
+    /// How much of a long extended advertisement this is. See `FragmentAssembly`.
+    package enum Part: Sendable {
+        /// All of it, or its end.
+        case whole
+        /// More will follow; the data may begin or end within a structure.
+        case more
+        /// More was sent, and is lost.
+        case cut
+    }
 
     package init(
         address: DeviceAddress,
@@ -18,11 +29,12 @@ package struct AdvertisingReport: Sendable, Equatable {
         txPower: Int8? = nil,
         isScanResponse: Bool = false,
         isConnectable: Bool = true,
-        isComplete: Bool = true
+        advertisingSet: UInt8? = nil,
+        part: Part = .whole
     ) {
-        (self.address, self.txPower) = (address, txPower)
+        (self.address, self.txPower, self.advertisingSet, self.part) = (address, txPower, advertisingSet, part)
         self.rssi = rssi.flatMap(Self.valid)
-        (self.isScanResponse, self.isConnectable, self.isComplete) = (isScanResponse, isConnectable, isComplete)
+        (self.isScanResponse, self.isConnectable) = (isScanResponse, isConnectable)
     }
 
     /// 127 says "not available"; the range of the measurement ends at +20 dBm. Vol 4, Part E, 7.7.65.2.
@@ -108,7 +120,8 @@ package enum HCIEvent {
             txPower: AdvertisingReport.valid(Int8(bitPattern: event[start + 12])),
             isScanResponse: type & 0x08 != 0,
             isConnectable: type & 0x01 != 0,
-            isComplete: type & 0x60 == 0
+            advertisingSet: type & 0x10 == 0 ? event[start + 11] : nil,
+            part: type & 0x60 == 0 ? .whole : type & 0x60 == 0x20 ? .more : .cut
         )
         body(report, start + 24..<start + 24 + length)
         return 24 + length
@@ -123,7 +136,7 @@ package enum HCIEvent {
         let addressType: UInt8 = report.address.isRandom ? 1 : 0
         let rssi = UInt8(bitPattern: report.rssi ?? 127)
         var body: [UInt8]
-        if data.count <= 31, report.txPower == nil, report.isComplete {
+        if data.count <= 31, report.txPower == nil, report.part == .whole {
             let type: UInt8 = report.isScanResponse ? 4 : report.isConnectable ? 0 : 3
             body = [advertisingReport, 1, type, addressType] + report.address.bytes + [UInt8(data.count)]
             body += data
@@ -132,9 +145,14 @@ package enum HCIEvent {
             let data = data.prefix(229)
             var type: UInt8 = report.isConnectable ? 1 : 0
             if report.isScanResponse { type |= 0x08 }
-            if !report.isComplete { type |= 0x20 }
+            if report.advertisingSet == nil, data.count <= 31 { type |= 0x10 }
+            switch report.part {
+            case .whole: break
+            case .more: type |= 0x20
+            case .cut: type |= 0x40
+            }
             body = [extendedAdvertisingReport, 1, type, 0, addressType] + report.address.bytes
-            body += [1, 0, 0xFF, UInt8(bitPattern: report.txPower ?? 127), rssi, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+            body += [1, 0, report.advertisingSet ?? 0xFF, UInt8(bitPattern: report.txPower ?? 127), rssi, 0, 0, 0, 0, 0, 0, 0, 0, 0]
             body.append(UInt8(data.count))
             body += data
         }

@@ -58,7 +58,7 @@ package final class ReaderTracker {
     /// Takes one report in. `data` may be empty when only the strength of a known sender has changed.
     package func hear(_ report: AdvertisingReport, _ data: Span<UInt8>, adapter: Int, at now: Milliseconds) {
         counters.heard += 1
-        let facts = report.isComplete ? decoder.facts(in: data) : ReaderFacts()
+        let facts = report.part == .whole ? decoder.facts(in: data) : ReaderFacts()
         if facts.isMalformed { counters.malformed += 1 }
         if let reader = byAddress[report.address] {
             take(facts, data, report, into: reader)

@@ -19,6 +19,7 @@ package import Loop
     private var file: [UInt8] = []
     private var events: [(time: Int64, adapter: Int, event: Range<Int>)] = []
     private var position = 0
+    private var fragments = FragmentAssembly()
     private var alarm: Loop.Alarm?
 
     package init(path: String) { self.path = path }
@@ -29,7 +30,7 @@ package import Loop
             try load()
             alarm = try Self.alarm { [weak self] in self?.play() }
             status = ScannerStatus(isListening: true)
-            position = 0
+            (position, fragments) = (0, FragmentAssembly())
             alarm?.set(after: 0)
         } catch {
             stop()
@@ -109,7 +110,9 @@ package import Loop
             let event = Array(file[entry.event])
             let span = event.span
             HCIEvent.forEachReport(in: span) { report, data in
-                observer?.heard(report, span.extracting(data), adapter: entry.adapter)
+                fragments.take(report, span.extracting(data), adapter: entry.adapter) { report, data in
+                    observer?.heard(report, data, adapter: entry.adapter)
+                }
             }
             guard position < events.count else { break }
             let pause = events[position].time - entry.time

@@ -74,7 +74,8 @@ import Wire
     }
 
     func heard(_ report: AdvertisingReport, _ data: Span<UInt8>, adapter: Int) {
-        guard let adverts, isAnswered, spend(radio.now) else { return }
+        // A fragment comes again as a part of the whole.
+        guard let adverts, isAnswered, report.part == .whole, spend(radio.now) else { return }
         let address = adverts == .raw ? report.address : AddressPseudonym.of(report.address)
         var bytes: [UInt8] = []
         for index in data.indices { bytes.append(data[index]) }

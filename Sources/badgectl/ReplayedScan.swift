@@ -11,6 +11,7 @@ enum ReplayedScan {
     static func run(_ path: String, _ filter: ScanFilter) throws(Failure) -> ExitStatus {
         let file = try contents(of: path)
         let tracker = ReaderTracker()
+        var fragments = FragmentAssembly()
         var (first, last): (Int64?, Milliseconds) = (nil, 0)
         do throws(BTSnoop.Fault) {
             try BTSnoop.forEachEvent(in: file.span) { time, adapter, place in
@@ -21,7 +22,9 @@ enum ReplayedScan {
                 let event = Array(file[place])
                 let span = event.span
                 HCIEvent.forEachReport(in: span) { report, data in
-                    tracker.hear(report, span.extracting(data), adapter: adapter, at: last)
+                    fragments.take(report, span.extracting(data), adapter: adapter) { report, data in
+                        tracker.hear(report, data, adapter: adapter, at: last)
+                    }
                 }
                 if let due = tracker.nextSweep, due <= last { tracker.sweep(at: last) }
             }

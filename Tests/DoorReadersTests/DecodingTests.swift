@@ -169,8 +169,14 @@ import Testing
     @Test("legacy and extended reports of one event are all given out, up to a fault")
     func reports() {
         let report = AdvertisingReport(address: .door(1), rssi: -60)
-        let long = AdvertisingReport(address: .passing(2), rssi: -61, txPower: 4, isConnectable: false)
-        let fragment = AdvertisingReport(address: .door(3), rssi: nil, isScanResponse: true, isComplete: false)
+        let long = AdvertisingReport(
+            address: .passing(2),
+            rssi: -61,
+            txPower: 4,
+            isConnectable: false,
+            advertisingSet: 9
+        )
+        let fragment = AdvertisingReport(address: .door(3), rssi: nil, isScanResponse: true, part: .more)
         let events: [(AdvertisingReport, [UInt8])] = [
             (report, Adverts.seos()), (long, [UInt8](repeating: 7, count: 229)), (fragment, [1, 2]), (report, []),
         ]

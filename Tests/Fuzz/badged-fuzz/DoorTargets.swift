@@ -32,12 +32,17 @@ import ScannerMgmt
     }
     var position = 0
     var now: Milliseconds = 0
+    var fragments = FragmentAssembly()
     while position < bytes.count {
         let end = min(position + 1 + Int(bytes[position]), bytes.count)
         let event = bytes.span.extracting(position + 1..<max(end, position + 1))
         HCIEvent.forEachReport(in: event) { report, data in
             require(data.lowerBound >= 0 && data.upperBound <= event.count, "data outside its event")
-            tracker.hear(report, event.extracting(data), adapter: Int(report.address.bits & 7), at: now)
+            let adapter = Int(report.address.bits & 7)
+            fragments.take(report, event.extracting(data), adapter: adapter) { report, data in
+                require(data.count <= AdvertisingData.maximumLength, "an advertisement too long")
+                tracker.hear(report, data, adapter: adapter, at: now)
+            }
         }
         now += 1000
         tracker.sweep(at: now)
