@@ -39,8 +39,8 @@ let fuzzing: [Target] =
             dependencies: [
                 "CFuzzer", "Secrets", "Wire", "CardFile", "ISO7816", "ISODEP", "CNFC", "ReadersNFC", "Crypto", "EID",
                 "ECard", "EService",
-                "ReadersVirtual",
-                "DoorReaders", "ScannerMgmt", "Activation", "BadgedClient", "BadgedSDKWrapper",
+                "ReadersVirtual", "DoorReaders", "ScannerMgmt", "Activation", "BadgedClient", "BadgedSDKWrapper",
+                "CLinux", "Loop", "Scanners", "ScannerBlueZ",
             ],
             path: "Tests/Fuzz/badged-fuzz",
             swiftSettings: strict

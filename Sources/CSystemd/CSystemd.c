@@ -8,6 +8,7 @@
 #define FUNCTIONS(X)                                                                                                   \
     X(sd_bus_new)                                                                                                      \
     X(sd_bus_set_address)                                                                                              \
+    X(sd_bus_set_fd)                                                                                                   \
     X(sd_bus_set_bus_client)                                                                                           \
     X(sd_bus_start)                                                                                                    \
     X(sd_bus_close_unref)                                                                                              \
@@ -55,6 +56,7 @@ int csystemd_load(void) {
 
 int csystemd_bus_new(sd_bus **bus) { return library.sd_bus_new(bus); }
 int csystemd_bus_set_address(sd_bus *bus, const char *address) { return library.sd_bus_set_address(bus, address); }
+int csystemd_bus_set_fd(sd_bus *bus, int fd) { return library.sd_bus_set_fd(bus, fd, fd); }
 int csystemd_bus_set_bus_client(sd_bus *bus, int b) { return library.sd_bus_set_bus_client(bus, b); }
 int csystemd_bus_start(sd_bus *bus) { return library.sd_bus_start(bus); }
 void csystemd_bus_close_unref(sd_bus *bus) { library.sd_bus_close_unref(bus); }

@@ -18,16 +18,16 @@ import Scanners
     private static let patience: Int64 = 2000
 
     /// Looks. Where the kernel has no adapter at all, bluetoothd has no reason to run.
-    static func status(address: String, hasAdapter: Bool) async -> ScannerStatus {
+    static func status(_ place: SystemBus.Place, hasAdapter: Bool) async -> ScannerStatus {
         await withCheckedContinuation { continuation in
-            BlueZLook(continuation, hasAdapter: hasAdapter).begin(address)
+            BlueZLook(continuation, hasAdapter: hasAdapter).begin(place)
         }
     }
 
     /// What waits holds this object: bus and alarm, until `end`.
-    private func begin(_ address: String) {
+    private func begin(_ place: SystemBus.Place) {
         do throws(SystemBus.Failure) {
-            let bus = try SystemBus(address: address)
+            let bus = try SystemBus(place)
             self.bus = bus
             bus.onEnd = { self.end(BlueZScanner.Fault.noBus) }
         } catch {

@@ -50,7 +50,7 @@ package import Scanners
         package init() {}
     }
 
-    private let address: String
+    private let place: SystemBus.Place
     private let timing: Timing
     private let mayDisconnect: Bool
     private var demand: ScanDemand?
@@ -74,8 +74,14 @@ package import Scanners
     ///   - mayDisconnect: an adapter may be switched off and on although devices are connected to it.
     ///   - timing: tests have less of it.
     package init(address: String? = nil, mayDisconnect: Bool = false, timing: Timing = Timing()) {
-        self.address = address ?? SystemBus.standardAddress
+        place = .address(address ?? SystemBus.standardAddress)
         (self.mayDisconnect, self.timing) = (mayDisconnect, timing)
+    }
+
+    /// On a socket whose other end plays the bus, once; for tests.
+    package init(connection: Int32) {
+        place = .connection(connection)
+        (mayDisconnect, timing) = (false, Timing())
     }
 
     // MARK: Scanner
@@ -98,7 +104,7 @@ package import Scanners
     }
 
     package func examine() async -> ScannerStatus {
-        await BlueZLook.status(address: address, hasAdapter: HostAdapters.areThere())
+        await BlueZLook.status(place, hasAdapter: HostAdapters.areThere())
     }
 
     package func recover(_ step: RecoveryStep) -> Bool {
@@ -124,7 +130,7 @@ package import Scanners
 
     private func open() {
         do throws(SystemBus.Failure) {
-            let bus = try SystemBus(address: address)
+            let bus = try SystemBus(place)
             bus.onMessage = { [weak self] message in self?.take(message) }
             bus.onEnd = { [weak self] in self?.connectionLost() }
             self.bus = bus

@@ -34,13 +34,25 @@ import Loop
     /// Messages that are handled before others get their turn.
     private static let atOnce = 32
 
-    init(address: String = standardAddress) throws(Failure) {
+    /// Where the bus is.
+    enum Place: Sendable {
+        case address(String)
+        /// A connected socket, taken over; for tests, which play the bus.
+        case connection(Int32)
+    }
+
+    convenience init(address: String) throws(Failure) { try self.init(.address(address)) }
+
+    init(_ place: Place) throws(Failure) {
         guard csystemd_load() == 0 else { throw .noLibrary }
         var new: OpaquePointer?
         guard csystemd_bus_new(&new) >= 0, let new else { throw .system(ENOMEM) }
         bus = new
         do throws(Failure) {
-            try Self.check(csystemd_bus_set_address(bus, address))
+            switch place {
+            case .address(let address): try Self.check(csystemd_bus_set_address(bus, address))
+            case .connection(let descriptor): try Self.check(csystemd_bus_set_fd(bus, descriptor))
+            }
             try Self.check(csystemd_bus_set_bus_client(bus, 1))
             try Self.check(csystemd_bus_start(bus))
             try watch()

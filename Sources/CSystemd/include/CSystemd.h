@@ -14,6 +14,8 @@ int csystemd_load(void);
 
 int csystemd_bus_new(struct sd_bus **bus);
 int csystemd_bus_set_address(struct sd_bus *bus, const char *address);
+/* Takes over a connected socket, in place of an address. */
+int csystemd_bus_set_fd(struct sd_bus *bus, int fd);
 int csystemd_bus_set_bus_client(struct sd_bus *bus, int b);
 int csystemd_bus_start(struct sd_bus *bus);
 /* Without flushing, which could block. */

@@ -34,6 +34,7 @@ let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "advertising-reports": advertisingReports,
     "btsnoop": btsnoop,
     "management-event": managementEvent,
+    "bluez-messages": blueZMessages,
     "activation": activation,
     "server-message": serverMessage,
 ]
