@@ -152,7 +152,10 @@ package enum HCIEvent {
             case .cut: type |= 0x40
             }
             body = [extendedAdvertisingReport, 1, type, 0, addressType] + report.address.bytes
-            body += [1, 0, report.advertisingSet ?? 0xFF, UInt8(bitPattern: report.txPower ?? 127), rssi, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+            body += [
+                1, 0, report.advertisingSet ?? 0xFF, UInt8(bitPattern: report.txPower ?? 127), rssi, 0, 0, 0, 0, 0, 0,
+                0, 0, 0,
+            ]
             body.append(UInt8(data.count))
             body += data
         }

@@ -44,7 +44,7 @@ enum DoorReaderBench {
     }
 
     /// 40 % Seos-style readers, 10 % other profiles, half of no interest.
-    private static func event(_ random: inout Generator) -> [UInt8] {
+    static func event(_ random: inout Generator) -> [UInt8] {
         let number = UInt64.random(in: 0..<200, using: &random)
         let rssi = Int8.random(in: -95 ... -45, using: &random)
         let kind = Int.random(in: 0..<10, using: &random)

@@ -82,6 +82,7 @@ import Glibc
         }
         say("door readers")
         try DoorReaderBench.run(settings, &report)
+        try ScanBench.run(settings, &report)
         print("\(Baseline.thisMachine())\n")
         let baseline = try Baseline(path: settings.baseline)
         let failures = report.print(against: baseline)

@@ -14,6 +14,7 @@ enum Row: String, CaseIterable {
     case daemonSize, clientSize, cardSize
     case nfcShort, nfcLong, nfcWakeUps
     case adverts, advertsMemory
+    case scanClient, floodTail, floodQuietTail, floodMemory
     case flips, flipsMean, flipsAverage, delay, delayMean, delayAverage
 
     var title: String {
@@ -54,6 +55,10 @@ enum Row: String, CaseIterable {
         case .nfcWakeUps: "NFC: wake-ups, a board and no card"
         case .adverts: "advertising reports decoded, filtered and tracked"
         case .advertsMemory: "growth of the heap meanwhile"
+        case .scanClient: "the same in badged, replayed to a client"
+        case .floodTail: "GET_INFO round trip in a flood of readers, p99"
+        case .floodQuietTail: "the same without the flood"
+        case .floodMemory: "growth of resident memory in it"
         case .flips: "changes of mind too many, per walk"
         case .flipsMean: "of a mean of three values"
         case .flipsAverage: "of a moving average (0.3) with 16 dB"
@@ -69,10 +74,10 @@ enum Row: String, CaseIterable {
             .delayMean, .delayAverage:
             "ms"
         case .resident, .proportional, .privateDirty, .packageSize, .onlinePackageSize, .manyReadersMemory, .afterLoad,
-            .authMemory, .daemonSize, .clientSize, .cardSize:
+            .authMemory, .daemonSize, .clientSize, .cardSize, .floodMemory:
             "MB"
-        case .roundTrip, .roundTripTail, .floor, .transfer: "µs"
-        case .pipelined, .wakeUps, .waitingWakeUps, .nfcWakeUps, .adverts: "/s"
+        case .roundTrip, .roundTripTail, .floor, .transfer, .floodTail, .floodQuietTail: "µs"
+        case .pipelined, .wakeUps, .waitingWakeUps, .nfcWakeUps, .adverts, .scanClient: "/s"
         case .nfcShort, .nfcLong: "×"
         case .idleCPU: "%"
         case .advertsMemory: "bytes"
@@ -83,7 +88,8 @@ enum Row: String, CaseIterable {
     /// Digits after the point.
     var digits: Int {
         switch self {
-        case .pipelined, .packages, .onlinePackages, .manyReaders, .adverts, .advertsMemory, .delay, .delayMean,
+        case .pipelined, .packages, .onlinePackages, .manyReaders, .adverts, .advertsMemory, .scanClient, .delay,
+            .delayMean,
             .delayAverage:
             0
         case .flips, .flipsMean, .flipsAverage: 3
@@ -114,7 +120,8 @@ enum Row: String, CaseIterable {
         case .packageSize, .onlinePackageSize: "249"
         case .floor, .transfer, .manyReaders, .manyReadersMemory, .afterLoad, .auth, .authBeyond, .tenAuths,
             .authMemory, .daemonSize, .clientSize, .cardSize, .nfcShort, .nfcLong, .nfcWakeUps, .adverts,
-            .advertsMemory, .flips, .flipsMean, .flipsAverage, .delay, .delayMean, .delayAverage:
+            .advertsMemory, .scanClient, .floodTail, .floodQuietTail, .floodMemory, .flips, .flipsMean, .flipsAverage,
+            .delay, .delayMean, .delayAverage:
             ""
         }
     }
@@ -140,11 +147,13 @@ enum Row: String, CaseIterable {
         case .packageSize: 40
         case .adverts: 200_000
         case .advertsMemory: 0
+        case .scanClient: 50_000
+        case .floodMemory: 1
         default: nil
         }
     }
 
-    var isBetterWhenLarge: Bool { self == .pipelined || self == .adverts }
+    var isBetterWhenLarge: Bool { self == .pipelined || self == .adverts || self == .scanClient }
 
     /// So many times worse than the baseline is still noise.
     var noise: Double {
@@ -155,12 +164,12 @@ enum Row: String, CaseIterable {
         case .resident, .proportional, .privateDirty: 1.15
         // How much malloc gives back depends on how the threads met.
         case .afterLoad, .manyReadersMemory: 1.4
-        case .authMemory: 4
+        case .authMemory, .floodMemory: 4
         // Medians of milliseconds on a machine that others use too.
         case .start, .stop, .change, .changeTotal, .manyReaders, .auth, .authBeyond, .tenAuths: 1.6
         // One sleeping core more or less awake doubles a round trip.
-        case .roundTrip, .floor, .transfer, .pipelined, .adverts: 2
-        case .roundTripTail: 4
+        case .roundTrip, .floor, .transfer, .pipelined, .adverts, .scanClient: 2
+        case .roundTripTail, .floodTail, .floodQuietTail: 4
         // Two threads race for two cores, and the difference of their times is small.
         case .cardIn, .cardOut: 3
         case .wakeUps, .waitingWakeUps, .nfcWakeUps, .idleCPU, .advertsMemory: 1
@@ -176,7 +185,7 @@ enum Row: String, CaseIterable {
         switch self {
         case .cardIn, .cardOut: 0.5
         case .stop: 2
-        case .authMemory: 1
+        case .authMemory, .floodMemory: 1
         default: 0
         }
     }

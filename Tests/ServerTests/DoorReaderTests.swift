@@ -266,7 +266,9 @@ struct DoorReaderTests {
         let health = try #require(await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")?["checks"]?.array)
         let radio = health.filter { $0["name"]?.string?.hasPrefix("bluetooth") == true }
         #expect(radio.compactMap { $0["name"]?.string } == ["bluetooth", "bluetoothAccess", "bluetoothAdapter"])
-        #expect(radio.filter { $0["ok"] == .bool(false) }.compactMap { $0["name"]?.string } == [name].compactMap(\.self))
+        #expect(
+            radio.filter { $0["ok"] == .bool(false) }.compactMap { $0["name"]?.string } == [name].compactMap(\.self)
+        )
         #expect(radio.compactMap { $0["advice"]?.string } == [fault?.advice].compactMap(\.self))
         #expect(stage.scanner.calls == ["examine"])
         #expect(stage.spare.calls.isEmpty)
