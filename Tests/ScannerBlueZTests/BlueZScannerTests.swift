@@ -47,11 +47,15 @@ import Testing
     let scanner: BlueZScanner
     let ear = Ear()
 
-    init(_ configure: (FakeBlueZ) -> Void = { _ in }, timing: BlueZScanner.Timing = .init()) async throws {
+    init(
+        _ configure: (FakeBlueZ) -> Void = { _ in },
+        mayDisconnect: Bool = false,
+        timing: BlueZScanner.Timing = .init()
+    ) async throws {
         bus = try PrivateBus()
         service = try await FakeBlueZ(bus.address)
         configure(service)
-        scanner = BlueZScanner(address: bus.address, timing: timing)
+        scanner = BlueZScanner(address: bus.address, mayDisconnect: mayDisconnect, timing: timing)
         scanner.observer = ear
     }
 
@@ -231,6 +235,17 @@ struct BlueZScannerTests {
         #expect(stage.scanner.recover(.renew))
         await stage.service.wait(for: "SetDiscoveryFilter hci0", times: 4)
         #expect(stage.service.calls.filter { $0 == "Set hci0" }.count == 2)
+    }
+
+    @Test("an adapter to which devices are connected is switched off and on where that is configured")
+    @Loop func mayDisconnect() async throws {
+        let connected: (BusMessage) -> Void = { message in
+            message.property("Connected", "b") { message.append(true) }
+        }
+        let stage = try await BlueZStage({ $0.devices[BlueZStage.door] = connected }, mayDisconnect: true)
+        await stage.listen()
+        #expect(stage.scanner.recover(.powerCycle))
+        await stage.service.wait(for: "Set hci0", times: 2)
     }
 
     @Test("a look while nobody scans: adapters, none, off, no service, no bus; nothing is started and nothing kept")

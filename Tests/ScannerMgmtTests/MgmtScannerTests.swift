@@ -46,10 +46,14 @@ import Testing
     let scanner: MgmtScanner
     let ear = Ear()
 
-    init(_ configure: (FakeKernel) -> Void = { _ in }, timing: MgmtScanner.Timing = .init()) throws {
+    init(
+        _ configure: (FakeKernel) -> Void = { _ in },
+        mayDisconnect: Bool = false,
+        timing: MgmtScanner.Timing = .init()
+    ) throws {
         kernel = try FakeKernel()
         configure(kernel)
-        scanner = MgmtScanner(socket: kernel.other, timing: timing)
+        scanner = MgmtScanner(socket: kernel.other, mayDisconnect: mayDisconnect, timing: timing)
         scanner.observer = ear
     }
 
@@ -200,6 +204,16 @@ struct MgmtScannerTests {
         stage.kernel.found(MgmtStage.door, -60, [])
         await stage.ear.wait { !$0.heard.isEmpty }
         #expect(stage.kernel.count("5 hci0") == 2)
+    }
+
+    @Test("an adapter with connections of others is switched off and on where that is configured")
+    @Loop func mayDisconnect() async throws {
+        let stage = try MgmtStage({ $0.adapters[0]?.connections = 1 }, mayDisconnect: true)
+        await stage.listen()
+        #expect(stage.scanner.recover(.powerCycle))
+        await stage.kernel.wait(for: "5 hci0", times: 2)
+        let isPowered = stage.kernel.adapters[0].map { $0.settings & 1 == 1 }
+        #expect(isPowered == true)
     }
 
     @Test("a look while nobody scans: adapters, none, off; nothing but their settings is asked for")
