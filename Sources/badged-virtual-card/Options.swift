@@ -2,12 +2,12 @@
 
 /// The command line of badged-virtual-card.
 enum Options: Equatable {
-    case run(host: String, port: String, cardFile: String?)
+    case run(host: String, port: String, cardFile: String?, trustPointFile: String?)
     case help
     case version
 
     static let usage = """
-        usage: badged-virtual-card --vpcd HOST:PORT [--card FILE] [--help] [--version]
+        usage: badged-virtual-card --vpcd HOST:PORT [--card FILE] [--cvca FILE] [--help] [--version]
 
         Puts a German eID card in software into a reader of vsmartcard's vpcd, which pcscd
         shows to any program. The reader listens on HOST:PORT, its first slot on 35963.
@@ -15,6 +15,8 @@ enum Options: Equatable {
           --vpcd HOST:PORT  where vpcd listens; [ADDRESS]:PORT for IPv6
           --card FILE       JSON {"simulator": {...}, "card": {...}}, as SET_CARD takes them;
                             without it PIN 123456, CAN 500540, PUK 9876543210
+          --cvca FILE       the authority that the card trusts: a self-signed CV certificate,
+                            DER; without it badged's own test authority
 
         Prints "inserted" and "withdrawn" when the card comes and goes. A card that leaves by
         a fault of its description stays outside until SIGUSR1.
@@ -31,6 +33,7 @@ enum Options: Equatable {
         var rest = ArraySlice(Array(arguments))
         var address: (String, String)?
         var cardFile: String?
+        var trustPointFile: String?
         while let argument = rest.popFirst() {
             let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             let name = String(parts.first ?? "")
@@ -44,11 +47,12 @@ enum Options: Equatable {
                 return
             case "--vpcd": address = try Self.address(try Self.value(name, attached, &rest))
             case "--card": cardFile = try Self.value(name, attached, &rest)
+            case "--cvca": trustPointFile = try Self.value(name, attached, &rest)
             default: throw Self.wrong("unknown argument '\(argument)'")
             }
         }
         guard let address else { throw Self.wrong("--vpcd HOST:PORT is missing") }
-        self = .run(host: address.0, port: address.1, cardFile: cardFile)
+        self = .run(host: address.0, port: address.1, cardFile: cardFile, trustPointFile: trustPointFile)
     }
 
     private static func value(

@@ -19,8 +19,8 @@ import Wire
             switch try Options(CommandLine.arguments.dropFirst()) {
             case .help: Output.line(Options.usage)
             case .version: Output.line("badged-virtual-card \(Version.current)")
-            case .run(let host, let port, let file):
-                let card = try card(from: file)
+            case .run(let host, let port, let file, let trustPoint):
+                let card = try card(from: file, in: try surroundings(trustPoint))
                 try VPCDSlot(card: card, host: host, port: port, signals: signals).serve()
             }
         } catch {
@@ -29,10 +29,27 @@ import Wire
         }
     }
 
-    private static func card(from path: String?) throws(Failure) -> VirtualCard {
+    /// `trustPoint`: the file with the certificate.
+    private static func surroundings(_ trustPoint: String?) throws(Failure) -> VirtualCard.Surroundings {
+        guard let trustPoint else { return VirtualCard.Surroundings() }
+        guard let content = content(of: trustPoint) else {
+            throw Failure("\(trustPoint) cannot be read", hint: "--cvca takes a file with a CV certificate, DER")
+        }
+        let surroundings = VirtualCard.Surroundings(trustPoint: content)
         do throws(CardShelfError) {
-            guard let path else { return try VirtualCard() }
-            return try VirtualCard(try description(in: path))
+            _ = try VirtualCard(in: surroundings)
+        } catch {
+            throw Failure("\(trustPoint) is no trust point", hint: "--cvca takes a self-signed CVCA certificate, DER")
+        }
+        return surroundings
+    }
+
+    private static func card(
+        from path: String?,
+        in surroundings: VirtualCard.Surroundings
+    ) throws(Failure) -> VirtualCard {
+        do throws(CardShelfError) {
+            return try VirtualCard(try path.map(description(in:)) ?? VirtualCardDescription(), in: surroundings)
         } catch {
             guard case .invalid(let what) = error else { throw Failure("no such card", hint: "see --help") }
             throw Failure("the card file is wrong: \(what)", hint: "see docs/protocol.md, Virtual reader")

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import EID
 import Glibc
+import ISO7816
+import Secrets
 import TestSupport
 import Testing
 
@@ -104,6 +107,42 @@ struct VPCDProgramTests {
         #expect(try program.ask("0022C1A412800A04007F0007020204020283010384010D") == "63C2")
     }
 
+    /// The card behind vpcd's side of the connection; used by one task.
+    private final class Channel: CardChannel, @unchecked Sendable {
+        private let program: VPCDProgram
+
+        init(_ program: VPCDProgram) { self.program = program }
+
+        func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+            guard let digits = try? program.ask(hex(command.bytes)), let answer = ResponseAPDU(bytes: hex(digits))
+            else { throw .mute }
+            return answer
+        }
+    }
+
+    @Test(
+        "trusts the authority of --cvca, and our own without it",
+        arguments: [(nil, "DETESTeIDBG00001"), ("cvca-next.cvcert", "DETESTeIDBG00002")] as [(String?, String)]
+    )
+    func trustPoint(file: String?, name: String) async throws {
+        let program = if let file { try VPCDProgram("--cvca", TestPKI.path(file)) } else { try VPCDProgram() }
+        try program.accept()
+        let channel = Channel(program)
+        guard case .eid(let profile) = try await EIDCard.identify(on: channel) else { throw Unexpected("no eID card") }
+        let card = EIDCard(channel: channel, profile: profile)
+        // PACE with a CHAT names the authorities. TR-03110-2 3.2.
+        let chat = CHAT(.terminal, AccessRights([.readFamilyName])).object.encoded
+        guard
+            case .established(let result) = try await card.establishPACE(
+                .pin,
+                password: Secret("123456".utf8),
+                chat: chat
+            )
+        else { throw Unexpected("PACE failed") }
+        #expect(result.certificationAuthorities.current == Array(name.utf8))
+        #expect(result.certificationAuthorities.previous == nil)
+    }
+
     @Test("ends at SIGTERM while the card takes its time")
     func slowCard() throws {
         let file = try CardFile(#"{"card": {"latencyMs": 60000}}"#)
@@ -119,7 +158,8 @@ struct VPCDProgramTests {
     private static let lines: [(String, Int32)] = [
         ("", 2), ("--vpcd nowhere", 2), ("--vpcd host:0", 2), ("--vpcd :1", 2), ("--vpcd localhost:1 --card", 2),
         ("--magic", 2), ("--vpcd localhost:1 --card /nonexistent", 1), ("--vpcd localhost:1 --card /dev/null", 1),
-        ("--help", 0), ("--version", 0),
+        ("--vpcd localhost:1 --cvca", 2), ("--vpcd localhost:1 --cvca /nonexistent", 1),
+        ("--vpcd localhost:1 --cvca /dev/null", 1), ("--help", 0), ("--version", 0),
     ]
 
     @Test("refuses what it does not understand", arguments: lines)

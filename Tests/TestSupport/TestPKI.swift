@@ -7,12 +7,14 @@ package enum TestPKI {
         package let path: String
     }
 
+    package static func path(_ name: String) -> String {
+        let parts = #filePath.split(separator: "/", omittingEmptySubsequences: false)
+        return parts.dropLast(2).joined(separator: "/") + "/PKI/" + name
+    }
+
     /// The content of a file such as `terminal.cvcert`.
     package static func file(_ name: String) throws -> [UInt8] {
-        let folder = #filePath.split(separator: "/", omittingEmptySubsequences: false).dropLast(2).joined(
-            separator: "/"
-        )
-        let path = "\(folder)/PKI/\(name)"
+        let path = path(name)
         guard let file = fopen(path, "rb") else { throw Missing(path: path) }
         defer { fclose(file) }
         var content = [UInt8](repeating: 0, count: 65_536)
