@@ -27,6 +27,8 @@ package final class ActivationServer: @unchecked Sendable {
         case link(DaemonLink)
         case browser(BrowserExchange)
         case webSocket(WebSocketClient)
+        /// Another number of the descriptor of a browser that waits, and the browser.
+        case watch(Int32, OpaquePointer)
     }
 
     /// Most connections at once, and the time that one has for its request.
@@ -130,7 +132,12 @@ package final class ActivationServer: @unchecked Sendable {
         case LWS_CALLBACK_RAW_CLOSE_FILE: closed(socket)
         case LWS_CALLBACK_HTTP: return answer(socket)
         case LWS_CALLBACK_HTTP_WRITEABLE:
-            guard case .browser(let exchange) = roles[socket], let outcome = exchange.outcome else { return 0 }
+            guard case .browser(let exchange) = roles[socket] else { return 0 }
+            if exchange.takeAcceptance() { write(HTTPAnswer.processing, to: socket) }
+            guard let outcome = exchange.outcome else {
+                lws_rx_flow_control(socket, 0)
+                return 0
+            }
             write(.end(outcome, rules.identity), to: socket)
             return -1
         case LWS_CALLBACK_CLOSED_HTTP, LWS_CALLBACK_CLOSED: closed(socket)
@@ -152,6 +159,8 @@ package final class ActivationServer: @unchecked Sendable {
         case .webSocket(let client): client.closed()
         case .link(let link): link.close()
         case .life: shared.withLock { $0.isOver = true }
+        case .watch(_, let browser):
+            if case .browser(let exchange) = roles[browser] { exchange.stopWatching = {} }
         case .listener, nil: break
         }
     }
@@ -165,9 +174,45 @@ package final class ActivationServer: @unchecked Sendable {
         case .life:
             // Nothing is ever sent: it is the end.
             shared.withLock { $0.isOver = true }
+        case .watch(let descriptor, let browser): return stays(descriptor) ? 0 : lose(browser)
         case .browser, .webSocket, nil: break
         }
         return 0
+    }
+
+    // MARK: Browsers that leave
+
+    /// While a browser waits for our answer the library does not look at what it sends, and when it leaves, turns in
+    /// circles (libwebsockets 4.1). So the library has to leave it alone, and its descriptor is watched apart.
+    private func watch(_ browser: OpaquePointer, _ exchange: BrowserExchange) {
+        lws_rx_flow_control(browser, 0)
+        let copy = fcntl(lws_get_socket_fd(browser), F_DUPFD_CLOEXEC, 0)
+        guard copy >= 0 else { return }
+        guard let watcher = adopt(copy, as: .watch(copy, browser)) else {
+            close(copy)
+            return
+        }
+        exchange.stopWatching = { Self.kill(watcher) }
+    }
+
+    /// What a browser says now is nothing that anybody wants to know, but its end is.
+    private func stays(_ descriptor: Int32) -> Bool {
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        let count = recv(descriptor, &bytes, bytes.count, Int32(MSG_DONTWAIT))
+        return count > 0 || count < 0 && (errno == EAGAIN || errno == EINTR)
+    }
+
+    private func lose(_ browser: OpaquePointer) -> Int32 {
+        if case .browser(let exchange) = roles[browser] {
+            exchange.stopWatching = {}
+            Self.kill(browser)
+        }
+        return -1
+    }
+
+    /// From within another callback: it ends when the library comes round to it.
+    private static func kill(_ socket: OpaquePointer) {
+        lws_set_timeout(socket, PENDING_TIMEOUT_KILLED_BY_PARENT, Int32(LWS_TO_KILL_ASYNC))
     }
 
     private func acceptClients(_ listener: Int32) {
@@ -200,10 +245,7 @@ package final class ActivationServer: @unchecked Sendable {
             return nil
         }
         link.wantsToWrite = { lws_callback_on_writable(socket) }
-        link.wantsToClose = {
-            // From within another callback: it ends when the library comes round to it.
-            lws_set_timeout(socket, PENDING_TIMEOUT_KILLED_BY_PARENT, Int32(LWS_TO_KILL_ASYNC))
-        }
+        link.wantsToClose = { Self.kill(socket) }
         return link
     }
 
@@ -227,7 +269,7 @@ package final class ActivationServer: @unchecked Sendable {
         lws_set_timeout(socket, NO_PENDING_TIMEOUT, 0)
         let exchange = BrowserExchange(socket, link)
         roles[socket] = .browser(exchange)
-        if member.key == "tcTokenURL" { write(HTTPAnswer.processing, to: socket) }
+        watch(socket, exchange)
         exchange.begin(member)
         return 0
     }

@@ -57,6 +57,47 @@ package enum LoopbackSockets {
         return descriptor
     }
 
+    /// Asks the eID client that has the port to show itself, as TR-03124-1 programs do among each other. Waits for it, at
+    /// most a second.
+    /// - Returns: what it calls itself; nil when nobody of that kind is there.
+    package static func askOwnerToShowItself(port: UInt16) -> String? {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var patience = timeval(tv_sec: 1, tv_usec: 0)
+        let size = socklen_t(MemoryLayout<timeval>.size)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, size)
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, size)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let isConnected = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
+        let request = "GET /eID-Client?ShowUI HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nConnection: close\r\n\r\n"
+        guard isConnected, send(descriptor, request, request.utf8.count, Int32(MSG_NOSIGNAL)) == request.utf8.count
+        else { return nil }
+        // The header is in the first bytes; nothing else of the answer matters.
+        var answer = [UInt8](repeating: 0, count: 4096)
+        let count = recv(descriptor, &answer, answer.count, 0)
+        guard count > 0 else { return nil }
+        return owner(answer: answer[..<count])
+    }
+
+    /// The Server header of an eID client. TR-03124-1 2.2.2.1.
+    static func owner(answer: ArraySlice<UInt8>) -> String? {
+        for line in answer.split(separator: 0x0A) {
+            let line = String(decoding: line, as: UTF8.self)
+            guard line.lowercased().hasPrefix("server:"), line.contains("(TR-03124-1") else { continue }
+            let name = line.dropFirst("server:".count).drop { $0 == " " }.prefix { $0 != "\r" }
+            return String(name.prefix(80))
+        }
+        return nil
+    }
+
     private static func taken(_ port: UInt16) -> StartError {
         StartError(
             "cannot listen on port \(port): \(String(cString: strerror(errno)))",

@@ -15,6 +15,8 @@ import Workflows
     private var task: Task<Void, Never>?
     private var pending: Pending?
     private var isCancelled = false
+    /// Nobody is left to be sent back to the service.
+    private(set) var hasLostBrowser = false
     private var isOver = false
 
     /// A question without an answer yet, bound to one stay of one card.
@@ -47,6 +49,12 @@ import Workflows
         resume(.failure(.cancelled))
         resumePause()
         resumeConsent(.failure(.cancelled))
+    }
+
+    /// The browser that began it is gone.
+    func browserLeft() {
+        hasLostBrowser = true
+        cancel()
     }
 
     // MARK: Cards of SET_CARD

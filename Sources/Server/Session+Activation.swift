@@ -32,12 +32,27 @@ extension Session {
         guard case .value(let url) = command.string("tcTokenURL"), Self.hasHost(url) else { return refuse(.noTcToken) }
         guard userInterface.workflow == nil else { return refuse(.busy) }
         let request = request.map { Array($0) }
-        userInterface.authenticate(at: url) { [weak self] end in
+        activated = userInterface.authenticate(at: url) { [weak self] end in
             guard let self else { return }
+            activated = nil
             let error = end.url == nil ? ActivationError(end.reason) : nil
             answer(.activation(url: end.url, error: error?.rawValue), toCopied: request)
         }
+        push(.activationAccepted)
         return true
+    }
+}
+
+extension AuthenticationResult {
+    /// The same when the browser has left before: that ended it, unless something else did. Nobody goes anywhere then.
+    var withoutBrowser: AuthenticationResult {
+        guard reason == nil || reason == .userCancelled else { return self }
+        return AuthenticationResult(
+            result: ECardResult(.browserUnreachable),
+            reason: .browserSendFailed,
+            url: nil,
+            detail: "the browser has left"
+        )
     }
 }
 

@@ -34,12 +34,13 @@ extension Session {
     }
 
     /// Begins AUTH; no workflow may be running. `ended` hears how it ended, before the client does.
+    @discardableResult
     func authenticate(
         at url: String,
         readerName: String? = nil,
         developerMode: Bool = false,
         ended: @escaping @Loop (AuthenticationResult) -> Void = { _ in }
-    ) {
+    ) -> RunningWorkflow {
         let running = RunningWorkflow(.auth, self)
         workflow = running
         push(.authStarted)
@@ -53,7 +54,8 @@ extension Session {
             today: services.today()
         )
         running.start { [self] in
-            let end = await authenticate.run()
+            let run = await authenticate.run()
+            let end = running.hasLostBrowser ? run.withoutBrowser : run
             await running.takeCardsBack()
             let outcome = end.reason.map { "\($0.rawValue) \(end.detail)" } ?? "success"
             server.log(.info, "\(name): AUTH ended, \(outcome)")
@@ -61,6 +63,7 @@ extension Session {
             push(.authEnded(AuthResult(end)))
             workflowEnded()
         }
+        return running
     }
 
     /// Is it an address with a host? Whatever else is wrong with it shows when it is used.

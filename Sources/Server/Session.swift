@@ -18,6 +18,8 @@ import Workflows
     var workflow: RunningWorkflow?
     /// How many ENTER messages asked for something; the number of the last one.
     var questions = 0
+    /// The authentication for whose end this connection of a browser waits; it runs in another session.
+    var activated: RunningWorkflow?
     /// What it wants of the radio; nil: it does not scan.
     var scan: ScanSubscription?
 
@@ -234,6 +236,8 @@ import Workflows
         registration?.cancel()
         Glibc.close(socket)
         endScan()
+        activated?.browserLeft()
+        activated = nil
         if let workflow {
             workflow.cancel()
         } else {

@@ -96,6 +96,8 @@ package enum Message: Sendable, Equatable {
     case apiLevel(current: APILevel, withAvailable: Bool, error: String?)
     /// The answer to ACTIVATE: where the browser goes, or why it goes nowhere; neither: what it asked for was done.
     case activation(url: String?, error: String?)
+    /// ACTIVATION before its end: an authentication has begun.
+    case activationAccepted
     case authStarted
     case authRefused(error: String)
     case authEnded(AuthResult)
@@ -130,7 +132,7 @@ package enum Message: Sendable, Equatable {
         case .accessDenied: "ACCESS_DENIED"
         case .accessRights: "ACCESS_RIGHTS"
         case .apiLevel: "API_LEVEL"
-        case .activation: "ACTIVATION"
+        case .activation, .activationAccepted: "ACTIVATION"
         case .authStarted, .authRefused, .authEnded: "AUTH"
         case .badState: "BAD_STATE"
         case .certificate: "CERTIFICATE"
@@ -188,6 +190,9 @@ package enum Message: Sendable, Equatable {
             message.writeBeforeMessage(to: &writer)
         case .activation(_, let error), .enter(_, let error, _, _), .insertCard(let error, _):
             if let error { writer.member("error", error) }
+        case .activationAccepted:
+            writer.key("accepted")
+            writer.bool(true)
         case .showUI(let module):
             writer.member("module", module)
         case .userInterface(let active, let error):
@@ -259,8 +264,9 @@ package enum Message: Sendable, Equatable {
             if let state { writer.string(state.rawValue) } else { writer.null() }
             writer.key("workflow")
             if let workflow { writer.string(workflow.rawValue) } else { writer.null() }
-        case .accessDenied, .apiLevel, .authStarted, .authRefused, .badState, .changePINStarted, .changePINRefused,
-            .health, .info, .internalError, .invalid, .pause, .readerRefused, .showUI, .unknownCommand, .userInterface:
+        case .accessDenied, .activationAccepted, .apiLevel, .authStarted, .authRefused, .badState, .changePINStarted,
+            .changePINRefused, .health, .info, .internalError, .invalid, .pause, .readerRefused, .showUI,
+            .unknownCommand, .userInterface:
             writer.request(request)
         }
         writer.endObject()

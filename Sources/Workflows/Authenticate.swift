@@ -14,6 +14,10 @@ package struct AuthenticationResult: Sendable, Equatable {
     package let url: String?
     /// For the log.
     package let detail: String
+
+    package init(result: ECardResult, reason: FailureCode?, url: String?, detail: String) {
+        (self.result, self.reason, self.url, self.detail) = (result, reason, url, detail)
+    }
 }
 
 /// What an authentication asks of its client beside the questions of every workflow.

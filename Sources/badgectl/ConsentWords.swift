@@ -109,6 +109,7 @@ enum ConsentWords {
         case "Card_Removed": "leave the card on the reader until the end, and try again"
         case "Establish_Pace_Channel_Puk_Inoperative": "the office that issued the card sets a new PIN"
         case "Get_TcToken_Network_Error", "Get_TcToken_Invalid_Url": "check the address and the network"
+        case "Browser_Send_Failed": "begin again on the page of the service"
         case "Pre_Verification_Invalid_Certificate_Chain":
             "badged believes the authorities in trust_anchors, badged.conf(5)"
         case "Pre_Verification_No_Test_Environment": "run it without --developer-mode"

@@ -140,7 +140,7 @@ final class Person: WorkflowUser {
         case .authStarted:
             state.withLock { $0.isServing = true }
             say("A browser asks you to prove who you are.")
-        case .showUI: say("A browser asks this program to show itself. Here it is.")
+        case .showUI: say("Somebody asks this program to show itself. Here it is.")
         default: return
         }
     }

@@ -120,6 +120,12 @@ import Workflows
             door = try ActivationDoor(configuration, server)
         } catch {
             Log.error("browsers are not served: \(error.message); hint: \(error.hint)")
+            // Another eID client has the users' attention then. Not awaited: nothing here depends on what it does.
+            let port = configuration.activationPort
+            Task.detached {
+                guard let owner = LoopbackSockets.askOwnerToShowItself(port: port) else { return }
+                Log.notice("port \(port) belongs to \(owner), which was asked to show itself")
+            }
         }
     }
 

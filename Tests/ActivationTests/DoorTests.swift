@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
 import Loop
 import Server
 import TestSupport
@@ -63,11 +64,41 @@ import Wire
         #expect(await client.next() == json(#"{"cmd":"ACTIVATE","tcTokenURL":"https://a.example//b?c=d&e=%25+"}"#))
         await client.send(
             #"{"msg":"READER","name":"x"}"#,
+            #"{"accepted":true,"msg":"ACTIVATION"}"#,
             #"{"msg":"ACTIVATION","url":"https://a.example/r?ResultMajor=ok"}"#
         )
         let text = try await answer
         #expect(text.hasPrefix("HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 303 See Other\r\n"))
         #expect(text.contains("\r\nLocation: https://a.example/r?ResultMajor=ok\r\n"))
+    }
+
+    @Test(
+        "who cannot be served hears that at once, and not that something has begun",
+        arguments: [
+            ("No user interface", "503 Service Unavailable"), ("Busy", "409 Conflict"), ("No TcToken", "404 Not Found"),
+        ]
+    )
+    func refused(error: String, status: String) async throws {
+        let daemons = Daemons()
+        let door = try WebSocketDoor { daemons.accept($0) }
+        async let answer = get(door, "/eID-Client?tcTokenURL=https%3A%2F%2Fa.example")
+        let client = await daemons.next()
+        _ = await client.next()
+        await client.send(#"{"error":"\#(error)","msg":"ACTIVATION"}"#)
+        let text = try await answer
+        #expect(text.hasPrefix("HTTP/1.1 \(status)\r\n"), "\(text)")
+    }
+
+    @Test("a browser that leaves takes its connection to the daemon with it")
+    func browserLeaves() async throws {
+        let daemons = Daemons()
+        let door = try WebSocketDoor { daemons.accept($0) }
+        let request = "GET /eID-Client?tcTokenURL=x HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        let browser = try WebSocketDoor.begin(request, port: door.port)
+        let client = await daemons.next()
+        _ = await client.next()
+        close(browser)
+        #expect(await client.next() == nil, "the end of the connection")
     }
 
     @Test("a daemon that goes away, or that cannot take it, ends as an internal error")

@@ -113,19 +113,20 @@ struct RulesTests {
     @Test(
         "the daemon's answer to ACTIVATE is understood, everything else is not",
         arguments: [
-            (#"{"msg":"ACTIVATION","url":"https://a.example"}"#, .redirect("https://a.example")),
-            (#"{"msg":"ACTIVATION"}"#, .shown),
-            (#"{"error":"Busy","msg":"ACTIVATION"}"#, .busy),
-            (#"{"error":"No TcToken","msg":"ACTIVATION"}"#, .noToken),
-            (#"{"error":"No address","msg":"ACTIVATION"}"#, .noAddress),
-            (#"{"error":"No user interface","msg":"ACTIVATION"}"#, .noUserInterface),
-            (#"{"error":"?","msg":"ACTIVATION"}"#, .failed),
-            (#"{"error":"ACTIVATE","msg":"ACCESS_DENIED"}"#, .failed),
+            (#"{"accepted":true,"msg":"ACTIVATION"}"#, .accepted),
+            (#"{"msg":"ACTIVATION","url":"https://a.example"}"#, .ended(.redirect("https://a.example"))),
+            (#"{"msg":"ACTIVATION"}"#, .ended(.shown)),
+            (#"{"error":"Busy","msg":"ACTIVATION"}"#, .ended(.busy)),
+            (#"{"error":"No TcToken","msg":"ACTIVATION"}"#, .ended(.noToken)),
+            (#"{"error":"No address","msg":"ACTIVATION"}"#, .ended(.noAddress)),
+            (#"{"error":"No user interface","msg":"ACTIVATION"}"#, .ended(.noUserInterface)),
+            (#"{"error":"?","msg":"ACTIVATION"}"#, .ended(.failed)),
+            (#"{"error":"ACTIVATE","msg":"ACCESS_DENIED"}"#, .ended(.failed)),
             (#"{"msg":"READER","name":"a"}"#, nil), ("nonsense", nil),
-        ] as [(String, ActivationOutcome?)]
+        ] as [(String, ActivationProgress?)]
     )
-    func daemonAnswers(line: String, outcome: ActivationOutcome?) {
-        #expect(Array(line.utf8).withUnsafeBytes { BrowserExchange.outcome(of: $0) } == outcome)
+    func daemonAnswers(line: String, outcome: ActivationProgress?) {
+        #expect(Array(line.utf8).withUnsafeBytes { BrowserExchange.progress(of: $0) } == outcome)
     }
 
     @Test("a frame with line ends in it stays one line, and they stay space between words, an error within one")

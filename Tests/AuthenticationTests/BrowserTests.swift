@@ -26,16 +26,17 @@ struct BrowserTests {
     }
 
     private func get(_ url: String) async throws -> String {
+        let (port, request) = (port, request(url))
+        return try await WebSocketDoor.answer { try WebSocketDoor.exchange(request, port: port) }
+    }
+
+    private func request(_ url: String) -> String {
         let target = url.utf8.map { byte in
             "-._~".utf8.contains(byte) || Character(UnicodeScalar(byte)).isLetter
                 || Character(UnicodeScalar(byte)).isNumber
                 ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
         }.joined()
-        let port = port
-        return try await WebSocketDoor.answer {
-            let request = "GET /eID-Client?tcTokenURL=\(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\r\n"
-            return try WebSocketDoor.exchange(request, port: port)
-        }
+        return "GET /eID-Client?tcTokenURL=\(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\r\n"
     }
 
     @Test("the agent shows who asks, takes consent and PIN, and the browser is sent back to the service; twice")
@@ -58,7 +59,37 @@ struct BrowserTests {
         }
         agent.signal(SIGINT)
         #expect(await agent.exitCode == 130)
-        #expect(try await get(try eidServer.tcTokenURL()).contains("HTTP/1.1 503 Service Unavailable\r\n"))
+        #expect(try await get(try eidServer.tcTokenURL()).hasPrefix("HTTP/1.1 503 Service Unavailable\r\n"))
+    }
+
+    @Test("a second badged for the same port asks the first to show itself, says so, and does the rest")
+    func secondInstance() async throws {
+        defer { eidServer.stop() }
+        let agent = try RunningProgram("badgectl", ["--socket", daemon.path, "agent"], hasTerminal: true)
+        #expect(await agent.says("Waiting for browsers. Ctrl-C ends it.", on: .output))
+        let path = "/tmp/badged-test-browser-\(UInt32.random(in: .min ... .max)).conf"
+        defer { unlink(path) }
+        try Data("[activation]\nenabled=yes\nport=\(port)\n".utf8).write(to: URL(filePath: path))
+        let second = try await RunningDaemon(["--config", path])
+        #expect(await agent.says("Somebody asks this program to show itself. Here it is.", on: .output))
+        #expect(await second.program.says("(TR-03124-1/1.4), which was asked to show itself", on: .error))
+        agent.signal(SIGINT)
+        #expect(await agent.exitCode == 130)
+    }
+
+    @Test("a browser that leaves ends what it began, the service hears of it, and the agent goes on")
+    func left() async throws {
+        defer { eidServer.stop() }
+        let agent = try RunningProgram("badgectl", ["--socket", daemon.path, "agent"], hasTerminal: true)
+        #expect(await agent.says("Waiting for browsers. Ctrl-C ends it.", on: .output))
+        let browser = try WebSocketDoor.begin(request(try eidServer.tcTokenURL()), port: port)
+        #expect(await agent.says("Agree? (y, n, or numbers to tick or untick) "))
+        close(browser)
+        #expect(await agent.says("the browser could not be reached (Browser_Send_Failed)", on: .output))
+        #expect(await agent.says("Waiting for browsers. Ctrl-C ends it.", on: .output))
+        #expect(eidServer.report()?["outcome"]?.string?.contains("cancellationByUser") == true)
+        agent.signal(SIGINT)
+        #expect(await agent.exitCode == 130)
     }
 
     @Test("a user who does not agree sends the browser back with the reason, and the agent goes on")

@@ -69,6 +69,7 @@ import Wire
         _ = await agent.next("ACCESS_RIGHTS")
         await agent.send(#"{"cmd":"CANCEL"}"#)
         #expect(await agent.next("AUTH")?["url"] == .string("https://dienst.example/back?ResultMajor=error"))
+        #expect(await door.next("ACTIVATION")?["accepted"] == .bool(true))
         let answer = await door.next("ACTIVATION")
         #expect(answer?["url"] == .string("https://dienst.example/back?ResultMajor=error"))
         #expect(answer?["request"] == .string("r"))
@@ -91,8 +92,39 @@ import Wire
         })
         let (agent, door) = (try failing.connect(), try failing.connect())
         _ = await agent.ask(#"{"cmd":"SET_USER_INTERFACE","active":true}"#, "USER_INTERFACE")
-        let answer = await door.ask(#"{"cmd":"ACTIVATE","tcTokenURL":"https://a.example/t"}"#, "ACTIVATION")
-        #expect(answer?["error"] == .string(error))
+        let begin = await door.ask(#"{"cmd":"ACTIVATE","tcTokenURL":"https://a.example/t"}"#, "ACTIVATION")
+        #expect(begin?["accepted"] == .bool(true))
+        #expect(await door.next("ACTIVATION")?["error"] == .string(error))
+    }
+
+    @Test("a browser that leaves ends its authentication, and the user's program hears why")
+    func browserLeaves() async throws {
+        let agent = try server.connect()
+        var door: TestClient? = try server.connect()
+        _ = await agent.ask(#"{"cmd":"SET_USER_INTERFACE","active":true}"#, "USER_INTERFACE")
+        _ = await door?.ask(#"{"cmd":"ACTIVATE","tcTokenURL":"https://a.example/t"}"#, "ACTIVATION")
+        _ = await agent.next("ACCESS_RIGHTS")
+        door = nil
+        let end = await agent.next("AUTH")?["result"]
+        #expect(end?["reason"] == .string("Browser_Send_Failed"))
+        #expect(end?["minor"]?.string?.hasSuffix("al/common#communicationError") == true)
+        // The next one begins as if nothing had been.
+        let other = try server.connect()
+        let begin = await other.ask(#"{"cmd":"ACTIVATE","tcTokenURL":"https://a.example/t"}"#, "ACTIVATION")
+        #expect(begin?["accepted"] == .bool(true))
+    }
+
+    @Test("what ended before its browser left keeps its own reason")
+    func firstReason() async throws {
+        let agent = try server.connect()
+        var door: TestClient? = try server.connect()
+        _ = await agent.ask(#"{"cmd":"SET_USER_INTERFACE","active":true}"#, "USER_INTERFACE")
+        _ = await door?.ask(#"{"cmd":"ACTIVATE","tcTokenURL":"https://a.example/t"}"#, "ACTIVATION")
+        _ = await agent.next("ACCESS_RIGHTS")
+        await agent.send(#"{"cmd":"CANCEL"}"#)
+        let end = await agent.next("AUTH")?["result"]
+        door = nil
+        #expect(end?["reason"] == .string("User_Cancelled"))
     }
 
     @Test("a client that is busy cannot be asked twice, and a wrong address reaches nobody")

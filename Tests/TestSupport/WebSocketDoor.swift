@@ -75,10 +75,16 @@ package import Server
         try Self.exchange(request, port: port)
     }
 
-    nonisolated package static func exchange(_ request: String, port: UInt16) throws -> String {
+    /// Sends a request and gives the socket, to be closed, on which its answer will come.
+    nonisolated package static func begin(_ request: String, port: UInt16) throws -> Int32 {
         let socket = try dial(port)
-        defer { close(socket) }
         try write(Array(request.utf8), to: socket)
+        return socket
+    }
+
+    nonisolated package static func exchange(_ request: String, port: UInt16) throws -> String {
+        let socket = try begin(request, port: port)
+        defer { close(socket) }
         var answer: [UInt8] = []
         while let piece = read(socket) { answer += piece }
         return String(decoding: answer, as: UTF8.self)

@@ -59,6 +59,7 @@ let everyMessage: [(Message, String)] = {
         ),
         (.authStarted, #"{"msg":"AUTH"}"#),
         (.authRefused(error: "Invalid tcTokenURL"), #"{"error":"Invalid tcTokenURL","msg":"AUTH"}"#),
+        (.activationAccepted, #"{"accepted":true,"msg":"ACTIVATION"}"#),
         (.activation(url: "https://a.example", error: nil), #"{"msg":"ACTIVATION","url":"https://a.example"}"#),
         (.activation(url: nil, error: "Busy"), #"{"error":"Busy","msg":"ACTIVATION"}"#),
         (.showUI(module: "M"), #"{"module":"M","msg":"SHOW_UI"}"#),

@@ -25,8 +25,8 @@ import Activation
     case .authenticate, .showUserInterface: require(lines[0] == "g", "a request without GET begins something")
     }
     for line in lines[4...] {
-        let outcome = Array(line.utf8).withUnsafeBytes { BrowserExchange.outcome(of: $0) }
-        if let outcome { requireOwnHeaders(.end(outcome, identity)) }
+        let progress = Array(line.utf8).withUnsafeBytes { BrowserExchange.progress(of: $0) }
+        if case .ended(let outcome) = progress { requireOwnHeaders(.end(outcome, identity)) }
     }
 }
 
