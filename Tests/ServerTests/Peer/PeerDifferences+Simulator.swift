@@ -5,7 +5,8 @@ import Wire
 /// The virtual reader.
 extension PeerDifference {
     private static let simulatorNames: Set<String> = [
-        "sim-full", "sim-no-simulator-arg", "sim-options", "sim-request-field", "sim-run-auth", "sim-set-card-errors",
+        "sim-full", "sim-no-simulator-arg", "sim-options", "sim-request-field", "sim-run-auth", "sim-run-auth-slow",
+        "sim-set-card-errors",
     ]
 
     static let simulator: [PeerDifference] = [

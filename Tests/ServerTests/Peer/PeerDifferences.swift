@@ -139,6 +139,31 @@ extension PeerDifference {
             }
         ),
         PeerDifference(
+            "AUTH says that it was cancelled, or waited long enough",
+            because: "the reason came with 1.26.3; the sentences for people are badged's",
+            in: ["sim-run-auth-slow"],
+            eachMessage: { message, exchange, _ in
+                guard message.isMessage("AUTH"), let result = message["result"] else { return nil }
+                let isCancelled = exchange.sends("CANCEL")
+                let reason = isCancelled ? "User_Cancelled" : "Get_TcToken_Network_Error"
+                let text = isCancelled ? "It was cancelled." : "The server did not answer in time."
+                let kind = isCancelled ? text : "A trusted channel to the service could not be opened."
+                return [
+                    message.with(
+                        "result",
+                        result.with("reason", .string(reason)).with("description", .string(kind))
+                            .with("message", .string(text))
+                    )
+                ]
+            }
+        ),
+        PeerDifference(
+            "a cancelled AUTH has no STATUS 100",
+            because: "as in 2.5.3, where AUTH ends with 80",
+            in: ["sim-run-auth-slow"],
+            eachMessage: { message, _, _ in message["progress"] == .number("100") ? [] : nil }
+        ),
+        PeerDifference(
             "CANCEL in one write with RUN_AUTH cancels it",
             because: "the peer starts a workflow after it has judged the commands behind RUN_AUTH",
             in: ["sim-run-auth"],

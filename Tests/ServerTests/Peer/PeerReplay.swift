@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import EService
+import Glibc
 import ISO7816
 import Loop
 import Readers
 import Server
+import Synchronization
 import TestSupport
 import Testing
 import Wire
@@ -30,6 +32,7 @@ import Wire
     private let client: TestClient
     /// Held, so that it serves.
     private let door: WebSocketDoor?
+    private let silent: SilentServer
     /// The card that is put in when the workflow waits for one.
     private let card: VirtualCardDescription?
 
@@ -52,14 +55,14 @@ import Wire
         self.differences = differences.filter { $0.transcripts.contains(name) }
         self.card = card
         readers = names.isEmpty ? nil : try StagedReaders(names, plugged: [Self.reader])
+        let silent = try SilentServer()
+        self.silent = silent
         server = try TestServer(readers: 0, backends: readers.map { [$0] } ?? []) { url, isDeveloperMode in
-            // The true one: the recordings go to addresses where nobody listens.
-            let userAgent = PAOSEnvelope.UserAgent(name: "badged", version: (0, 0, 0))
-            return EServiceSession(
-                tcTokenURL: url,
-                isDeveloperMode: isDeveloperMode,
-                EServiceConfiguration(userAgent: userAgent)
-            )
+            // The true one: the recordings go to addresses where nobody listens, or nobody answers.
+            var configuration = EServiceConfiguration(userAgent: .init(name: "badged", version: (0, 0, 0)))
+            let (address, isPatient) = silent.address(for: url)
+            if !isPatient { configuration.limits.connect = .milliseconds(100) }
+            return EServiceSession(tcTokenURL: address, isDeveloperMode: isDeveloperMode, configuration)
         }
         if !names.isEmpty { try await server.ready(names) }
         door = throughWebSocket ? try WebSocketDoor(server, permissions: .all) : nil
@@ -147,6 +150,43 @@ import Wire
     private static func withKeypad(_ line: String) -> String {
         guard line.hasPrefix(#"{"cmd":"SET_CARD","name":"Simulator""#) else { return line }
         return line.dropLast() + #","card":{"keypad":true}}"#
+    }
+}
+
+/// The server of `sim-run-auth-slow`: it takes connections and says nothing. In the recording the first authentication
+/// with it is cancelled and the second ends by its time limit, which comes at once here: what comes then is compared, not
+/// how long it takes.
+private final class SilentServer: Sendable {
+    private let socket: Int32
+    private let port: UInt16
+    private let calls = Mutex(0)
+
+    init() throws {
+        let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout.size(ofValue: address))
+        let isListening = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(socket, $0, length) == 0 && listen(socket, 8) == 0 && getsockname(socket, $0, &length) == 0
+            }
+        }
+        guard isListening else { throw SystemError("listen") }
+        (self.socket, port) = (socket, UInt16(bigEndian: address.sin_port))
+    }
+
+    deinit { close(socket) }
+
+    /// Where an address of the recordings leads, and whether its time limit is to be waited for.
+    func address(for url: String) -> (String, isPatient: Bool) {
+        let recorded = "https://127.0.0.1:54747/"
+        guard url.hasPrefix(recorded) else { return (url, true) }
+        let call = calls.withLock { calls in
+            calls += 1
+            return calls
+        }
+        return ("https://127.0.0.1:\(port)/" + url.dropFirst(recorded.count), call == 1)
     }
 }
 

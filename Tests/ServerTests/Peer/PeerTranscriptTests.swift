@@ -88,6 +88,7 @@ struct PeerTranscriptTests {
         Recording(name: "sim-options"),
         Recording(name: "sim-request-field"),
         Recording(name: "sim-run-auth"),
+        Recording(name: "sim-run-auth-slow"),
         Recording(name: "sim-set-card-errors"),
     ]
 
