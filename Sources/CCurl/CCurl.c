@@ -13,11 +13,13 @@
     f(curl_global_init) f(curl_easy_init) f(curl_easy_cleanup) f(curl_easy_reset) f(curl_easy_setopt)                  \
     f(curl_easy_getinfo) f(curl_easy_strerror) f(curl_multi_init) f(curl_multi_cleanup) f(curl_multi_add_handle)       \
     f(curl_multi_remove_handle) f(curl_multi_perform) f(curl_multi_poll) f(curl_multi_wakeup)                          \
-    f(curl_multi_info_read) f(curl_slist_append) f(curl_slist_free_all)
+    f(curl_multi_info_read) f(curl_slist_append) f(curl_slist_free_all) f(curl_share_init) f(curl_share_setopt)        \
+    f(curl_share_cleanup)
 
 /* Macros of curl.h that check types would call the functions themselves. */
 #undef curl_easy_setopt
 #undef curl_easy_getinfo
+#undef curl_share_setopt
 
 static struct {
 #define FIELD(name) __typeof__(&name) name;
@@ -48,16 +50,40 @@ const char *ccurl_load(void) {
     return failure;
 }
 
+struct ccurl_memory {
+    CURLSH *share;
+};
+
+ccurl_memory *ccurl_memory_new(void) {
+    if (ccurl_load()) return NULL;
+    ccurl_memory *memory = calloc(1, sizeof *memory);
+    if (!memory) return NULL;
+    memory->share = curl.curl_share_init();
+    /* One thread: no locks. */
+    if (memory->share &&
+        curl.curl_share_setopt(memory->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION) == CURLSHE_OK)
+        return memory;
+    ccurl_memory_free(memory);
+    return NULL;
+}
+
+void ccurl_memory_free(ccurl_memory *memory) {
+    if (memory->share) curl.curl_share_cleanup(memory->share);
+    free(memory);
+}
+
 struct ccurl_session {
     CURLM *multi;
     CURL *easy;
 };
 
-ccurl_session *ccurl_session_new(void) {
+ccurl_session *ccurl_session_new(ccurl_memory *memory) {
     ccurl_session *session = calloc(1, sizeof *session);
     if (!session) return NULL;
     session->multi = curl.curl_multi_init();
     session->easy = curl.curl_easy_init();
+    /* curl_easy_reset leaves it. */
+    if (session->easy && memory) curl.curl_easy_setopt(session->easy, CURLOPT_SHARE, memory->share);
     if (session->multi && session->easy) return session;
     ccurl_session_free(session);
     return NULL;
@@ -185,6 +211,10 @@ ccurl_outcome ccurl_run(ccurl_session *session, const ccurl_request *request) {
     if (curl.curl_multi_add_handle(session->multi, session->easy) == CURLM_OK) {
         bool finished = drive(session, request, &code);
         curl.curl_easy_getinfo(session->easy, CURLINFO_RESPONSE_CODE, &outcome.status);
+        curl_off_t sent = 0, done = 0;
+        curl.curl_easy_getinfo(session->easy, CURLINFO_PRETRANSFER_TIME_T, &sent);
+        curl.curl_easy_getinfo(session->easy, CURLINFO_TOTAL_TIME_T, &done);
+        if (sent > 0 && done > sent) outcome.answer_microseconds = done - sent;
         curl.curl_multi_remove_handle(session->multi, session->easy);
         outcome.end = finished ? end(code) : CCURL_CANCELLED;
     }

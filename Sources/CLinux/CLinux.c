@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <linux/capability.h>
 #include <malloc.h>
 #include <netinet/in.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -89,6 +91,40 @@ int clinux_set_nonblocking(int fd) { return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL
 int clinux_set_cloexec(int fd) { return fcntl(fd, F_SETFD, FD_CLOEXEC); }
 int clinux_keep_on_exec(int fd) { return fcntl(fd, F_SETFD, 0); }
 int clinux_no_core_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
+/* Was the code itself changed when it was loaded? Not on machines of today, but it would be lost. */
+static int has_text_relocations(const struct dl_phdr_info *info) {
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        if (info->dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
+        const ElfW(Dyn) *entry = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+        for (; entry->d_tag != DT_NULL; entry++) {
+            if (entry->d_tag == DT_TEXTREL) return 1;
+            if (entry->d_tag == DT_FLAGS && (entry->d_un.d_val & DF_TEXTREL)) return 1;
+        }
+    }
+    return 0;
+}
+
+/* Only of libraries, whose files stay as long as they are mapped, and never what can be written: relocations and data
+   would be lost. */
+static int return_pages(struct dl_phdr_info *info, size_t size, void *unused) {
+    (void)size, (void)unused;
+    if (!info->dlpi_name || info->dlpi_name[0] != '/' || has_text_relocations(info)) return 0;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        if (header->p_type != PT_LOAD || (header->p_flags & PF_W)) continue;
+        uintptr_t begin = (info->dlpi_addr + header->p_vaddr) & ~(page - 1);
+        uintptr_t end = (info->dlpi_addr + header->p_vaddr + header->p_memsz + page - 1) & ~(page - 1);
+        madvise((void *)begin, end - begin, MADV_DONTNEED);
+    }
+    return 0;
+}
+
+void clinux_return_memory(void) {
+    malloc_trim(0);
+    dl_iterate_phdr(return_pages, NULL);
+}
+
 size_t clinux_heap_in_use(void) {
     struct mallinfo2 info = mallinfo2();
     return info.uordblks + info.hblkhd;

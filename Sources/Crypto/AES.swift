@@ -30,11 +30,19 @@ package enum AES: Sendable, Hashable, CaseIterable {
         }
     }
 
+    /// The algorithms, fetched once: libcrypto would look for one with each block. It counts references atomically.
+    private struct Methods: @unchecked Sendable {
+        let aes128 = EVP_CIPHER_fetch(nil, permanent("AES-128-CBC"), nil)
+        let aes192 = EVP_CIPHER_fetch(nil, permanent("AES-192-CBC"), nil)
+        let aes256 = EVP_CIPHER_fetch(nil, permanent("AES-256-CBC"), nil)
+    }
+    private static let methods = Methods()
+
     private var method: OpaquePointer? {
         switch self {
-        case .aes128: EVP_aes_128_cbc()
-        case .aes192: EVP_aes_192_cbc()
-        case .aes256: EVP_aes_256_cbc()
+        case .aes128: Self.methods.aes128
+        case .aes192: Self.methods.aes192
+        case .aes256: Self.methods.aes256
         }
     }
 
@@ -108,10 +116,11 @@ package enum AES: Sendable, Hashable, CaseIterable {
             count % blockSize == 0, let length = Int32(exactly: count)
         else { throw .invalidLength }
         guard length > 0 else { return }
+        let method = try check(size.method, .unsupported)
         let context = try check(EVP_CIPHER_CTX_new())
         defer { EVP_CIPHER_CTX_free(context) }  // cleanses the key schedule
         let ready = key.withBytes {
-            EVP_CipherInit_ex(context, size.method, nil, $0.octets, initialVector, direction.rawValue)
+            EVP_CipherInit_ex(context, method, nil, $0.octets, initialVector, direction.rawValue)
         }
         try check(ready)
         try check(EVP_CIPHER_CTX_set_padding(context, 0))

@@ -7,28 +7,48 @@ package enum CMAC {
     /// Bytes of the truncated tag that TR-03110 and ICAO 9303 use.
     package static let truncatedCount = 8
 
-    /// The algorithm, fetched once; libcrypto counts references to it atomically.
-    private struct Method: @unchecked Sendable {
-        let pointer = EVP_MAC_fetch(nil, permanent("CMAC"), nil)
+    /// A context for each size, ready but for the key: libcrypto would look for both algorithms with each tag. Only
+    /// copied, never used.
+    private struct Templates: @unchecked Sendable {
+        let aes128 = Self.make("AES-128-CBC", .aes128)
+        let aes192 = Self.make("AES-192-CBC", .aes192)
+        let aes256 = Self.make("AES-256-CBC", .aes256)
+
+        /// A copy needs a source with a key: zeros.
+        private static func make(_ name: StaticString, _ cipher: AES) -> OpaquePointer? {
+            guard let method = EVP_MAC_fetch(nil, permanent("CMAC"), nil) else { return nil }
+            defer { EVP_MAC_free(method) }
+            let context = EVP_MAC_CTX_new(method)
+            let parameters = [
+                OSSL_PARAM_construct_utf8_string(
+                    permanent("cipher"),
+                    UnsafeMutablePointer(mutating: permanent(name)),
+                    0
+                ),
+                OSSL_PARAM_construct_end(),
+            ]
+            let zeros = [UInt8](repeating: 0, count: cipher.keyLength)
+            guard EVP_MAC_init(context, zeros, zeros.count, parameters) == 1 else {
+                EVP_MAC_CTX_free(context)
+                return nil
+            }
+            return context
+        }
     }
-    private static let method = Method()
+    private static let templates = Templates()
 
     /// The full tag of 16 bytes. The key's length chooses the AES.
     package static func tag(_ message: [UInt8], key: borrowing Secret) throws(CryptoError) -> [UInt8] {
-        let cipher: StaticString
+        let template: OpaquePointer?
         switch AES(keyLength: key.count) {
-        case .aes128: cipher = "AES-128-CBC"
-        case .aes192: cipher = "AES-192-CBC"
-        case .aes256: cipher = "AES-256-CBC"
+        case .aes128: template = templates.aes128
+        case .aes192: template = templates.aes192
+        case .aes256: template = templates.aes256
         case nil: throw .invalidLength
         }
-        let context = try check(EVP_MAC_CTX_new(try check(method.pointer)))
+        let context = try check(EVP_MAC_CTX_dup(try check(template, .unsupported)))
         defer { EVP_MAC_CTX_free(context) }  // cleanses the key
-        let parameters = [
-            OSSL_PARAM_construct_utf8_string(permanent("cipher"), UnsafeMutablePointer(mutating: permanent(cipher)), 0),
-            OSSL_PARAM_construct_end(),
-        ]
-        let ready = key.withBytes { EVP_MAC_init(context, $0.octets, $0.count, parameters) }
+        let ready = key.withBytes { EVP_MAC_init(context, $0.octets, $0.count, nil) }
         try check(ready)
         try check(EVP_MAC_update(context, message, message.count))
         var out = [UInt8](repeating: 0, count: AES.blockSize)

@@ -157,12 +157,18 @@ package final class ECGroup: @unchecked Sendable {
             let a = try BigNumber()
             let b = try BigNumber()
             try check(EC_GROUP_get_curve(pointer, p.pointer, a.pointer, b.pointer, nil))
-            let group = try curve.group
+            let form = POINT_CONVERSION_UNCOMPRESSED
+            var generator = [UInt8](repeating: 0, count: 1 + 2 * curve.fieldLength)
+            let point = try check(EC_GROUP_get0_generator(pointer))
+            guard EC_POINT_point2oct(pointer, point, form, &generator, generator.count, nil) == generator.count else {
+                ERR_clear_error()
+                throw .library
+            }
             return ExplicitDomainParameters(
                 prime: try octets(p.pointer, curve.fieldLength),
                 a: try octets(a.pointer, curve.fieldLength),
                 b: try octets(b.pointer, curve.fieldLength),
-                generator: try group.generatorEncoding,
+                generator: generator,
                 order: try octets(try check(EC_GROUP_get0_order(pointer)), curve.scalarLength),
                 cofactor: try octets(try check(EC_GROUP_get0_cofactor(pointer)), 1)
             )

@@ -45,6 +45,9 @@ package protocol EServiceConnection: Sendable {
     /// - Returns: the address, and what was wrong with it.
     func refreshAddress(after result: ECardResult) async -> RefreshOutcome
 
+    /// Where the time went so far.
+    var times: ServiceTimes { get async }
+
     /// Drops what is still open, at once. Safe at any time and from any thread; what is waited for ends with
     /// `User_Cancelled`.
     func close()

@@ -16,6 +16,9 @@ package actor EServiceSession: EServiceConnection {
     private var refreshAddress: WebAddress?
     private var communicationErrorAddress: WebAddress?
     private var paos: PAOSClient?
+    /// Of the connections to the service: the way back leads where the TcToken came from.
+    private var memory: TLSMemory?
+    private let stopwatch = Stopwatch()
     private var request: AuthenticationRequest?
     private var listed: TLSGuard.Listed?
     private var transmits = 0
@@ -30,6 +33,8 @@ package actor EServiceSession: EServiceConnection {
     }
 
     deinit { thread.finish() }
+
+    package var times: ServiceTimes { stopwatch.times }
 
     package nonisolated func close() { canceller.close() }
 
@@ -164,7 +169,7 @@ package actor EServiceSession: EServiceConnection {
             origin: address.origin,
             connections: connections
         )
-        let outcome = try check.judge(input)
+        let outcome = try stopwatch.measure(\.checks) { () throws(EServiceFailure) in try check.judge(input) }
         listed = outcome.listed
         paos.session.tls.listed = outcome.listed
         request = outcome.request
@@ -192,7 +197,9 @@ package actor EServiceSession: EServiceConnection {
         let tls = TLSGuard(profile, preSharedKey: key, isDeveloperMode: isDeveloperMode, log: configuration.log)
         tls.listed = listed
         do throws(HTTPFault) {
-            return try HTTPSession(tls, configuration.limits, canceller)
+            try HTTPSession.load()
+            if memory == nil { memory = TLSMemory() }
+            return try HTTPSession(tls, configuration.limits, canceller, key == nil ? memory : nil, stopwatch)
         } catch {
             if case .unavailable(let words) = error {
                 configuration.warn("online authentication needs libcurl (Debian package libcurl4): \(words)")

@@ -60,6 +60,8 @@ final class HTTPSession {
     static let maximumHeaders = 64 * 1024
 
     let tls: TLSGuard
+    let stopwatch: Stopwatch
+    private let memory: TLSMemory?
     private let canceller: HTTPCanceller
     private let session: OpaquePointer
     private let limits: EServiceConfiguration.Limits
@@ -73,15 +75,26 @@ final class HTTPSession {
     private var headerBytes = 0
     private var body: [UInt8] = []
 
+    /// Without a `memory` no other session resumes what this one began.
     init(
         _ tls: TLSGuard,
         _ limits: EServiceConfiguration.Limits,
-        _ canceller: HTTPCanceller
+        _ canceller: HTTPCanceller,
+        _ memory: TLSMemory?,
+        _ stopwatch: Stopwatch
     ) throws(HTTPFault) {
-        if let words = ccurl_load() { throw .unavailable(String(cString: words)) }
-        guard let session = ccurl_session_new() else { throw .unavailable("libcurl has no session left") }
+        try Self.load()
+        guard let session = ccurl_session_new(memory?.pointer) else {
+            throw .unavailable("libcurl has no session left")
+        }
         (self.tls, self.session, self.limits, self.canceller) = (tls, session, limits, canceller)
+        (self.memory, self.stopwatch) = (memory, stopwatch)
         canceller.use(session)
+    }
+
+    /// Loads libcurl, once for the process.
+    static func load() throws(HTTPFault) {
+        if let words = ccurl_load() { throw .unavailable(String(cString: words)) }
     }
 
     deinit {
@@ -98,7 +111,10 @@ final class HTTPSession {
         maximumLength = request.maximumLength
         (attempts, isTooLarge, lines, headerBytes, body) = (0, false, [], 0, [])
         defer { (lines, body) = ([], []) }
+        let begin = ContinuousClock.now
         let outcome = perform(request, total)
+        let answer = isOnlyConnecting ? .zero : Duration.microseconds(outcome.answer_microseconds)
+        stopwatch.add(transfer: begin.duration(to: .now), answer: answer)
         let words = withUnsafeBytes(of: outcome.words) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
         if let fault = tls.fault { throw .tls(fault, words) }
         if isTooLarge { throw .tooLarge }

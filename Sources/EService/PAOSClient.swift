@@ -65,7 +65,9 @@ final class PAOSClient {
 
     private func read(_ document: [UInt8]) throws(EServiceFailure) -> PAOSMessage {
         do throws(PAOSMessage.Failure) {
-            let message = try PAOSMessage(document)
+            let message = try session.stopwatch.measure(\.xml) { () throws(PAOSMessage.Failure) in
+                try PAOSMessage(document)
+            }
             (relatesTo, pending) = (message.messageID ?? relatesTo, message.pending)
             return message
         } catch {
@@ -88,7 +90,9 @@ final class PAOSClient {
             "PAOS: ver=\"urn:liberty:paos:2006-08\"",
             "Connection: keep-alive",
         ]
-        request.body = PAOSEnvelope.document(body, messageID: Self.newIdentifier(), relatesTo: relatesTo)
+        request.body = session.stopwatch.measure(\.xml) {
+            PAOSEnvelope.document(body, messageID: Self.newIdentifier(), relatesTo: relatesTo)
+        }
         request.maximumLength = PAOSMessage.maximumLength
         return try session.run(request, by: .now + limit)
     }

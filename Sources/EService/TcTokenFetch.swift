@@ -27,8 +27,8 @@ struct TcTokenFetch {
                 guard response.body.contains(where: { $0 > 0x20 }) else {
                     throw EServiceFailure(.getTcTokenEmptyData, .noTcToken)
                 }
-                return Result { () throws(TcToken.Refusal) in
-                    try TcToken(response.body, allowsHTTP: allowsHTTP)
+                return session.stopwatch.measure(\.xml) {
+                    Result { () throws(TcToken.Refusal) in try TcToken(response.body, allowsHTTP: allowsHTTP) }
                 }
             case 302, 303, 307:
                 hops += 1

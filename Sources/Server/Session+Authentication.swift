@@ -44,6 +44,7 @@ extension Session {
         let running = RunningWorkflow(.auth, self)
         workflow = running
         push(.authStarted)
+        server.authenticationBegins()
         let services = server.services
         let authenticate = Authenticate(
             server.registry,
@@ -57,8 +58,10 @@ extension Session {
             let run = await authenticate.run()
             let end = running.hasLostBrowser ? run.withoutBrowser : run
             await running.takeCardsBack()
+            server.authenticationEnded()
             let outcome = end.reason.map { "\($0.rawValue) \(end.detail)" } ?? "success"
             server.log(.info, "\(name): AUTH ended, \(outcome)")
+            server.log(.debug, "\(name): AUTH took, in µs: \(authenticate.times.text)")
             ended(end)
             push(.authEnded(AuthResult(end)))
             workflowEnded()
@@ -69,15 +72,15 @@ extension Session {
     /// Is it an address with a host? Whatever else is wrong with it shows when it is used.
     static func hasHost(_ url: String) -> Bool {
         let bytes = Array(url.utf8)
-        guard bytes.allSatisfy({ $0 > 0x20 && $0 != 0x7F }), let start = bytes.firstRange(of: [0x2F, 0x2F]) else {
-            return false
-        }
-        let scheme = bytes[..<start.lowerBound]
+        guard bytes.allSatisfy({ $0 > 0x20 && $0 != 0x7F }),
+            let start = bytes.indices.first(where: { bytes[$0...].starts(with: [0x2F, 0x2F]) })
+        else { return false }
+        let scheme = bytes[..<start]
         guard scheme.isEmpty || scheme.last == UInt8(ascii: ":") && scheme.dropLast().allSatisfy(isSchemeCharacter)
         else {
             return false
         }
-        let authority = bytes[start.upperBound...].prefix { !"/?#".utf8.contains($0) }
+        let authority = bytes[(start + 2)...].prefix { !"/?#".utf8.contains($0) }
         let host = authority.split(separator: UInt8(ascii: "@"), omittingEmptySubsequences: false).last ?? []
         return host.first.map { $0 != UInt8(ascii: ":") } ?? false
     }

@@ -138,6 +138,28 @@ package enum Severity: Int, Sendable {
         close(socket)
     }
 
+    // MARK: Memory
+
+    private var authentications = 0
+    private var rest: Loop.Alarm?
+
+    /// How long nobody authenticates before memory goes back: who authenticates again soon would have to fetch it anew.
+    private static let patience: Int64 = 2000
+
+    func authenticationBegins() {
+        authentications += 1
+        rest?.cancel()
+    }
+
+    /// The libraries of an authentication are larger than the rest of the daemon, and stay loaded.
+    func authenticationEnded() {
+        authentications -= 1
+        guard authentications == 0 else { return }
+        // Without an alarm, when no descriptor is left, it waits for the next end.
+        if rest == nil { rest = try? Loop.Alarm { clinux_return_memory() } }
+        rest?.set(after: Self.patience)
+    }
+
     // MARK: User interface
 
     /// The clients that speak with the user for browsers, the newest last; it has the word.

@@ -39,6 +39,8 @@ package struct AuthenticationResult: Sendable, Equatable {
     private let today: CVDate
     /// The first thing that went wrong; what follows from it does not count.
     private var failure: EServiceFailure?
+    /// Where the time went; complete when `run` has returned.
+    package private(set) var times = AuthenticationTimes()
 
     package init(
         _ registry: ReaderRegistry,
@@ -54,6 +56,7 @@ package struct AuthenticationResult: Sendable, Equatable {
 
     /// Runs to the end; when it returns the server knows how it ended, the reader is free and no channel is left.
     package func run() async -> AuthenticationResult {
+        let begin = ContinuousClock.now
         client.progress(0)
         do throws(EServiceFailure) {
             try await authenticate()
@@ -64,7 +67,9 @@ package struct AuthenticationResult: Sendable, Equatable {
         client.progress(80)
         let result = failure?.result ?? .ok
         let refresh = await service.refreshAddress(after: result)
+        times.service = await service.times
         service.close()
+        times.total = begin.duration(to: .now)
         let reason = failure ?? refresh.failure
         return AuthenticationResult(
             result: reason?.result ?? result,
@@ -91,6 +96,10 @@ package struct AuthenticationResult: Sendable, Equatable {
         let dialogue = CardDialogue(client, selection, now: now)
         do throws(FailureCode) {
             try await dialogue.run { card throws(CardDialogue.Stop) in
+                defer {
+                    times.card += card.times.card
+                    times.cryptography += card.times.cryptography
+                }
                 let pace = try await dialogue.open(card, for: authorization)
                 do throws(EServiceFailure) {
                     try await serve(card, request, authorization.chat, pace)
@@ -223,7 +232,7 @@ package struct AuthenticationResult: Sendable, Equatable {
     ) async throws(EServiceFailure) -> T {
         guard !Task.isCancelled else { throw EServiceFailure(.userCancelled, .cancelledByUser) }
         do throws(EIDError) {
-            return try await body()
+            return try await card.work(body)
         } catch {
             switch error {
             case .card(.tooLong), .status(StatusWord(0x6700)):

@@ -15,6 +15,9 @@ import Secrets
     private let connection: any CardConnection
     private let keypad: (any KeypadConnection)?
     let card: EIDCard
+    private let channel: TimedChannel
+    /// What the terminal's own part took so far.
+    private var cryptography = Duration.zero
     private(set) var status: PINStatus
 
     /// What became of a password.
@@ -37,7 +40,8 @@ import Secrets
     ) {
         (self.reader, self.insertion, self.registry, self.connection) = (reader, insertion, registry, connection)
         keypad = reader.description.hasKeypad ? connection as? any KeypadConnection : nil
-        card = EIDCard(channel: connection, profile: profile)
+        channel = TimedChannel(connection)
+        card = EIDCard(channel: channel, profile: profile)
         status = profile.status
     }
 
@@ -90,6 +94,8 @@ import Secrets
             )
         } else {
             guard let password = password?.take() else { throw .protocolViolation("the password was used already") }
+            let begin = (ContinuousClock.now, channel.time)
+            defer { countCryptography(since: begin) }
             result =
                 switch try await card.establishPACE(id, password: password, chat: chat) {
                 case .established(let result): .established(result)
@@ -148,6 +154,20 @@ import Secrets
         }
         return try await card.unblockPIN()
     }
+
+    /// Runs a protocol with the card; what is not the card's is counted as cryptography.
+    func work<T: Sendable>(_ body: () async throws(EIDError) -> T) async throws(EIDError) -> T {
+        let begin = (ContinuousClock.now, channel.time)
+        defer { countCryptography(since: begin) }
+        return try await body()
+    }
+
+    private func countCryptography(since begin: (ContinuousClock.Instant, Duration)) {
+        cryptography += begin.0.duration(to: .now) - (channel.time - begin.1)
+    }
+
+    /// Where the time went since the card was opened.
+    var times: (card: Duration, cryptography: Duration) { (channel.time, cryptography) }
 
     func markInoperative() { registry.markInoperative(reader, insertion) }
 

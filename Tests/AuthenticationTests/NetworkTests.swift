@@ -44,6 +44,24 @@ struct NetworkTests {
         eidServer.stop()
     }
 
+    @Test("the log says where the time of an authentication went")
+    @Loop func times() async throws {
+        let eidServer = try EIDServer()
+        let server = try await TestServer.online(eidServer)
+        _ = try await Run(server, try eidServer.tcTokenURL())
+        let line = try #require(server.logged.compactMap { $0.split(separator: "AUTH took, in µs: ").last }.last)
+        var times: [String: Int] = [:]
+        for word in line.split(separator: " ") {
+            let pair = word.split(separator: "=")
+            if pair.count == 2 { times[String(pair[0])] = Int(pair[1]) }
+        }
+        let parts = ["tls", "server", "xml", "card", "cryptography"]
+        let total = try #require(times["total"])
+        for part in parts { #expect(times[part].map { (1..<total).contains($0) } == true, "\(part) in \(line)") }
+        #expect(parts.compactMap { times[$0] }.reduce(0, +) <= total, "nothing is counted twice: \(line)")
+        eidServer.stop()
+    }
+
     @Test("a service without a trust anchor gets nothing, and no card is asked for")
     @Loop func noAnchor() async throws {
         let eidServer = try EIDServer()

@@ -33,6 +33,8 @@ final class EIDServerProcess {
         tcTokenURL = String(decoding: line, as: UTF8.self)
     }
 
+    var figures: ProcessFigures { ProcessFigures(pid: child.pid) }
+
     /// Ends it.
     /// - Returns: milliseconds of its own work in each run, in their order; what it says of a run that failed is an error.
     func end() throws(BenchError) -> [Double] {

@@ -51,6 +51,16 @@ struct ProcessFigures {
         return memory
     }
 
+    /// Milliseconds that all its threads, ended ones too, were on a processor. The C function is clock_getcpuclockid.
+    func processorTime() throws(BenchError) -> Double {
+        var clock = clockid_t()
+        var time = timespec()
+        guard clock_getcpuclockid(pid, &clock) == 0, clock_gettime(clock, &time) == 0 else {
+            throw BenchError(call: "clock_getcpuclockid")
+        }
+        return Double(time.tv_sec) * 1000 + Double(time.tv_nsec) / 1_000_000
+    }
+
     func activity() throws(BenchError) -> Activity {
         guard let folder = opendir("/proc/\(pid)/task") else { throw BenchError(call: "/proc/\(pid)/task") }
         defer { closedir(folder) }

@@ -70,7 +70,9 @@ import Glibc
         if report.wants(.afterLoad) { try LoadBench.run(settings, &report) }
         if report.wants(.manyReaders, .manyReadersMemory) { try ManyReadersBench.run(settings, &report) }
         say("authentications")
-        if report.wants(.auth, .authBeyond, .tenAuths, .authMemory) { try AuthenticationBench.run(settings, &report) }
+        if report.wants(.auth, .authBeyond, .authProcessor, .tenAuths, .authMemory, .authDirty) {
+            try AuthenticationBench.run(settings, &report)
+        }
         say("cards")
         if report.wants(.cardIn, .cardOut, .change, .changeTotal, .transfer, .waitingWakeUps) {
             try CardBench.run(settings, &report)

@@ -10,7 +10,7 @@ enum Row: String, CaseIterable {
     case cardIn, cardOut
     case packages, packageSize, onlinePackages, onlinePackageSize
     case manyReaders, manyReadersMemory, afterLoad
-    case auth, authBeyond, tenAuths, authMemory
+    case auth, authBeyond, authProcessor, tenAuths, authMemory, authDirty, peerAuth
     case daemonSize, clientSize, cardSize
     case nfcShort, nfcLong, nfcWakeUps
     case adverts, advertsMemory
@@ -45,8 +45,11 @@ enum Row: String, CaseIterable {
         case .afterLoad: "resident memory after 500 clients and pipelining"
         case .auth: "RUN_AUTH on a virtual card, the whole of it, median"
         case .authBeyond: "the same beyond the eID-Server's own time, median"
+        case .authProcessor: "processor time of badged and virtual card for it, mean"
         case .tenAuths: "ten at once on ten readers, against one"
-        case .authMemory: "more resident memory than before all these"
+        case .authMemory: "more resident memory than before the first of them"
+        case .authDirty: "of that private and dirty"
+        case .peerAuth: "RUN_AUTH against AusweisApp2's, one card, one server"
         case .daemonSize: "badged, stripped"
         case .clientSize: "badgectl, stripped"
         case .cardSize: "badged-virtual-card, stripped"
@@ -70,15 +73,15 @@ enum Row: String, CaseIterable {
 
     var unit: String {
         switch self {
-        case .start, .stop, .change, .changeTotal, .cardIn, .cardOut, .manyReaders, .auth, .authBeyond, .delay,
-            .delayMean, .delayAverage:
+        case .start, .stop, .change, .changeTotal, .cardIn, .cardOut, .manyReaders, .auth, .authBeyond, .authProcessor,
+            .delay, .delayMean, .delayAverage:
             "ms"
         case .resident, .proportional, .privateDirty, .packageSize, .onlinePackageSize, .manyReadersMemory, .afterLoad,
-            .authMemory, .daemonSize, .clientSize, .cardSize, .floodMemory:
+            .authMemory, .authDirty, .daemonSize, .clientSize, .cardSize, .floodMemory:
             "MB"
         case .roundTrip, .roundTripTail, .floor, .transfer, .floodTail, .floodQuietTail: "µs"
         case .pipelined, .wakeUps, .waitingWakeUps, .nfcWakeUps, .adverts, .scanClient: "/s"
-        case .nfcShort, .nfcLong: "×"
+        case .nfcShort, .nfcLong, .peerAuth: "×"
         case .idleCPU: "%"
         case .advertsMemory: "bytes"
         case .packages, .onlinePackages, .tenAuths, .flips, .flipsMean, .flipsAverage: ""
@@ -95,7 +98,7 @@ enum Row: String, CaseIterable {
         case .flips, .flipsMean, .flipsAverage: 3
         case .idleCPU: 3
         case .wakeUps, .waitingWakeUps, .nfcWakeUps: 2
-        case .cardIn, .cardOut, .change, .changeTotal, .tenAuths, .nfcShort, .nfcLong: 2
+        case .cardIn, .cardOut, .change, .changeTotal, .tenAuths, .nfcShort, .nfcLong, .peerAuth: 2
         default: 1
         }
     }
@@ -118,10 +121,10 @@ enum Row: String, CaseIterable {
         case .cardIn, .cardOut: "400"
         case .packages, .onlinePackages: "112"
         case .packageSize, .onlinePackageSize: "249"
-        case .floor, .transfer, .manyReaders, .manyReadersMemory, .afterLoad, .auth, .authBeyond, .tenAuths,
-            .authMemory, .daemonSize, .clientSize, .cardSize, .nfcShort, .nfcLong, .nfcWakeUps, .adverts,
-            .advertsMemory, .scanClient, .floodTail, .floodQuietTail, .floodMemory, .flips, .flipsMean, .flipsAverage,
-            .delay, .delayMean, .delayAverage:
+        case .floor, .transfer, .manyReaders, .manyReadersMemory, .afterLoad, .auth, .authBeyond, .authProcessor,
+            .tenAuths, .authMemory, .authDirty, .peerAuth, .daemonSize, .clientSize, .cardSize, .nfcShort, .nfcLong,
+            .nfcWakeUps, .adverts, .advertsMemory, .scanClient, .floodTail, .floodQuietTail, .floodMemory, .flips,
+            .flipsMean, .flipsAverage, .delay, .delayMean, .delayAverage:
             ""
         }
     }
@@ -142,6 +145,7 @@ enum Row: String, CaseIterable {
         case .cardIn, .cardOut: 5
         case .authBeyond: 60
         case .tenAuths: 4
+        case .peerAuth: 1
         case .authMemory: 1
         case .packages: 15
         case .packageSize: 40
@@ -164,9 +168,10 @@ enum Row: String, CaseIterable {
         case .resident, .proportional, .privateDirty: 1.15
         // How much malloc gives back depends on how the threads met.
         case .afterLoad, .manyReadersMemory: 1.4
-        case .authMemory, .floodMemory: 4
+        case .authMemory, .authDirty, .floodMemory: 4
         // Medians of milliseconds on a machine that others use too.
-        case .start, .stop, .change, .changeTotal, .manyReaders, .auth, .authBeyond, .tenAuths: 1.6
+        case .start, .stop, .change, .changeTotal, .manyReaders, .auth, .authBeyond, .authProcessor, .tenAuths:
+            1.6
         // One sleeping core more or less awake doubles a round trip.
         case .roundTrip, .floor, .transfer, .pipelined, .adverts, .scanClient: 2
         case .roundTripTail, .floodTail, .floodQuietTail: 4
@@ -174,7 +179,7 @@ enum Row: String, CaseIterable {
         case .cardIn, .cardOut: 3
         case .wakeUps, .waitingWakeUps, .nfcWakeUps, .idleCPU, .advertsMemory: 1
         // Ratios of one run: their limit says enough.
-        case .nfcShort, .nfcLong: 2
+        case .nfcShort, .nfcLong, .peerAuth: 2
         // The same walks, the same verdicts.
         case .flips, .flipsMean, .flipsAverage, .delay, .delayMean, .delayAverage: 1.01
         }
@@ -185,7 +190,7 @@ enum Row: String, CaseIterable {
         switch self {
         case .cardIn, .cardOut: 0.5
         case .stop: 2
-        case .authMemory, .floodMemory: 1
+        case .authMemory, .authDirty, .floodMemory: 1
         default: 0
         }
     }

@@ -48,6 +48,21 @@ kib=$(printf '%s\n' "$packages" | sed -n 2p)
 online=$("$here/packages.sh" --also libcurl4 "$bin/badged" "$bin/badgectl")
 names=$(printf '%s\n' "$packages" | sed -n 3p)
 
+# Against AusweisApp2, where it is installed: it brings a hundred packages, so nothing here installs it.
+peer=
+case " $* " in *" --only "*) wanted=no ;; *) wanted=yes ;; esac
+case " $* " in *" --only peerAuth"*) wanted=yes ;; esac
+if [ "$wanted" = yes ]; then
+    if [ "$(dpkg-query -W -f '${db:Status-Status}' ausweisapp2 2>/dev/null || true)" = installed ]; then
+        echo "bench: RUN_AUTH in turns with AusweisApp2" >&2
+        BADGED_BIN=$bin "$here/../System/peer/run.sh" speed >"$work/peer.log" || :
+        cat "$work/peer.log" >&2
+        peer="--given peerAuth=$(sed -n 's/^ratio //p' "$work/peer.log")"
+    else
+        echo "bench: no row peerAuth: AusweisApp2 is not installed (make peer-test does it)" >&2
+    fi
+fi
+
 mount -t tmpfs -o mode=0755 tmpfs /run
 mkdir -p /run/pcscd
 ip link set lo up
@@ -66,6 +81,6 @@ code=0
     --baseline "$here/baseline.json" --given packages="$count" \
     --given packageSize="$(echo "$kib" | awk '{ print $1 / 1024 }')" \
     --given onlinePackages="$(printf '%s\n' "$online" | sed -n 1p)" \
-    --given onlinePackageSize="$(printf '%s\n' "$online" | sed -n 2p | awk '{ print $1 / 1024 }')" $sizes "$@" || code=$?
+    --given onlinePackageSize="$(printf '%s\n' "$online" | sed -n 2p | awk '{ print $1 / 1024 }')" $sizes $peer "$@" || code=$?
 echo "Debian packages beside pcscd: ${names:-none}"
 exit $code

@@ -35,6 +35,16 @@ threads() { ls "/proc/$daemon/task" | wc -l; }
 
 start env
 check "libcurl is not loaded before it is needed" lacks "/proc/$daemon/maps" libcurl
+idle=$(resident)
+# Some seconds after the last authentication, not at once.
+returns() {
+    tries=150
+    until [ "$(resident)" -lt $((idle + 1024)) ]; do
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || return 1
+        sleep 0.1
+    done
+}
 check "an authentication with a key of its own (PSK)" ends_well ''
 check "an authentication in the TLS session of the service" ends_well '?mode=attached'
 check "the same over new connections" ends_well '?mode=attached&keepalive=0'
@@ -47,6 +57,8 @@ before=$(resident) threads=$(threads)
 check "100 authentications, good and bad" rounds 20
 after=$(resident)
 check "they leave less than 1 MB behind (from $before to $after kB)" test "$after" -lt $((before + 1024))
+check "memory returns to within 1 MB of what it was before the first ($idle kB)" returns
+check "an authentication after that" ends_well ''
 check "they leave no thread behind" test "$(threads)" -le "$threads"
 kill $daemon && wait $daemon || true
 daemon=''

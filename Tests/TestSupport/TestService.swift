@@ -64,6 +64,8 @@ package actor TestService: EServiceConnection {
     package static let today = CertificateRecipe.today
 
     package let plan: Plan
+    /// It has no clock.
+    package let times = ServiceTimes()
     /// The calls so far.
     package private(set) var steps: [Step] = []
     /// What `fail` was told.

@@ -10,9 +10,14 @@
 /* Loads libcurl.so.4, once for the process and for good. Returns NULL, or why it cannot be used. */
 const char *_Nullable ccurl_load(void);
 
+/* TLS sessions that several ccurl_session can resume; all of them on one thread. Outlives them. */
+typedef struct ccurl_memory ccurl_memory;
+ccurl_memory *_Nullable ccurl_memory_new(void);
+void ccurl_memory_free(ccurl_memory *_Nonnull memory);
+
 /* Connections and the rest that transfers share. Used by one thread, but for ccurl_wake. */
 typedef struct ccurl_session ccurl_session;
-ccurl_session *_Nullable ccurl_session_new(void);
+ccurl_session *_Nullable ccurl_session_new(ccurl_memory *_Nullable memory);
 void ccurl_session_free(ccurl_session *_Nonnull session);
 /* Makes a transfer that waits look at `cancelled`. From any thread. */
 void ccurl_wake(ccurl_session *_Nonnull session);
@@ -58,6 +63,8 @@ typedef struct {
     ccurl_end end;
     /* HTTP status, 0 without one. */
     long status;
+    /* From the request to the end of its answer; 0 when none was sent. */
+    long long answer_microseconds;
     /* For the log; empty when there is nothing to say. */
     char words[256];
 } ccurl_outcome;

@@ -49,6 +49,9 @@ int clinux_die_with_parent(void);
 /* M_MMAP_THRESHOLD. Set by hand it stays: else the first large block that is freed raises it, and the heap keeps the
    next ones. */
 void clinux_return_large_blocks(void);
+/* Gives back to the kernel what a burst of work has left: free memory of malloc, and the resident pages of libraries'
+   code and constants, which come from the page cache again when they are touched. */
+void clinux_return_memory(void);
 /* Bytes that malloc has given out and not got back. */
 size_t clinux_heap_in_use(void);
 

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """AusweisApp2 authenticates with our virtual card to our eID-Server, through real pcscd and vpcd. Called by run.sh."""
 
-import statistics
 import sys
-import time
 
 import programs
 from check import Check
@@ -69,50 +67,18 @@ def bad(terminal, card, server, fault):
     Check.that(f"{terminal.name}: {fault}: no try of the PIN is lost", card.state()["retryCounter"] == 3, card.state())
 
 
-def compare(starts, card, server, blocks, runs):
-    """RUN_AUTH in turns on one server and one card; milliseconds."""
-    print(f"RUN_AUTH side by side, card known, {blocks} turns of {runs}", flush=True)
-    figures = {}
-    for _ in range(blocks):
-        for start in starts:
-            terminal = start()
-            terminal.wait_for_card(True)
-            # The first workflow looks for readers and cards; it is not what is compared.
-            for number in range(runs + 1):
-                before = card.state()["busyMicroseconds"]
-                begin = time.monotonic()
-                last, _ = terminal.authenticate(server.url({}), {"ENTER_PIN": [PIN]})
-                total = (time.monotonic() - begin) * 1000
-                inside = (card.state()["busyMicroseconds"] - before) / 1000
-                serving = server.report()["busyMicroseconds"] / 1000
-                if not last.get("result", {}).get("major", "").endswith("#ok"):
-                    Check.that(f"{terminal.name} authenticates", False, last)
-                    return
-                if number:
-                    figures.setdefault(terminal.name, []).append((total, inside, serving))
-            terminal.stop()
-    for name, rows in figures.items():
-        total, inside, serving = (statistics.median(column) for column in zip(*rows))
-        print(f"  {name}: median {total:.1f} ms, of that the card {inside:.1f} ms, the server {serving:.1f} ms without TLS "
-              f"(n={len(rows)})", flush=True)
-
-
 def main():
     binaries, folder = sys.argv[1:3]
     server = programs.EIDServer(f"{binaries}/badged-eidserver", folder)
 
-    def peer():
-        return programs.start_peer(folder, 24727, server.roots)
-
     card = programs.Card(f"{binaries}/badged-virtual-card", folder, {})
-    terminal = peer()
+    terminal = programs.start_peer(folder, 24727, server.roots)
     terminal.wait_for_card(True)
     for entry in GOOD:
         good(terminal, card, server, *entry)
     for fault in BAD:
         bad(terminal, card, server, fault)
     terminal.stop()
-    compare([peer], card, server, 2, 10)
     card.remove()
     server.stop()
     Check.end()

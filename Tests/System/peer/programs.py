@@ -159,10 +159,19 @@ class UnixClient:
         self.socket.close()
 
 
-def start_badged(program, folder):
+def start_badged(program, folder, roots=()):
+    """`roots`: CVCA certificates that it is to trust for tests."""
     path = os.path.join(folder, "badged.sock")
+    anchors = os.path.join(folder, "anchors")
+    os.makedirs(os.path.join(anchors, "test"), exist_ok=True)
+    for root in roots:
+        shutil.copy(root, os.path.join(anchors, "test"))
+    configuration = os.path.join(folder, "badged.conf")
+    with open(configuration, "w") as file:
+        file.write(f"[eid]\ntrust_anchors={anchors}\n")
     with open(os.path.join(folder, "badged.log"), "ab") as log:
-        process = subprocess.Popen([program, "--socket", path], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        process = subprocess.Popen([program, "--socket", path, "--config", configuration], stdin=subprocess.DEVNULL,
+                                   stdout=log, stderr=log)
     return Terminal("badged", process, connect(process, lambda: UnixClient(path)))
 
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
 # run.sh [TEST...]: Debian's AusweisApp2, an independent terminal, changes PINs on badged-virtual-card through real pcscd
-# and vpcd, and authenticates with it to badged-eidserver; `make peer-test`. docs/testing.md. The tests are `pin` and
-# `auth`. Installs the packages that are missing, then works in namespaces of its own.
+# and vpcd, and authenticates with it to badged-eidserver; `make peer-test`. docs/testing.md. The tests are `pin`,
+# `auth` and, in which badged authenticates in turns with it, `speed`. Installs the packages that are missing, then works in namespaces of its own.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 bin=${BADGED_BIN:-$(cd "$here/../../.." && pwd)/.build/release}
@@ -41,7 +41,7 @@ mkdir -p /run/pcscd
 ip link set lo up
 pcscd --foreground >"$work/pcscd.log" 2>&1 &
 code=0
-for test in ${*:-pin auth}; do
+for test in ${*:-pin auth speed}; do
     python3 "$here/${test}_test.py" "$bin" "$work" || code=$?
 done
 exit $code
