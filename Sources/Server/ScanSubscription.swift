@@ -19,7 +19,8 @@ import Wire
     private let mode: ScanDemand.Mode
     private let updates: Milliseconds
     private let adverts: Adverts?
-    private unowned let session: Session
+    /// Gone when the client is, which can be in the middle of telling it something.
+    private weak var session: Session?
     private let radio: Radio
     /// SCAN has been answered.
     private var isAnswered = false
@@ -69,7 +70,7 @@ import Wire
     }
 
     func radioChanged() {
-        guard isAnswered else { return }
+        guard isAnswered, let session else { return }
         session.push(.door(.scan(session.scanState())), coalescing: "SCAN")
     }
 
@@ -87,7 +88,7 @@ import Wire
             rssi: report.rssi,
             isScanResponse: report.isScanResponse
         )
-        session.push(.door(.advert(advert)))
+        session?.push(.door(.advert(advert)))
     }
 
     // MARK: Telling
@@ -112,6 +113,7 @@ import Wire
 
     private func tell(_ entry: inout Told, _ now: Milliseconds) {
         (entry.at, entry.inRange) = (now, entry.reader.inRange)
+        guard let session else { return }
         session.push(
             .door(.reader(session.state(of: entry.reader, at: now, withHistory: false))),
             coalescing: "DOOR_READER \(entry.reader.number)"
@@ -120,7 +122,7 @@ import Wire
 
     private func forget(_ reader: DoorReader) {
         guard let entry = told.removeValue(forKey: reader.number), entry.at != nil else { return }
-        session.push(.door(.lost(id: reader.id)), coalescing: "DOOR_READER \(reader.number)")
+        session?.push(.door(.lost(id: reader.id)), coalescing: "DOOR_READER \(reader.number)")
     }
 
     // MARK: Time
