@@ -14,18 +14,20 @@ import Scanners
         (self.continuation, self.hasAdapter) = (continuation, hasAdapter)
     }
 
-    /// Milliseconds after which it is taken for hung.
-    private static let patience: Int64 = 2000
-
-    /// Looks. Where the kernel has no adapter at all, bluetoothd has no reason to run.
-    static func status(_ place: SystemBus.Place, hasAdapter: Bool) async -> ScannerStatus {
+    /// Looks: with `hasAdapter` false, where the kernel has no adapter at all, bluetoothd has no reason to run; after
+    /// `patience` milliseconds it is taken for hung.
+    static func status(
+        _ place: SystemBus.Place,
+        hasAdapter: Bool,
+        patience: Int64 = 2000
+    ) async -> ScannerStatus {
         await withCheckedContinuation { continuation in
-            BlueZLook(continuation, hasAdapter: hasAdapter).begin(place)
+            BlueZLook(continuation, hasAdapter: hasAdapter).begin(place, patience)
         }
     }
 
     /// What waits holds this object: bus and alarm, until `end`.
-    private func begin(_ place: SystemBus.Place) {
+    private func begin(_ place: SystemBus.Place, _ patience: Int64) {
         do throws(SystemBus.Failure) {
             let bus = try SystemBus(place)
             self.bus = bus
@@ -36,7 +38,7 @@ import Scanners
         alarm = try? Loop.Alarm {
             self.end(ScannerFault(.service, "bluetoothd does not answer", advice: "systemctl restart bluetooth"))
         }
-        alarm?.set(after: Self.patience)
+        alarm?.set(after: patience)
         // A call to the service itself would start it.
         bus?.call(
             BlueZScanner.Name.bus,

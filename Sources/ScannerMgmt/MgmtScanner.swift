@@ -36,6 +36,8 @@ package import Scanners
         var isAddingMonitor = false
         /// Our own discovery runs.
         var isDiscovering = false
+        /// The kernel has not yet answered the wish for one.
+        var isStarting = false
         /// To be switched on again.
         var isCycling = false
         var isSuspended = false
@@ -95,7 +97,7 @@ package import Scanners
 
     package func stop() {
         for (index, adapter) in adapters {
-            if adapter.isDiscovering { send(.stopDiscovery(index)) }
+            if adapter.isDiscovering || adapter.isStarting { send(.stopDiscovery(index)) }
             if let handle = adapter.monitor { send(.removeMonitor(index, handle: handle)) }
         }
         // From now on nothing is read, so nothing wakes up; the kernel drops what nobody reads.
@@ -137,13 +139,18 @@ package import Scanners
         return true
     }
 
-    private func send(_ command: ManagementCommand) {
-        if socket?.send(command) != true, demand != nil { retryAlarm?.set(after: timing.retry) }
+    @discardableResult private func send(_ command: ManagementCommand) -> Bool {
+        if socket?.send(command) == true { return true }
+        if demand != nil { retryAlarm?.set(after: timing.retry) }
+        return false
     }
 
     private func retry() {
         guard demand != nil else { return }
-        guard hasList else { return send(.readIndexList) }
+        guard hasList else {
+            send(.readIndexList)
+            return
+        }
         for (index, adapter) in adapters where adapter.monitor == nil { addMonitor(index, adapter) }
     }
 
@@ -198,6 +205,7 @@ package import Scanners
         case Code.addPatternsMonitor: monitorAdded(index, status, result)
         case Code.startDiscovery:
             // Busy: somebody else discovers, and everybody hears what is found.
+            adapters[index]?.isStarting = false
             adapters[index]?.isDiscovering = status == Status.success
             if status == Status.success, !isWindow { endDiscovery(index) }
         case Code.stopDiscovery: adapters[index]?.isDiscovering = false
@@ -292,8 +300,9 @@ package import Scanners
 
     private func beginWindow() {
         isWindow = true
-        for (index, adapter) in adapters where adapter.isPowered && adapter.hasLowEnergy && !adapter.isDiscovering {
-            send(.startDiscovery(index))
+        for (index, adapter) in adapters where adapter.isPowered && adapter.hasLowEnergy {
+            guard !adapter.isDiscovering, !adapter.isStarting else { continue }
+            adapters[index]?.isStarting = send(.startDiscovery(index))
         }
         windowAlarm?.set(after: rhythm.window)
     }

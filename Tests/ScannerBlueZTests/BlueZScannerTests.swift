@@ -252,7 +252,7 @@ struct BlueZScannerTests {
     @Loop func look() async throws {
         let stage = try await BlueZStage()
         func look(hasAdapter: Bool = true) async -> ScannerStatus {
-            await BlueZLook.status(.address(stage.bus.address), hasAdapter: hasAdapter)
+            await BlueZLook.status(.address(stage.bus.address), hasAdapter: hasAdapter, patience: 30_000)
         }
         #expect(await look().fault == nil)
         #expect(await look().adapters.map(\.name) == ["hci0"])
