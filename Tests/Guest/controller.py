@@ -6,6 +6,7 @@ Specification, Vol 4, Part E for commands and events. A packet of /dev/vhci has 
 driver itself (FF 00 makes a controller; the answer is FF 00 and its number).
 """
 import argparse
+import errno
 import heapq
 import json
 import os
@@ -71,7 +72,12 @@ class Controller:
         self.index = struct.unpack_from("<H", packet, 2)[0]
 
     def event(self, code, body):
-        os.write(self.file, bytes([EVENT, code, len(body)]) + body)
+        try:
+            os.write(self.file, bytes([EVENT, code, len(body)]) + body)
+        except OSError as error:
+            # Nobody hears a controller that the kernel has just closed.
+            if error.errno != errno.ENXIO:
+                raise
 
     def complete(self, opcode, result=b"\0"):
         self.event(0x0E, struct.pack("<BH", 1, opcode) + result)
