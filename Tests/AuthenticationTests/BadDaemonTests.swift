@@ -174,13 +174,16 @@ struct BadDaemonTests {
 
     // MARK: Slow
 
+    /// Long enough for badged to answer on a busy machine.
+    private static let patience = Duration.seconds(3)
+
     @Test(
         "BadgedClient: badged that stands still is given up, whatever is waited for",
         arguments: ["info", "start", "card"]
     )
     func stopped(what: String) async throws {
         let daemon = try await RunningDaemon()
-        let badged = try await DaemonConnection.connect(to: daemon.path, patience: .milliseconds(500))
+        let badged = try await DaemonConnection.connect(to: daemon.path, patience: Self.patience)
         switch what {
         case "info":
             await daemon.stop()
@@ -209,7 +212,7 @@ struct BadDaemonTests {
     @Test("BadgedClient: a task that is cancelled while badged stands still ends, too")
     func cancelledWhileStopped() async throws {
         let daemon = try await RunningDaemon()
-        let badged = try await DaemonConnection.connect(to: daemon.path, patience: .milliseconds(500))
+        let badged = try await DaemonConnection.connect(to: daemon.path, patience: Self.patience)
         let (arrived, feed) = AsyncStream.makeStream(of: Void.self)
         let user = Walker(badged, to: .enterPIN) { feed.finish() }
         let task = Task { try await badged.changePIN(user: user) }
@@ -236,7 +239,7 @@ struct BadDaemonTests {
     @Test("the wrapper: badged that stands still is told with what to do")
     func stoppedWrapper() async throws {
         let daemon = try await RunningDaemon()
-        let app = WrapperApp(DaemonTransport(path: daemon.path, patience: .milliseconds(50))) { _, _ in }
+        let app = WrapperApp(DaemonTransport(path: daemon.path, patience: Self.patience)) { _, _ in }
         _ = await app.until("started")
         await daemon.stop()
         app.controller.startChangePin()
@@ -255,7 +258,7 @@ struct BadDaemonTests {
             peer.send(#"{"msg":"CHANGE_PIN","success":true}"#)
             peer.untilClosed()
         }
-        let badged = try await DaemonConnection.connect(to: peer.path, patience: .milliseconds(20))
+        let badged = try await DaemonConnection.connect(to: peer.path, patience: Self.patience)
         let others = Others()
         #expect(try await badged.changePIN(user: others).success)
         #expect(others.names.withLock { $0 } == ["CHANGE_PIN"])

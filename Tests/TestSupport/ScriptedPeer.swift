@@ -84,7 +84,7 @@ package final class ScriptedPeer: Sendable {
     }
 
     package let path: String
-    private let listener: Int32
+    private let listener: SharedDescriptor
     private let lines = Mutex<[String]>([])
     private let done = DispatchGroup()
 
@@ -94,7 +94,7 @@ package final class ScriptedPeer: Sendable {
         others: (@Sendable (Connection) -> Void)? = nil
     ) throws {
         path = "/tmp/badged-test-\(getpid())-\(UInt32.random(in: .min ... .max)).sock"
-        listener = try Self.listen(on: path)
+        listener = SharedDescriptor(try Self.listen(on: path))
         let (listener, lines) = (listener, { @Sendable [weak self] in self?.note($0) } as @Sendable ([String]) -> Void)
         done.enter()
         let done = done
@@ -102,7 +102,7 @@ package final class ScriptedPeer: Sendable {
             defer { done.leave() }
             var play = script
             while true {
-                let socket = clinux_accept(listener)
+                let socket = clinux_accept(listener.number)
                 guard socket >= 0 else { return }
                 _ = fcntl(socket, F_SETFL, 0)
                 let connection = Connection(socket)
@@ -116,8 +116,7 @@ package final class ScriptedPeer: Sendable {
     }
 
     deinit {
-        shutdown(listener, Int32(SHUT_RDWR))
-        close(listener)
+        listener.shutDown()
         unlink(path)
     }
 

@@ -37,7 +37,10 @@ package import Wire
     }
 
     /// Ends the writing side alone.
-    package func finish() { shutdown(socket, Int32(SHUT_WR)) }
+    package func finish() {
+        guard !isClosed else { return }
+        shutdown(socket, Int32(SHUT_WR))
+    }
 
     private func readable() {
         var chunk = [UInt8](repeating: 0, count: 65_536)

@@ -55,8 +55,9 @@ package import Server
         let (answer, rest) = try Self.upgrade(socket, port)
         guard answer.hasPrefix("HTTP/1.1 101 ") else { throw SystemError("no WebSocket: \(answer)") }
         let pair = try Self.pair()
-        Self.startThread { Self.forwardLines(pair.1, to: socket) }
-        Self.startThread { Self.forwardFrames(socket, rest, to: pair.1) }
+        let (door, lines) = (SharedDescriptor(socket), SharedDescriptor(pair.1))
+        Self.startThread { Self.forwardLines(lines, to: door) }
+        Self.startThread { Self.forwardFrames(door, rest, to: lines) }
         clinux_set_nonblocking(pair.0)
         return try TestClient(socket: pair.0)
     }
@@ -179,16 +180,16 @@ package import Server
 
     // MARK: RFC 6455
 
-    private nonisolated static func forwardLines(_ source: Int32, to socket: Int32) {
+    private nonisolated static func forwardLines(_ source: SharedDescriptor, to door: SharedDescriptor) {
         var buffer: [UInt8] = []
-        while let piece = read(source) {
+        while let piece = read(source.number) {
             buffer += piece
             while let end = buffer.firstIndex(of: 0x0A) {
-                guard (try? write(frame(Array(buffer[..<end])), to: socket)) != nil else { return }
+                guard (try? write(frame(Array(buffer[..<end])), to: door.number)) != nil else { return }
                 buffer.removeFirst(end + 1)
             }
         }
-        shutdown(socket, Int32(SHUT_RDWR))
+        door.shutDown()
     }
 
     /// A masked text frame.
@@ -205,19 +206,23 @@ package import Server
         return head + mask + payload.enumerated().map { $1 ^ mask[$0 & 3] }
     }
 
-    private nonisolated static func forwardFrames(_ socket: Int32, _ start: [UInt8], to target: Int32) {
+    private nonisolated static func forwardFrames(
+        _ door: SharedDescriptor,
+        _ start: [UInt8],
+        to target: SharedDescriptor
+    ) {
         var buffer = start
         defer {
-            close(socket)
-            shutdown(target, Int32(SHUT_RDWR))
+            door.shutDown()
+            target.shutDown()
         }
         while true {
             while let (kind, payload, length) = next(in: buffer) {
                 buffer.removeFirst(length)
                 if kind == 8 { return }
-                if kind == 1, (try? write(payload + [0x0A], to: target)) == nil { return }
+                if kind == 1, (try? write(payload + [0x0A], to: target.number)) == nil { return }
             }
-            guard let piece = read(socket) else { return }
+            guard let piece = read(door.number) else { return }
             buffer += piece
         }
     }

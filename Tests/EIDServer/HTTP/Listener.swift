@@ -37,17 +37,26 @@ final class Listener: Sendable {
         startThread { [self] in acceptAll() }
     }
 
-    /// Ends the listener and its connections.
+    /// Ends the listener and its connections; a second time is nothing more.
     func close() {
         open.withLock { state in
+            guard !state.isOver else { return }
             state.isOver = true
             for descriptor in state.descriptors { shutdown(descriptor, Int32(SHUT_RDWR)) }
+            shutdown(socket, Int32(SHUT_RDWR))
         }
-        shutdown(socket, Int32(SHUT_RDWR))
+    }
+
+    /// Once it is closed the number of the socket may be somebody else's, whom `close` must not meet.
+    private func end() {
+        open.withLock { state in
+            state.isOver = true
+            Glibc.close(socket)
+        }
     }
 
     private func acceptAll() {
-        defer { Glibc.close(socket) }
+        defer { end() }
         while true {
             let connection = accept(socket, nil, nil)
             if connection < 0, errno == EINTR || errno == ECONNABORTED { continue }
