@@ -10,6 +10,8 @@ package enum ProcessHardening {
     /// No core dumps, no debugger of the same user, files of our own only, as many descriptors as the system allows; no
     /// lines of libdispatch in syslog about thread priorities that an ordinary user cannot have (it reads this late);
     /// memory that a client made large goes back to the system.
+    ///
+    /// Call it while there is one thread.
     package static func apply() {
         var none = rlimit(rlim_cur: 0, rlim_max: 0)
         setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
@@ -21,5 +23,13 @@ package enum ProcessHardening {
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &files) == 0 else { return }
         files.rlim_cur = files.rlim_max
         setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &files)
+        makeRoomForDescriptors(Int32(clamping: min(files.rlim_cur, 8192)))
+    }
+
+    /// Has the kernel's table of descriptors grown now: with more threads it waits 10 ms and more for all processors
+    /// each time it grows, and the first client would have to wait with it.
+    private static func makeRoomForDescriptors(_ count: Int32) {
+        let copy = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, count - 1)
+        if copy >= 0 { close(copy) }
     }
 }
