@@ -128,8 +128,8 @@ let package = Package(
         .executableTarget(
             name: "badged-bench",
             dependencies: [
-                "CLinux", "CPCSCLite", "CNFCClient", "Wire", "Readers", "ISO7816", "ReadersNFC", "NFCTestSupport",
-                "DoorReaders", "DoorWalks",
+                "CLinux", "CPCSCLite", "CNFCClient", "CTestSupport", "Wire", "Readers", "ISO7816", "ReadersNFC",
+                "NFCTestSupport", "DoorReaders", "DoorWalks",
             ],
             path: "Tests/Benchmarks",
             exclude: ["run.sh", "packages.sh", "baseline.json"],

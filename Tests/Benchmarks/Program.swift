@@ -65,7 +65,9 @@ import Glibc
         say("start and end")
         if report.wants(.start, .stop) { try StartBench.run(settings, &report) }
         say("round trips")
-        if report.wants(.roundTrip, .roundTripTail, .floor, .pipelined) { try RoundTripBench.run(settings, &report) }
+        if report.wants(.roundTrip, .roundTripTail, .floor, .roundTripApart, .pipelined) {
+            try RoundTripBench.run(settings, &report)
+        }
         say("load")
         if report.wants(.afterLoad) { try LoadBench.run(settings, &report) }
         if report.wants(.manyReaders, .manyReadersMemory) { try ManyReadersBench.run(settings, &report) }

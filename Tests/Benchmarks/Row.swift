@@ -4,7 +4,7 @@
 enum Row: String, CaseIterable {
     case start, stop
     case resident, proportional, privateDirty
-    case roundTrip, roundTripTail, floor, pipelined
+    case roundTrip, roundTripTail, floor, roundTripApart, pipelined
     case wakeUps, waitingWakeUps, idleCPU
     case change, changeTotal, transfer
     case cardIn, cardOut
@@ -24,9 +24,10 @@ enum Row: String, CaseIterable {
         case .resident: "resident memory, idle, PC/SC on"
         case .proportional: "proportional share of it (PSS)"
         case .privateDirty: "private dirty memory"
-        case .roundTrip: "GET_INFO round trip, median"
+        case .roundTrip: "GET_INFO round trip, median, on one processor"
         case .roundTripTail: "GET_INFO round trip, p99"
         case .floor: "a bare echo of the same size (machine's floor)"
+        case .roundTripApart: "GET_INFO round trip, wherever the kernel puts both"
         case .pipelined: "pipelined GET_INFO answers"
         case .wakeUps: "wake-ups, idle, two readers, quiet client"
         case .waitingWakeUps: "wake-ups while it waits in ENTER_PIN"
@@ -79,7 +80,7 @@ enum Row: String, CaseIterable {
         case .resident, .proportional, .privateDirty, .packageSize, .onlinePackageSize, .manyReadersMemory, .afterLoad,
             .authMemory, .authDirty, .daemonSize, .clientSize, .cardSize, .floodMemory:
             "MB"
-        case .roundTrip, .roundTripTail, .floor, .transfer, .floodTail, .floodQuietTail: "µs"
+        case .roundTrip, .roundTripTail, .floor, .roundTripApart, .transfer, .floodTail, .floodQuietTail: "µs"
         case .pipelined, .wakeUps, .waitingWakeUps, .nfcWakeUps, .adverts, .scanClient: "/s"
         case .nfcShort, .nfcLong, .peerAuth: "×"
         case .idleCPU: "%"
@@ -111,7 +112,7 @@ enum Row: String, CaseIterable {
         case .resident: "39"
         case .proportional: "38"
         case .privateDirty: "4.3"
-        case .roundTrip: "105-204"
+        case .roundTrip, .roundTripApart: "105-204"
         case .roundTripTail: "303"
         case .pipelined: "7400-25000"
         case .wakeUps, .waitingWakeUps: "6.1-6.6"
@@ -173,7 +174,7 @@ enum Row: String, CaseIterable {
         case .start, .stop, .change, .changeTotal, .manyReaders, .auth, .authBeyond, .authProcessor, .tenAuths:
             1.6
         // One sleeping core more or less awake doubles a round trip.
-        case .roundTrip, .floor, .transfer, .pipelined, .adverts, .scanClient: 2
+        case .roundTrip, .floor, .roundTripApart, .transfer, .pipelined, .adverts, .scanClient: 2
         case .roundTripTail, .floodTail, .floodQuietTail: 4
         // Two threads race for two cores, and the difference of their times is small.
         case .cardIn, .cardOut: 3

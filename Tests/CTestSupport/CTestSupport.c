@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "CTestSupport.h"
 
+#include <sched.h>
 #include <signal.h>
 
 __attribute__((constructor)) static void ignore_broken_pipes(void) { signal(SIGPIPE, SIG_IGN); }
@@ -11,3 +12,17 @@ void ctestsupport_link(void) {}
 int ctestsupport_close_from(posix_spawn_file_actions_t *actions, int lowest) {
     return posix_spawn_file_actions_addclosefrom_np(actions, lowest);
 }
+
+static cpu_set_t all_processors;
+
+int ctestsupport_keep_to_one_processor(void) {
+    if (sched_getaffinity(0, sizeof all_processors, &all_processors) != 0) return -1;
+    int lowest = 0;
+    while (lowest < CPU_SETSIZE - 1 && !CPU_ISSET(lowest, &all_processors)) lowest++;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(lowest, &one);
+    return sched_setaffinity(0, sizeof one, &one);
+}
+
+void ctestsupport_use_all_processors(void) { sched_setaffinity(0, sizeof all_processors, &all_processors); }

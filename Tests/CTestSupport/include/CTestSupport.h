@@ -6,3 +6,7 @@
 void ctestsupport_link(void);
 /* posix_spawn_file_actions_addclosefrom_np, which Swift does not see. */
 int ctestsupport_close_from(posix_spawn_file_actions_t *actions, int lowest);
+/* Keeps the calling thread, and what it starts, on the first processor that it may use. 0, or -1 with errno. */
+int ctestsupport_keep_to_one_processor(void);
+/* Lets it use all of them again. */
+void ctestsupport_use_all_processors(void);
