@@ -2,6 +2,7 @@
 # `make help` lists the verbs.
 
 SWIFT ?= swift
+export SWIFT
 # Swift's own libraries go into the programs: they start faster, need less memory, and no Swift where they run.
 RELEASE = -c release --static-swift-stdlib
 BIN = .build/release
@@ -52,10 +53,6 @@ help:
 setup:
 	@.ci/setup build run test
 
-# Those of NFC on their own: the crowds of the others have more descriptors than libnfc can wait for.
-swift-tests = SWIFT_BACKTRACE=enable=no sh -c \
-	'$(SWIFT) test $(1) --skip NFC && $(SWIFT) test $(1) --skip-build --filter NFC'
-
 build:
 	@.ci/setup build
 	$(SWIFT) build $(RELEASE)
@@ -63,7 +60,7 @@ build:
 test:
 	@.ci/setup build run test
 	$(SWIFT) build $(RELEASE)
-	$(call swift-tests,)
+	Tests/swift.sh
 	Tests/System/run.sh
 
 # 77: this machine cannot run a guest; it has said why.
@@ -93,9 +90,9 @@ fuzz:
 sanitize:
 	@.ci/setup build run test
 	@# One test after the other: they are slow enough. What waits at the tests' end is no leak.
-	ASAN_OPTIONS=detect_leaks=0 $(call swift-tests,--no-parallel --sanitize=address --scratch-path .build-address)
+	ASAN_OPTIONS=detect_leaks=0 Tests/swift.sh --no-parallel --sanitize=address --scratch-path .build-address
 	TSAN_OPTIONS=suppressions=$(CURDIR)/Tests/tsan.suppressions \
-		$(call swift-tests,--no-parallel --sanitize=thread --scratch-path .build-thread)
+		Tests/swift.sh --no-parallel --sanitize=thread --scratch-path .build-thread
 
 peer-test: build
 	Tests/System/peer/run.sh

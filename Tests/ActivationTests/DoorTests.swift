@@ -8,7 +8,7 @@ import Wire
 
 @testable import Activation
 
-@Suite("The door for browsers", .timeLimit(.minutes(1)))
+@Suite("The door for browsers", .timeLimit(.minutes(5)))
 @Loop struct DoorTests {
     /// HTTP from a thread of its own, so that the loop and the pool go on.
     private func get(_ door: WebSocketDoor, _ target: String, headers: [String] = []) async throws -> String {

@@ -105,7 +105,7 @@ private final class Walker: WorkflowUser {
 }
 
 /// A real badged that is killed or stopped, and at last a played one, for what a real one never says.
-@Suite("Client libraries and a badged that fails", .timeLimit(.minutes(1)))
+@Suite("Client libraries and a badged that fails", .timeLimit(.minutes(5)))
 struct BadDaemonTests {
     // MARK: Killed
 

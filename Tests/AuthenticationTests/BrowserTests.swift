@@ -7,7 +7,7 @@ import Testing
 import Wire
 
 /// A browser, the programs badged, badged-activation and badgectl, a virtual card and an eID-Server: the whole way.
-@Suite("A browser starts an online authentication", .timeLimit(.minutes(1)))
+@Suite("A browser starts an online authentication", .timeLimit(.minutes(5)))
 struct BrowserTests {
     private let eidServer: EIDServer
     private let daemon: RunningDaemon

@@ -8,7 +8,7 @@ import Testing
 import Wire
 
 /// BadgedClient against the program badged and an eID-Server, as an app meets them.
-@Suite("Online authentication by the client library", .timeLimit(.minutes(1)))
+@Suite("Online authentication by the client library", .timeLimit(.minutes(5)))
 struct ClientLibraryTests {
     @Test("BadgedClient shows who asks for what, gives the PIN, and has the address to go on at")
     func modern() async throws {

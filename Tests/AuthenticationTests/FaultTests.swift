@@ -7,7 +7,7 @@ import Testing
 import Wire
 
 /// Every fault of the eID-Server's catalogue, and how RUN_AUTH ends.
-@Suite("Faults of services and eID-Servers", .timeLimit(.minutes(3)))
+@Suite("Faults of services and eID-Servers", .timeLimit(.minutes(5)))
 struct FaultTests {
     private static let eidServer = Result { try EIDServer() }
 

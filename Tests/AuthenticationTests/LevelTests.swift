@@ -39,7 +39,7 @@ private final class LevelTransport: SDKConnection {
 }
 
 /// Whole workflows at each API level, of both libraries against the program badged and an eID-Server.
-@Suite("Client libraries at each API level", .timeLimit(.minutes(1)))
+@Suite("Client libraries at each API level", .timeLimit(.minutes(5)))
 struct LevelTests {
     /// The holder of the virtual card; counts the STATUS messages.
     private struct Holder: WorkflowUser {

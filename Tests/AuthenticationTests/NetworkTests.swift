@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 import Wire
 
-@Suite("RUN_AUTH over the network", .serialized, .timeLimit(.minutes(2)))
+@Suite("RUN_AUTH over the network", .serialized, .timeLimit(.minutes(5)))
 struct NetworkTests {
     static let services: [[String: String]] = [
         [:], ["mode": "attached"], ["keepalive": "0"], ["keepalive": "0", "mode": "attached"], ["can": "1"],

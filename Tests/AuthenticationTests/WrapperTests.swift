@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 import Wire
 
-@Suite("Callbacks of the AusweisApp SDK Wrapper", .timeLimit(.minutes(1))) struct WrapperTests {
+@Suite("Callbacks of the AusweisApp SDK Wrapper", .timeLimit(.minutes(5))) struct WrapperTests {
     @Test("each comes from the program badged when the documentation says so")
     func everyCallback() async throws {
         let eidServer = try EIDServer()

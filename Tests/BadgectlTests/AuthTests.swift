@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 import Wire
 
-@Suite("badgectl: auth", .timeLimit(.minutes(1))) struct AuthTests {
+@Suite("badgectl: auth", .timeLimit(.minutes(5))) struct AuthTests {
     private static let url = "https://a.example/token"
 
     @Test("the service is shown, a right unticked, the PIN asked for unseen, and the last line is the address")

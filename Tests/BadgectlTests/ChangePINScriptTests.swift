@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 import Wire
 
-@Suite("badgectl: change-pin in scripts", .timeLimit(.minutes(1))) struct ChangePINScriptTests {
+@Suite("badgectl: change-pin in scripts", .timeLimit(.minutes(5))) struct ChangePINScriptTests {
     @Test("values are read line by line in the order of the questions", arguments: ["\n", "\r\n"])
     func lines(end: String) async throws {
         let peer = try ScriptedPeer { peer in

@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("badgectl: change-pin at the terminal", .timeLimit(.minutes(1))) struct ChangePINTests {
+@Suite("badgectl: change-pin at the terminal", .timeLimit(.minutes(5))) struct ChangePINTests {
     /// Waits for a question and answers it; the terminal must not show what is typed.
     private func answer(_ program: RunningProgram, _ question: String, _ text: String) async {
         #expect(await program.says(question), "no \(question) in: \(program.everything)")

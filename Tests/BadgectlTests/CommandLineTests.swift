@@ -5,7 +5,7 @@ import Testing
 
 @testable import badgectl
 
-@Suite("badgectl: command line", .timeLimit(.minutes(1))) struct CommandLineTests {
+@Suite("badgectl: command line", .timeLimit(.minutes(5))) struct CommandLineTests {
     @Test(
         "wrong usage is told in two lines and ends with 2",
         arguments: [

@@ -31,7 +31,7 @@ private func capture() throws -> String {
     return path
 }
 
-@Suite("badgectl: scan, closest, capture", .timeLimit(.minutes(1))) struct DoorReaderCommandTests {
+@Suite("badgectl: scan, closest, capture", .timeLimit(.minutes(5))) struct DoorReaderCommandTests {
     @Test("scan --watch shows what appears, changes and is lost, until Ctrl-C")
     func watch() async throws {
         let peer = try ScriptedPeer { peer in

@@ -5,7 +5,7 @@ import Testing
 
 @testable import badgectl
 
-@Suite("badgectl: what a person hears", .timeLimit(.minutes(1))) struct PersonTests {
+@Suite("badgectl: what a person hears", .timeLimit(.minutes(5))) struct PersonTests {
     @Test("a question comes again after the card was away: not called wrong, and answered anew only by the person")
     func cardAway() async throws {
         for (kind, left, digits) in [("PIN", 3, "123456"), ("CAN", 1, "500540"), ("PUK", 0, "9876543210")] {

@@ -10,7 +10,7 @@ private let health =
     #"{"checks":[{"name":"pcscd","ok":true},{"advice":"plug a reader in","name":"reader","ok":false}],"msg":"HEALTH"}"#
 private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
 
-@Suite("badgectl: status, health, readers", .timeLimit(.minutes(1))) struct QueryTests {
+@Suite("badgectl: status, health, readers", .timeLimit(.minutes(5))) struct QueryTests {
     @Test("status shows who serves, readers and health")
     func status() async throws {
         let peer = try ScriptedPeer { peer in

@@ -7,7 +7,7 @@ import Testing
 import Wire
 
 /// badgectl and BadgedClient with badged itself and its virtual card.
-@Suite("badgectl and badged", .timeLimit(.minutes(2))) struct RealDaemonTests {
+@Suite("badgectl and badged", .timeLimit(.minutes(5))) struct RealDaemonTests {
     private func badgectl(_ daemon: RunningDaemon, _ arguments: String..., input: String? = "") throws -> RunningProgram
     {
         try RunningProgram("badgectl", ["--socket", daemon.path] + arguments, input: input)

@@ -10,7 +10,7 @@ private func running(_ state: String?) -> String {
     return #"{"msg":"STATUS","progress":0,"state":\#(state),"workflow":"CHANGE_PIN"}"#
 }
 
-@Suite("badgectl: send", .timeLimit(.minutes(1))) struct SendTests {
+@Suite("badgectl: send", .timeLimit(.minutes(5))) struct SendTests {
     @Test("lines go out byte for byte, messages come out byte for byte, and it ends when all is answered")
     func asTheyAre() async throws {
         let messages = [

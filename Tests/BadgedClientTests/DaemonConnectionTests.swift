@@ -16,7 +16,7 @@ private func connect(
     return (peer, try await DaemonConnection.connect(to: peer.path, keepsEvents: keepsEvents))
 }
 
-@Suite("Connection", .timeLimit(.minutes(1))) struct DaemonConnectionTests {
+@Suite("Connection", .timeLimit(.minutes(5))) struct DaemonConnectionTests {
     @Test("a command goes out with a request, and the answer that carries it comes back")
     func request() async throws {
         let (peer, connection) = try await connect { peer in

@@ -50,7 +50,7 @@ extension DaemonConnection {
     fileprivate typealias DoorReader = BadgedClient.DoorReader
 }
 
-@Suite("Door readers by the library", .timeLimit(.minutes(1))) struct DoorReaderTests {
+@Suite("Door readers by the library", .timeLimit(.minutes(5))) struct DoorReaderTests {
     @Test("a scan: the radio, a reader, the list, the closest, its loss, the end")
     @Loop func life() async throws {
         let stage = try RadioStage()

@@ -73,7 +73,7 @@ private struct SilentUser: WorkflowUser {
     }
 }
 
-@Suite("Whole workflows", .timeLimit(.minutes(1))) struct WorkflowTests {
+@Suite("Whole workflows", .timeLimit(.minutes(5))) struct WorkflowTests {
     @Test("a PIN is changed on the virtual card of a real badged, after one that the card found wrong")
     func changePIN() async throws {
         let daemon = try await RunningDaemon()
@@ -226,7 +226,7 @@ private struct SilentUser: WorkflowUser {
     }
 }
 
-@Suite("Connections, one after the other", .timeLimit(.minutes(1))) struct ConnectionsTests {
+@Suite("Connections, one after the other", .timeLimit(.minutes(5))) struct ConnectionsTests {
     @Test("the next connection comes when the last has ended")
     func reconnect() async throws {
         let peer = try ScriptedPeer({ _ in }, others: { peer in peer.untilClosed() })

@@ -6,7 +6,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("Workflow controller", .timeLimit(.minutes(1)))
+@Suite("Workflow controller", .timeLimit(.minutes(5)))
 struct ControllerTests {
     private func controller(_ transport: any SDKConnection) -> (WorkflowController, Recorder) {
         let controller = WorkflowController(transport: transport, callbackQueue: DispatchQueue(label: "callbacks"))

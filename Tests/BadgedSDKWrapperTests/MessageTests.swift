@@ -3,7 +3,7 @@ import BadgedSDKWrapper
 import Dispatch
 import Testing
 
-@Suite("Messages and callbacks", .timeLimit(.minutes(1)))
+@Suite("Messages and callbacks", .timeLimit(.minutes(5)))
 struct MessageTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let message: String

@@ -6,7 +6,7 @@ import Testing
 @testable import ISODEP
 
 /// A reader's side and a card's side of the block protocol, with a field between them that loses and spoils.
-@Suite("ISO/IEC 14443-4 blocks", .timeLimit(.minutes(1)))
+@Suite("ISO/IEC 14443-4 blocks", .timeLimit(.minutes(5)))
 struct BlockTransmissionTests {
     /// An activated card in a field.
     private final class Pair {

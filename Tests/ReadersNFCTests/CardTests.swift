@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// Cards in the field of an emulated PN532, through real libnfc.
-@Suite("NFC cards", .timeLimit(.minutes(1)))
+@Suite("NFC cards", .timeLimit(.minutes(5)))
 struct NFCCardTests {
     @Test("a card comes and goes, with the ATR that PC/SC readers build", arguments: [PICC.Technology.a, .b])
     func comingAndGoing(technology: PICC.Technology) async throws {

@@ -9,7 +9,7 @@ import Testing
 @testable import ReadersNFC
 
 /// Emulated boards that come, go and fail, through real libnfc.
-@Suite("NFC devices", .timeLimit(.minutes(1)))
+@Suite("NFC devices", .timeLimit(.minutes(5)))
 struct NFCDeviceTests {
     @Test("a board that is pulled is gone with its card, and found again on demand")
     func pulled() async throws {

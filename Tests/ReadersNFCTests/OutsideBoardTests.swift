@@ -8,7 +8,7 @@ import Testing
 
 /// Runs with a board of somebody else, emulated or not, on which a card lies that gives back what INS C0 brings:
 /// docs/testing.md, Other software as the judge. BADGED_NFC_BOARD: libnfc's connection string for it.
-@Suite(.enabled(if: ProcessInfo.processInfo.environment["BADGED_NFC_BOARD"] != nil), .timeLimit(.minutes(2)))
+@Suite(.enabled(if: ProcessInfo.processInfo.environment["BADGED_NFC_BOARD"] != nil), .timeLimit(.minutes(5)))
 struct OutsideBoardTests {
     @Test("commands and answers of all lengths, with an NFC board of somebody else")
     func lengths() async throws {

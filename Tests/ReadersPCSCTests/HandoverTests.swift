@@ -5,7 +5,7 @@ import Testing
 
 @testable import ReadersPCSC
 
-@Suite("work on own threads", .timeLimit(.minutes(1)))
+@Suite("work on own threads", .timeLimit(.minutes(5)))
 struct HandoverTests {
     @Test("a value is handed over, whoever comes first")
     func value() async {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ReadersPCSC
 
-@Suite("where pcscd listens", .timeLimit(.minutes(1)))
+@Suite("where pcscd listens", .timeLimit(.minutes(5)))
 struct PCSCSocketTests {
     private let root = FileManager.default.temporaryDirectory.appending(path: "pcsc-\(UUID())").path
     private let files = FileManager.default

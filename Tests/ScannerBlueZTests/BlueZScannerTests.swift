@@ -68,7 +68,7 @@ import Testing
     static let door = "/org/bluez/hci0/dev_C0_00_00_00_00_01"
 }
 
-@Suite("Scanning through bluetoothd (a fake one on a real bus)", .timeLimit(.minutes(1)))
+@Suite("Scanning through bluetoothd (a fake one on a real bus)", .timeLimit(.minutes(5)))
 struct BlueZScannerTests {
     @Test("filter and discovery start; a device that is found and its changes of strength are heard as advertisements")
     @Loop func hears() async throws {

@@ -65,7 +65,7 @@ import Testing
     static let door = DeviceAddress(bits: 0xC000_0000_0001, isRandom: true)
 }
 
-@Suite("Scanning through the kernel's management socket (a fake kernel)", .timeLimit(.minutes(1)))
+@Suite("Scanning through the kernel's management socket (a fake kernel)", .timeLimit(.minutes(5)))
 struct MgmtScannerTests {
     @Test("a monitor with the marks of all doors is added, a window of discovery opened, and both are heard")
     @Loop func hears() async throws {

@@ -7,7 +7,7 @@ import Scanners
 import TestSupport
 import Testing
 
-@Suite("Replay of captures", .timeLimit(.minutes(1))) struct ReplayTests {
+@Suite("Replay of captures", .timeLimit(.minutes(5))) struct ReplayTests {
     /// Collects what is heard, and wakes who waits for it.
     @Loop private final class Ear: ScannerObserver {
         var heard: [DeviceAddress] = []

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import Wire
 
-@Suite("RUN_AUTH and the access rights", .timeLimit(.minutes(1)))
+@Suite("RUN_AUTH and the access rights", .timeLimit(.minutes(5)))
 struct AccessRightsTests {
     @Test(
         "RUN_AUTH without an address that has a host is refused and starts nothing",

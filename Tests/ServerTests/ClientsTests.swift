@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import Wire
 
-@Suite("Several clients", .timeLimit(.minutes(1)))
+@Suite("Several clients", .timeLimit(.minutes(5)))
 struct ClientsTests {
     @Test("each client has an API level of its own, and a new one starts at 3")
     @Loop func levels() async throws {

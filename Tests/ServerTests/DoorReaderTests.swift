@@ -44,7 +44,7 @@ import Wire
     }
 }
 
-@Suite("Door readers over the socket", .timeLimit(.minutes(1)))
+@Suite("Door readers over the socket", .timeLimit(.minutes(5)))
 struct DoorReaderTests {
     @Test("START_SCAN, a reader, its list, the closest, its loss, STOP_SCAN")
     @Loop func life() async throws {

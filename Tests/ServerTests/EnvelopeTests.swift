@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 import Wire
 
-@Suite("The envelope of commands", .timeLimit(.minutes(1)))
+@Suite("The envelope of commands", .timeLimit(.minutes(5)))
 struct EnvelopeTests {
     @Test(
         "`request` comes back in the direct answer, as it was written",

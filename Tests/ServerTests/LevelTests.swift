@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import Wire
 
-@Suite("API levels", .timeLimit(.minutes(1)))
+@Suite("API levels", .timeLimit(.minutes(5)))
 struct LevelTests {
     private static func set(_ level: Int) -> String { #"{"cmd":"SET_API_LEVEL","level":\#(level)}"# }
 

@@ -8,7 +8,7 @@ import Testing
 import Wire
 import Workflows
 
-@Suite("What clients hear of readers", .timeLimit(.minutes(1)))
+@Suite("What clients hear of readers", .timeLimit(.minutes(5)))
 struct ReaderMessageTests {
     /// A backend without cards.
     private static func readers(_ name: String = "scripted") -> ScriptedReaders {
@@ -143,7 +143,7 @@ struct ReaderMessageTests {
     }
 }
 
-@Suite("Permissions", .timeLimit(.minutes(1)))
+@Suite("Permissions", .timeLimit(.minutes(5)))
 struct PermissionTests {
     private static let readers: Set<CommandName> = [.getReader, .getReaderList, .getHealth]
     private static let cards: Set<CommandName> = [

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import Wire
 
-@Suite("SET_CARD", .timeLimit(.minutes(1)))
+@Suite("SET_CARD", .timeLimit(.minutes(5)))
 struct SetCardTests {
     private static func refusal(_ error: String) -> JSON {
         .object([

@@ -8,7 +8,7 @@ import Wire
 
 @testable import Server
 
-@Suite("The client that speaks with the user for browsers", .timeLimit(.minutes(1)))
+@Suite("The client that speaks with the user for browsers", .timeLimit(.minutes(5)))
 @Loop struct UserInterfaceTests {
     private let server: TestServer
 

@@ -20,7 +20,7 @@ check "the reference of BadgedClient compiles, every link in it leads somewhere"
 check "with the tutorial" test -e "$work/reference/data/documentation/badgedclient/changeapin.json"
 
 check "nothing of the AusweisApp SDK Wrapper is missing in BadgedSDKWrapper" "$here/wrapper_api.py" \
-    "$root/Tests/BadgedSDKWrapperTests/wrapper-api.txt" "$built"/symbols/BadgedSDKWrapper*.symbols.json
+    "$root/Tests/Vectors/wrapper-api.txt" "$built"/symbols/BadgedSDKWrapper*.symbols.json
 
 # The socket of a user's own badged, where the wrapper looks for it.
 export XDG_RUNTIME_DIR="$work"

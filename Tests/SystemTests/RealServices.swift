@@ -7,6 +7,6 @@ import Testing
 @Suite(
     .serialized,
     .enabled(if: ProcessInfo.processInfo.environment["BADGED_SYSTEM_TESTS"] == "1"),
-    .timeLimit(.minutes(2))
+    .timeLimit(.minutes(5))
 )
 enum RealServices {}

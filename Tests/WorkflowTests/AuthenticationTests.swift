@@ -12,7 +12,7 @@ import Testing
 import Wire
 import Workflows
 
-@Suite("RUN_AUTH", .timeLimit(.minutes(1)))
+@Suite("RUN_AUTH", .timeLimit(.minutes(5)))
 struct AuthenticationTests {
     /// A server whose only service is `service`.
     @Loop static func stage(_ service: TestService) async throws -> (server: TestServer, scene: Scene) {

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// CANCEL, and clients that go away, at every place of the dialogue.
-@Suite("Cancelling", .timeLimit(.minutes(1)))
+@Suite("Cancelling", .timeLimit(.minutes(5)))
 struct CancelTests {
     /// A question, with the dialogue that leads to it.
     enum Question: String, CaseIterable, Sendable {
@@ -162,6 +162,7 @@ struct CancelTests {
         await scene.client.send(#"{"cmd":"SET_PIN","value":"000000"}"#)
         await gate.arrival()
         await scene.client.send(#"{"cmd":"CANCEL"}"#)
+        await scene.isQuiet()
         gate.open()
         try await scene.play(
             """

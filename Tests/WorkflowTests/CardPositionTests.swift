@@ -11,7 +11,7 @@ import Testing
 @testable import Workflows
 
 /// Cards that lie badly and lose their field again and again.
-@Suite("Card position", .timeLimit(.minutes(1)))
+@Suite("Card position", .timeLimit(.minutes(5)))
 struct CardPositionTests {
     /// A clock that the test sets.
     private final class ManualClock: Sendable {

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Cards that cannot be used, that are lost, and that are swapped for others.
-@Suite("Cards", .timeLimit(.minutes(1)))
+@Suite("Cards", .timeLimit(.minutes(5)))
 struct CardTests {
     @Test("a deactivated card is explained, and another one goes on")
     @Loop func deactivated() async throws {

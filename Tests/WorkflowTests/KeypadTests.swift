@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Readers on which the user types; no secret comes over the socket.
-@Suite("Keypad readers", .timeLimit(.minutes(1)))
+@Suite("Keypad readers", .timeLimit(.minutes(5)))
 struct KeypadTests {
     @Test("on a keypad reader questions are answered without a value")
     @Loop func change() async throws {

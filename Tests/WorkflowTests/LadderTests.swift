@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Which password a card needs, and what the client is asked.
-@Suite("PIN, CAN and PUK", .timeLimit(.minutes(1)))
+@Suite("PIN, CAN and PUK", .timeLimit(.minutes(5)))
 struct LadderTests {
     @Test("a card from the shelf gets a new PIN and goes back to the shelf")
     @Loop func change() async throws {

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Which reader a workflow takes, and several workflows at once.
-@Suite("Readers", .timeLimit(.minutes(1)))
+@Suite("Readers", .timeLimit(.minutes(5)))
 struct ReaderTests {
     @Test("without a name the first reader with a usable card is taken, by name of the reader")
     @Loop func firstByName() async throws {

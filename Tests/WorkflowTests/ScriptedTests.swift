@@ -11,7 +11,7 @@ import Testing
 @testable import Workflows
 
 /// What a reader can do to a workflow that a virtual one never does.
-@Suite("Misfortunes of readers", .timeLimit(.minutes(1)))
+@Suite("Misfortunes of readers", .timeLimit(.minutes(5)))
 struct ScriptedTests {
     private static let desk = ReaderDescription(name: "Desk")
 

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 import Wire
 
-@Suite("Bad input", .timeLimit(.minutes(1)))
+@Suite("Bad input", .timeLimit(.minutes(5)))
 struct BadInputTests {
     private static let level: JSON = #"{"available":[1,2,3],"current":3,"msg":"API_LEVEL"}"#
     private static let tooLong: JSON = #"{"error":"line too long (more than 1048576 bytes)","msg":"INVALID"}"#

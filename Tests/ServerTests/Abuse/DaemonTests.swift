@@ -6,7 +6,7 @@ import Testing
 import Wire
 
 /// The real program; one test at a time, since they look at memory.
-@Suite("The daemon under abuse", .timeLimit(.minutes(1)), .serialized)
+@Suite("The daemon under abuse", .timeLimit(.minutes(5)), .serialized)
 struct DaemonTests {
     private static func configuration(readers: Int = 1, clients: Int = 1000) -> String {
         "[server]\nmax_clients=\(clients)\n[virtual]\nreaders=\(readers)\n"

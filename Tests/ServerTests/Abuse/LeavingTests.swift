@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 import Wire
 
-@Suite("Clients that leave", .timeLimit(.minutes(1)))
+@Suite("Clients that leave", .timeLimit(.minutes(5)))
 struct LeavingTests {
     @Test(
         "a client killed at any moment leaves the reader free, its tries as they were, and the next one works",

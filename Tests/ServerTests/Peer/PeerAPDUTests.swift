@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// The commands that a dialogue sends to the card, by kind: the data is fresh in every run of PACE.
-@Suite("The APDUs of AusweisApp2 1.26.2", .timeLimit(.minutes(1)))
+@Suite("The APDUs of AusweisApp2 1.26.2", .timeLimit(.minutes(5)))
 struct PeerAPDUTests {
     /// One way in which badged speaks differently to a card, on purpose.
     struct Difference: Sendable {

@@ -61,7 +61,7 @@ import Wire
             // The true one: the recordings go to addresses where nobody listens, or nobody answers.
             var configuration = EServiceConfiguration(userAgent: .init(name: "badged", version: (0, 0, 0)))
             let (address, isPatient) = silent.address(for: url)
-            if !isPatient { configuration.limits.connect = .milliseconds(100) }
+            configuration.limits.connect = isPatient ? .seconds(600) : .milliseconds(100)
             return EServiceSession(tcTokenURL: address, isDeveloperMode: isDeveloperMode, configuration)
         }
         if !names.isEmpty { try await server.ready(names) }

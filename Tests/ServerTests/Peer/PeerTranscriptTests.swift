@@ -3,7 +3,7 @@ import Loop
 import Readers
 import Testing
 
-@Suite("The recordings of AusweisApp2 1.26.2", .timeLimit(.minutes(1)))
+@Suite("The recordings of AusweisApp2 1.26.2", .timeLimit(.minutes(5)))
 struct PeerTranscriptTests {
     /// One recording and what it needs.
     struct Recording: Sendable, CustomTestStringConvertible {

@@ -10,7 +10,7 @@ import Testing
 import Wire
 
 /// The real daemon as a process, with a board that `[nfc] devices` names.
-@Suite("The daemon with NFC", .timeLimit(.minutes(2)))
+@Suite("The daemon with NFC", .timeLimit(.minutes(5)))
 struct NFCDaemonTests {
     @Loop private static func change(_ client: TestClient, reader: String) async -> Bool? {
         await client.send(#"{"cmd":"RUN_CHANGE_PIN","reader":"\#(reader)"}"#)

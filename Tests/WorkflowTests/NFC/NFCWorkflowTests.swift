@@ -10,7 +10,7 @@ import Testing
 import Workflows
 
 /// The dialogues of RUN_CHANGE_PIN on a reader of libnfc: the same messages as on every other.
-@Suite("RUN_CHANGE_PIN over NFC", .timeLimit(.minutes(1)))
+@Suite("RUN_CHANGE_PIN over NFC", .timeLimit(.minutes(5)))
 struct NFCWorkflowTests {
     @Test("a PIN is changed, with cards of both types", arguments: [PICC.Technology.a, .b])
     @Loop func happy(technology: PICC.Technology) async throws {
