@@ -71,6 +71,15 @@ package import Wire
     /// All messages in the order they came.
     package var transcript: [JSON] { lines.map(Self.message) }
 
+    /// Whether a message had this text in it, anywhere.
+    package func hasHeard(_ text: String) -> Bool {
+        lines.contains { line in
+            (line + [0]).withUnsafeBytes { raw in
+                raw.withMemoryRebound(to: CChar.self) { $0.baseAddress.map { strstr($0, text) != nil } ?? false }
+            }
+        }
+    }
+
     /// How many messages have come.
     package var count: Int { lines.count }
 

@@ -177,8 +177,7 @@ struct AuthenticationFaultTests {
             violations.append("the next client: \(next.finals) \(next.violations)")
         }
         for client in [user.client, next.client] {
-            let text = client.transcript.map(\.description).joined(separator: "\n")
-            violations += Dialogue.secrets.filter { text.contains($0) }.map { "\($0) stands in a message" }
+            violations += Dialogue.secrets.filter { client.hasHeard($0) }.map { "\($0) stands in a message" }
             client.close()
         }
         let outcome: Outcome =

@@ -82,6 +82,7 @@ struct FaultMatrixTests {
         ) { dialogue.mistakes.contains($0) ? Dialogue.wrongPIN : dialogue.firstPIN }
         await user.changePIN()
         #expect(user.finals.map(\.success) == [true])
+        #expect(user.client.hasHeard(#""success":true"#))
         return FaultCell.Plan(
             commands: staged.recorded.map { letter($0.command) },
             questions: user.questions,

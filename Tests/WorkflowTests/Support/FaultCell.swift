@@ -146,8 +146,7 @@ struct FaultCell: Sendable {
     }
 
     @Loop private func leaks(in client: TestClient) -> [String] {
-        let text = client.transcript.map(\.description).joined(separator: "\n")
-        return Dialogue.secrets.filter { text.contains($0) }.map { "\($0) stands in a message" }
+        Dialogue.secrets.filter { client.hasHeard($0) }.map { "\($0) stands in a message" }
     }
 
     @Loop private func outcome(
