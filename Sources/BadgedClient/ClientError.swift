@@ -11,6 +11,8 @@ public enum ClientError: Error, Sendable, Equatable {
     case permissionDenied(path: String)
     /// Any other failure of the connection; `cause` is the system's word for it.
     case unreachable(path: String, cause: String)
+    /// badged takes nobody more: INTERNAL_ERROR and the end, before any answer. The `error` text of the message.
+    case notServed(String)
 
     // The connection
     /// badged, or this side with `close()`, has ended the connection.
@@ -36,6 +38,14 @@ public enum ClientError: Error, Sendable, Equatable {
     /// An answer of another kind, by its name.
     case unexpectedAnswer(String)
 
+    /// badged ended the connection; who reads its events is told by their end.
+    package var isEnd: Bool {
+        switch self {
+        case .closed, .notServed: true
+        default: false
+        }
+    }
+
     /// What happened: one sentence in lower case, without full stop.
     public var text: String {
         switch self {
@@ -44,6 +54,7 @@ public enum ClientError: Error, Sendable, Equatable {
         case .notRunning(let path): "badged is not running: nobody listens on \(path)"
         case .permissionDenied(let path): "permission to use \(path) denied"
         case .unreachable(let path, let cause): "cannot connect to \(path): \(cause)"
+        case .notServed(let error): "badged does not serve this connection: \(error)"
         case .closed: "badged has closed the connection"
         case .noAnswer: "badged does not answer"
         case .malformed(let cause): "what listens there does not speak badged's protocol: \(cause)"
@@ -64,6 +75,7 @@ public enum ClientError: Error, Sendable, Equatable {
         case .notRunning: "start it: systemctl start badged; or name another socket with --socket"
         case .permissionDenied: "become a member of the group badged (adduser USER badged) and log in again"
         case .unreachable: "see whether badged is well: systemctl status badged"
+        case .notServed: "try again later; the log says how many are connected: journalctl -u badged"
         case .closed: "see why in its log: journalctl -u badged; then connect again"
         case .noAnswer: "see whether badged is well: systemctl status badged; then connect again"
         case .malformed: "check the path of the socket"

@@ -102,7 +102,7 @@ extension DaemonConnection {
                 id = try await start?(self)
             } catch {
                 // The end of the events says it too, after what came before it, such as that badged is full.
-                guard error == .closed else { return .failure(error) }
+                guard error.isEnd else { return .failure(error) }
             }
             do throws(ClientError) {
                 // A CANCEL that was sent before the start has cancelled nothing.

@@ -18,6 +18,8 @@ final class Link: Sendable {
     private struct State {
         var isClosed = false
         var queue: [Outgoing] = []
+        /// What a broken connection did not take; its reading side will tell why.
+        var unsent: [Outgoing] = []
         /// Bytes of the first in the queue that have gone.
         var sent = 0
         /// Until then badged has time to say something; nil: it owes nothing.
@@ -126,8 +128,7 @@ final class Link: Sendable {
                 socket.send(UnsafeRawBufferPointer(rebasing: bytes[state.sent...]))
             }
             guard let count else {
-                for outgoing in state.queue { outgoing.done.fill(.failure(.closed)) }
-                state.queue = []
+                (state.unsent, state.queue) = (state.unsent + state.queue, [])
                 return
             }
             state.sent += count
@@ -148,11 +149,12 @@ final class Link: Sendable {
         } catch {
             ending = error
         }
-        inbox.end(ending)
+        // At once: nothing may go out behind the end that the events tell of.
         state.withLock { state in
             state.isClosed = true
-            for outgoing in state.queue { outgoing.done.fill(.failure(ending)) }
-            state.queue = []
+            inbox.end(ending)
+            for outgoing in state.unsent + state.queue { outgoing.done.fill(.failure(ending)) }
+            (state.unsent, state.queue) = ([], [])
         }
         socket.shutDown()
     }
@@ -160,6 +162,7 @@ final class Link: Sendable {
     /// Reads and writes until either side closes.
     private func pump() throws(ClientError) {
         let buffer = LineBuffer()
+        var last: Event?
         while true {
             let (isClosed, hasOutput, deadline) = state.withLock { ($0.isClosed, !$0.queue.isEmpty, $0.deadline) }
             if isClosed { return }
@@ -172,11 +175,17 @@ final class Link: Sendable {
                 continue
             }
             let count = buffer.fill { socket.receive(into: $0) ?? -1 }
-            if count == 0 { return }
+            if count == 0 {
+                if let last, !last.isAnswer, case .internalError(let error) = last.message { throw .notServed(error) }
+                return
+            }
             while let line = buffer.next() {
                 switch line {
                 case .text(let text):
-                    if !text.isEmpty { take(try Event(text)) }
+                    guard !text.isEmpty else { continue }
+                    let event = try Event(text)
+                    last = event
+                    take(event)
                 case .tooLong: throw .malformed("a line is longer than \(LineBuffer.maximumLine) bytes")
                 }
             }

@@ -35,7 +35,7 @@ struct Failure: Error, Equatable {
         let status: ExitStatus
         switch error {
         case .invalidPath: status = .usage
-        case .notRunning, .unreachable, .closed, .noAnswer, .malformed: status = .unreachable
+        case .notRunning, .unreachable, .notServed, .closed, .noAnswer, .malformed: status = .unreachable
         case .permissionDenied, .accessDenied: status = .denied
         case .unreadEvents, .cancelled, .badState, .unknownCommand, .refused, .unexpectedAnswer: status = .failed
         }

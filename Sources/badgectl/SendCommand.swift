@@ -51,11 +51,10 @@ final class SendCommand: Sendable {
                 // Lines are answered in order, so when this one is, all are.
                 do throws(ClientError) {
                     progress.inputEnded(try await connection.send("GET_STATUS"))
-                } catch .closed {
-                    // The end of the events says it too, after what came before it.
-                    continue
                 } catch {
-                    throw Failure(error)
+                    // The end of the events says it too, after what came before it.
+                    guard error.isEnd else { throw Failure(error) }
+                    continue
                 }
                 if let seconds {
                     Task {
@@ -90,7 +89,7 @@ final class SendCommand: Sendable {
             feed.yield(.inputEnded)
         } catch {
             // What was answered before is still to be shown; the end of the events tells the rest.
-            if error != .closed { feed.yield(.failed(error)) }
+            if !error.isEnd { feed.yield(.failed(error)) }
         }
     }
 

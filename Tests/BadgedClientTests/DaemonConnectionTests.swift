@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Loop
 import Secrets
 import TestSupport
 import Testing
@@ -33,6 +34,20 @@ private func connect(
         #expect(received.count == 2)
         #expect(received.allSatisfy { (try? JSON($0.utf8))?["request"]?.string != nil })
         #expect(try JSON((received.last ?? "").utf8)["name"] == .string("R"))
+    }
+
+    @Test("a badged that serves nobody more says so to the first question")
+    func notServed() async throws {
+        let (server, path) = try await Self.fullServer()
+        let connection = try await DaemonConnection.connect(to: path)
+        await #expect(throws: ClientError.notServed("Cannot process request")) { try await connection.info() }
+        #expect(connection.ending == .notServed("Cannot process request"))
+        withExtendedLifetime(server) {}
+    }
+
+    @Loop private static func fullServer() throws -> (TestServer, String) {
+        let server = try TestServer(maximumClients: 0)
+        return (server, try server.listen())
     }
 
     @Test("answers find their askers in whatever order they come")
