@@ -251,7 +251,7 @@ struct BadDaemonTests {
     @Test("silence that means something is no failure: badged, asked whether it lives, says so, and nobody sees that")
     func alive() async throws {
         // A played badged: how long a real one is silent depends on people and networks.
-        let peer = try ScriptedPeer { peer in
+        let peer = try ScriptedPeer(isLively: false) { peer in
             peer.command("RUN_CHANGE_PIN")
             peer.answer("GET_API_LEVEL", #"{"available":[1,2,3],"current":3,"msg":"API_LEVEL"}"#)
             peer.send(#"{"msg":"CHANGE_PIN"}"#)
