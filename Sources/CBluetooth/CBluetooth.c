@@ -5,6 +5,7 @@
 #include <bluetooth/bluetooth.h>
 #include <bluetooth/hci.h>
 #include <errno.h>
+#include <stdint.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -32,4 +33,18 @@ int cbluetooth_is_bluetooth(int fd) {
     int domain = 0;
     socklen_t size = sizeof domain;
     return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_BLUETOOTH;
+}
+
+int cbluetooth_receive(int fd, void *buffer, size_t stride, uint32_t lengths[CBLUETOOTH_MOST]) {
+    struct iovec parts[CBLUETOOTH_MOST];
+    struct mmsghdr packets[CBLUETOOTH_MOST] = {0};
+    for (int i = 0; i < CBLUETOOTH_MOST; i++) {
+        parts[i] = (struct iovec){.iov_base = (char *)buffer + (size_t)i * stride, .iov_len = stride};
+        packets[i].msg_hdr = (struct msghdr){.msg_iov = &parts[i], .msg_iovlen = 1};
+    }
+    int count;
+    do count = recvmmsg(fd, packets, CBLUETOOTH_MOST, MSG_DONTWAIT, NULL);
+    while (count < 0 && errno == EINTR);
+    for (int i = 0; i < count; i++) lengths[i] = packets[i].msg_len;
+    return count < 0 ? 0 : count;
 }

@@ -1,38 +1,51 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import CLinux
-import Glibc
 
 extension Loop {
-    /// Calls back once, at a time that can be moved; while none is set nothing wakes up. The C function is
-    /// timerfd_settime.
+    /// Calls back once, at a time that can be moved; while none is set nothing wakes up. It is the limit of the loop's own
+    /// wait, so it costs no system call. What is ready at the same time is handled before.
     @Loop package final class Alarm {
-        private let descriptor: Int32
-        private var registration: Registration?
+        private let body: @Loop () -> Void
 
-        package init(_ body: @escaping @Loop () -> Void) throws(SystemError) {
-            descriptor = clinux_timerfd()
-            guard descriptor >= 0 else { throw SystemError("timerfd_create") }
-            let timer = descriptor
-            registration = try Loop.watch(timer, .read) { _ in
-                var expirations: UInt64 = 0
-                // What was moved in this very moment has not expired.
-                guard read(timer, &expirations, 8) == 8 else { return }
-                _ = clinux_timerfd_set(timer, 0)
-                body()
-            }
-        }
+        package init(_ body: @escaping @Loop () -> Void) { self.body = body }
 
-        isolated deinit {
-            registration?.cancel()
-            close(descriptor)
-        }
+        isolated deinit { cancel() }
 
         /// In so many milliseconds from now; what was set before does not count any more.
         package func set(after milliseconds: Int64) {
-            let limited = UInt64(min(max(milliseconds, 0), 1 << 40))
-            _ = clinux_timerfd_set(descriptor, max(limited * 1000, 1))
+            let limited = min(max(milliseconds, 0), 1 << 40)
+            alarms[ObjectIdentifier(self)] = SetAlarm(alarm: self, time: microseconds + limited * 1000)
         }
 
-        package func cancel() { _ = clinux_timerfd_set(descriptor, 0) }
+        package func cancel() { alarms[ObjectIdentifier(self)] = nil }
+
+        fileprivate func ring() { body() }
+    }
+
+    private struct SetAlarm {
+        weak let alarm: Alarm?
+        /// Microseconds of CLOCK_MONOTONIC.
+        let time: Int64
+    }
+
+    /// There are few: one for each thing that waits.
+    @Loop private static var alarms: [ObjectIdentifier: SetAlarm] = [:]
+
+    /// Milliseconds until the next one; -1: none is set.
+    @Loop static var patience: Int32 {
+        guard let next = alarms.values.lazy.map(\.time).min() else { return -1 }
+        // Rounded up: an alarm is late, not early.
+        return Int32(clamping: max(0, (next - microseconds + 999) / 1000))
+    }
+
+    /// Rings those that are due.
+    @Loop static func ring() {
+        guard !alarms.isEmpty else { return }
+        let now = microseconds
+        for (id, entry) in alarms where entry.time <= now {
+            // The one before may have moved it.
+            guard let current = alarms[id], current.time <= now else { continue }
+            alarms[id] = nil
+            current.alarm?.ring()
+        }
     }
 }

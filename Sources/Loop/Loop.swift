@@ -43,7 +43,7 @@ package actor Loop {
             throw SystemError("epoll_ctl")
         }
         handlers[token] = handler
-        return Registration(descriptor: descriptor, token: token)
+        return Registration(descriptor: descriptor, token: token, interest: interest)
     }
 
     /// What to wait for.
@@ -63,15 +63,17 @@ package actor Loop {
     @Loop package final class Registration {
         private let descriptor: Int32
         private let token: UInt64
+        private var interest: Interest
         private var isCancelled = false
 
-        fileprivate init(descriptor: Int32, token: UInt64) {
-            (self.descriptor, self.token) = (descriptor, token)
+        fileprivate init(descriptor: Int32, token: UInt64, interest: Interest) {
+            (self.descriptor, self.token, self.interest) = (descriptor, token, interest)
         }
 
         /// Hang-ups and errors are always reported, even without interest.
         package func change(_ interest: Interest) {
-            guard !isCancelled else { return }
+            guard !isCancelled, interest != self.interest else { return }
+            self.interest = interest
             _ = Loop.shared.executor.control(CLINUX_EPOLL_MODIFY, descriptor, interest, token)
         }
 
@@ -110,6 +112,12 @@ package actor Loop {
         }
     }
 
+    /// CLOCK_MONOTONIC in milliseconds, looked at once in each round of the loop: what happens in one round happens at one
+    /// time.
+    @Loop package static var now: Int64 { microseconds / 1000 }
+
+    @Loop static var microseconds: Int64 { shared.executor.microseconds }
+
     /// Blocks the calling thread for ever; the end of `main`.
     package static func park() -> Never {
         while true { pause() }
@@ -136,6 +144,18 @@ private final class EpollExecutor: SerialExecutor, @unchecked Sendable {
     private let threadID = Atomic<UInt>(0)
 
     private static let wakeToken: UInt64 = 0
+
+    /// Of this round; nil: nobody has asked. Only for the loop's thread.
+    private var time: Int64?
+
+    var microseconds: Int64 {
+        if let time { return time }
+        var clock = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &clock)
+        let now = Int64(clock.tv_sec) * 1_000_000 + Int64(clock.tv_nsec) / 1000
+        time = now
+        return now
+    }
 
     init() {
         epoll = clinux_epoll_create()
@@ -201,7 +221,10 @@ private final class EpollExecutor: SerialExecutor, @unchecked Sendable {
         }
         for job in pending { job.runSynchronously(on: asUnownedSerialExecutor()) }
         let hasMore = jobs.withLock { !$0.isEmpty }
-        let count = clinux_epoll_wait(epoll, events.baseAddress, Int32(events.count), hasMore ? 0 : -1)
+        var patience: Int32 = 0
+        if !hasMore { Loop.assumeIsolated { patience = Loop.patience } }
+        let count = clinux_epoll_wait(epoll, events.baseAddress, Int32(events.count), patience)
+        time = nil
         for event in events.prefix(Int(max(count, 0))) {
             if event.token == Self.wakeToken {
                 var value: UInt64 = 0
@@ -210,5 +233,6 @@ private final class EpollExecutor: SerialExecutor, @unchecked Sendable {
                 Loop.assumeIsolated { Loop.dispatch(token: event.token, events: event.events) }
             }
         }
+        Loop.assumeIsolated { Loop.ring() }
     }
 }

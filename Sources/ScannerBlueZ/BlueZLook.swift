@@ -35,7 +35,7 @@ import Scanners
         } catch {
             return end(error == .noLibrary ? BlueZScanner.Fault.noLibrary : BlueZScanner.Fault.noBus)
         }
-        alarm = try? Loop.Alarm {
+        alarm = Loop.Alarm {
             self.end(ScannerFault(.service, "bluetoothd does not answer", advice: "systemctl restart bluetooth"))
         }
         alarm?.set(after: patience)

@@ -165,7 +165,7 @@ package import Scanners
         guard demand != nil else { return }
         let pause = min(timing.retry << Int64(min(failures, 10)), Self.longestPause)
         failures += 1
-        if retryAlarm == nil { retryAlarm = try? Loop.Alarm { [weak self] in self?.retry() } }
+        if retryAlarm == nil { retryAlarm = Loop.Alarm { [weak self] in self?.retry() } }
         retryAlarm?.set(after: pause)
     }
 
@@ -430,7 +430,7 @@ package import Scanners
     private func setDuty() {
         if demand?.mode == .powerSaving {
             guard dutyAlarm == nil else { return }
-            dutyAlarm = try? Loop.Alarm { [weak self] in self?.turnDuty() }
+            dutyAlarm = Loop.Alarm { [weak self] in self?.turnDuty() }
             dutyAlarm?.set(after: timing.on)
         } else {
             dutyAlarm = nil

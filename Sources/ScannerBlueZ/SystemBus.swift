@@ -69,10 +69,10 @@ import Loop
     private func watch() throws(Failure) {
         do throws(SystemError) {
             registration = try Loop.watch(csystemd_bus_get_fd(bus), .read) { [weak self] _ in self?.process() }
-            alarm = try Loop.Alarm { [weak self] in self?.process() }
         } catch {
             throw .system(error.code)
         }
+        alarm = Loop.Alarm { [weak self] in self?.process() }
         arm()
     }
 
@@ -192,6 +192,7 @@ import Loop
     }
 
     private func expire() {
+        guard !waiting.isEmpty else { return }
         let now = Self.now
         for (cookie, entry) in waiting where entry.deadline <= now {
             waiting[cookie] = nil

@@ -9,7 +9,7 @@ import Scanners
     private var registration: Loop.Registration?
     private var alarm: Loop.Alarm?
     private var continuation: CheckedContinuation<ScannerStatus, Never>?
-    private var buffer: [UInt8] = []
+    private var packets = ManagementPackets()
     /// By number; nil: asked about.
     private var adapters: [UInt16: ManagementAdapterInfo?] = [:]
 
@@ -17,74 +17,88 @@ import Scanners
         (self.socket, self.continuation) = (socket, continuation)
     }
 
-    /// Milliseconds after which what is known is all there is.
-    private static let patience: Int64 = 2000
+    private static let noAnswer =
+        ScannerFault(.service, "the kernel's Bluetooth does not answer", advice: "journalctl -k -g Bluetooth says more")
 
-    /// Looks; `started` gets the look, to end it when a scan begins.
+    /// Looks; `started` gets the look, to end it when a scan begins. After `patience` milliseconds the kernel is taken for
+    /// hung.
     static func status(
         _ socket: ManagementSocket,
+        patience: Int64,
         started: (ManagementLook) -> Void
     ) async -> ScannerStatus {
         await withCheckedContinuation { continuation in
             let look = ManagementLook(socket, continuation)
             started(look)
-            look.begin()
+            look.begin(patience)
         }
     }
 
     /// What waits holds this object: registration and alarm, until `end`.
-    private func begin() {
+    private func begin(_ patience: Int64) {
         // What has piled up is old.
-        while let count = socket.receive(&buffer), count > 0 {}
+        socket.drain(&packets)
         do throws(SystemError) {
             registration = try Loop.watch(socket.descriptor, .read) { _ in self.readable() }
-            alarm = try Loop.Alarm { self.end() }
         } catch {
-            return end()
+            return end(ScannerFault(.service, error.description, advice: "restart badged.service"))
         }
-        alarm?.set(after: Self.patience)
-        if !socket.send(.readIndexList) { end() }
+        alarm = Loop.Alarm {
+            // It may be badged that had no time.
+            self.readable()
+            self.end(Self.noAnswer)
+        }
+        alarm?.set(after: patience)
+        if !socket.send(.readIndexList) { end(Self.noAnswer) }
     }
 
     private func readable() {
-        while continuation != nil, let count = socket.receive(&buffer) {
-            guard count > 0 else { return end() }
-            guard
-                case .answer(let command, let index, let status, let result)? =
-                    ManagementEvent(buffer.span.extracting(0..<count))
-            else { continue }
-            switch command {
-            case ManagementCommand.Code.readIndexList:
-                for index in ManagementAdapterInfo.list(status, result) {
-                    adapters.updateValue(nil, forKey: index)
-                    _ = socket.send(.readInfo(index))
-                }
-                if adapters.isEmpty { end() }
-            case ManagementCommand.Code.readInfo:
-                if let info = ManagementAdapterInfo(status, result) {
-                    adapters[index] = info
-                } else {
-                    adapters[index] = nil
-                }
-                if adapters.values.allSatisfy({ $0 != nil }) { end() }
-            default: continue
+        repeat {
+            socket.receive(&packets)
+            for range in packets.ranges where continuation != nil {
+                guard !range.isEmpty else { return end(Self.noAnswer) }
+                if let event = ManagementEvent(packets.bytes.span.extracting(range)) { take(event) }
             }
+            // The kernel answers at once.
+        } while continuation != nil && packets.count > 0
+    }
+
+    private func take(_ event: ManagementEvent) {
+        guard case .answer(let command, let index, let status, let result) = event else { return }
+        switch command {
+        case ManagementCommand.Code.readIndexList:
+            for index in ManagementAdapterInfo.list(status, result) {
+                adapters.updateValue(nil, forKey: index)
+                _ = socket.send(.readInfo(index))
+            }
+            if adapters.isEmpty { end() }
+        case ManagementCommand.Code.readInfo:
+            if let info = ManagementAdapterInfo(status, result) {
+                adapters[index] = info
+            } else {
+                adapters[index] = nil
+            }
+            if adapters.values.allSatisfy({ $0 != nil }) { end() }
+        default: return
         }
     }
 
-    func end() {
+    /// With what is known so far, or with what kept it from being known.
+    func end(_ fault: ScannerFault? = nil) {
+        guard let continuation else { return }
         registration?.cancel()
-        (registration, alarm) = (nil, nil)
-        var status = ScannerStatus()
+        (self.continuation, registration, alarm) = (nil, nil, nil)
+        var status = ScannerStatus(fault: fault)
         status.adapters = adapters.sorted { $0.key < $1.key }.compactMap { index, info in
             info.map { RadioAdapter(name: "hci\(index)", address: $0.address, isPowered: $0.isPowered) }
         }
-        if status.adapters.isEmpty {
-            status.fault = .noAdapter
-        } else if !adapters.values.contains(where: { $0?.isReady == true }) {
-            status.fault = .adapterOff
+        if fault == nil {
+            if status.adapters.isEmpty {
+                status.fault = .noAdapter
+            } else if !adapters.values.contains(where: { $0?.isReady == true }) {
+                status.fault = .adapterOff
+            }
         }
-        continuation?.resume(returning: status)
-        continuation = nil
+        continuation.resume(returning: status)
     }
 }

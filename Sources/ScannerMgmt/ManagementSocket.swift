@@ -24,17 +24,19 @@ package final class ManagementSocket: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Longest packet: header and data of the longest advertisement, and more.
-    private static let longestPacket = 4096
-
-    /// The next packet in `buffer`; nil when there is none now.
-    func receive(_ buffer: inout [UInt8]) -> Int? {
-        if buffer.count < Self.longestPacket { buffer = [UInt8](repeating: 0, count: Self.longestPacket) }
-        while true {
-            let count = recv(descriptor, &buffer, buffer.count, 0)
-            if count >= 0 { return count }
-            guard errno == EINTR else { return nil }
+    /// Fetches the packets that are there now; as many as find room.
+    func receive(_ packets: inout ManagementPackets) {
+        packets.makeRoom()
+        let count = packets.bytes.withUnsafeMutableBytes { bytes in
+            cbluetooth_receive(descriptor, bytes.baseAddress, ManagementPackets.longest, &packets.lengths)
         }
+        packets.count = Int(count)
+    }
+
+    /// Throws away what has piled up.
+    func drain(_ packets: inout ManagementPackets) {
+        repeat { receive(&packets) } while packets.isFull
+        packets.count = 0
     }
 
     /// False when the kernel does not take it. Some kernels say 0 where they mean all of it.
@@ -42,4 +44,31 @@ package final class ManagementSocket: Sendable {
         let bytes = command.bytes
         return Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) >= 0
     }
+}
+
+/// What was received at once.
+struct ManagementPackets {
+    /// Longest packet: header and data of the longest advertisement, and more.
+    fileprivate static let longest = 4096
+    private static let most = CBLUETOOTH_MOST
+
+    fileprivate(set) var bytes: [UInt8] = []
+    fileprivate var lengths: [UInt32] = []
+    fileprivate(set) var count = 0
+
+    fileprivate mutating func makeRoom() {
+        guard bytes.isEmpty else { return }
+        bytes = [UInt8](repeating: 0, count: Self.most * Self.longest)
+        lengths = [UInt32](repeating: 0, count: Self.most)
+    }
+
+    /// Where they lie in `bytes`.
+    var ranges: [Range<Int>] {
+        (0..<count).map { $0 * Self.longest..<$0 * Self.longest + Int(lengths[$0]) }
+    }
+
+    /// There may be more.
+    var isFull: Bool { count == Self.most && !isEnd }
+    /// The other end, which only tests have, is gone.
+    var isEnd: Bool { lengths.prefix(count).contains(0) }
 }

@@ -21,6 +21,8 @@ package import Scanners
         package var powerSaving: (window: Int64, pause: Int64) = (1000, 59_000)
         /// Pause before something that was refused is tried again.
         package var retry: Int64 = 1000
+        /// Until a kernel that does not answer a look is taken for hung.
+        package var look: Int64 = 2000
 
         package init() {}
     }
@@ -57,10 +59,13 @@ package import Scanners
     private var isWindow = false
     private var fault: ScannerFault?
     private var hasList = false
-    private var buffer: [UInt8] = []
+    private var packets = ManagementPackets()
+    private var pace = FetchPace()
+    /// The end of a pause between two fetches.
+    private var fetchAlarm: Loop.Alarm?
     private weak var look: ManagementLook?
-    /// Packets that are taken before others get their turn.
-    private static let atOnce = 32
+    /// So often all that is there is fetched before others get their turn.
+    private static let atOnce = 4
 
     /// - Parameters:
     ///   - socket: opened with CAP_NET_ADMIN; nil: there is none, so this way does not work.
@@ -84,14 +89,15 @@ package import Scanners
         guard let socket else { return fail(Self.noSocket) }
         look?.end()
         // What has piled up since the last scan is old.
-        while socket.receive(&buffer) != nil {}
+        socket.drain(&packets)
         do throws(SystemError) {
-            registration = try Loop.watch(socket.descriptor, .read) { [weak self] _ in self?.readable() }
-            windowAlarm = try Loop.Alarm { [weak self] in self?.windowTurns() }
-            retryAlarm = try Loop.Alarm { [weak self] in self?.retry() }
+            registration = try Loop.watch(socket.descriptor, .read) { [weak self] _ in self?.fetch() }
         } catch {
             return fail(ScannerFault(.service, error.description, advice: "restart badged.service", isFinal: true))
         }
+        fetchAlarm = Loop.Alarm { [weak self] in self?.fetch() }
+        windowAlarm = Loop.Alarm { [weak self] in self?.windowTurns() }
+        retryAlarm = Loop.Alarm { [weak self] in self?.retry() }
         send(.readIndexList)
     }
 
@@ -102,10 +108,10 @@ package import Scanners
         }
         // From now on nothing is read, so nothing wakes up; the kernel drops what nobody reads.
         registration?.cancel()
-        (registration, windowAlarm, retryAlarm) = (nil, nil, nil)
+        (registration, fetchAlarm, windowAlarm, retryAlarm) = (nil, nil, nil, nil)
         (demand, fault, hasList, isWindow) = (nil, nil, false, false)
         adapters = [:]
-        buffer = []
+        (packets, pace) = (ManagementPackets(), FetchPace())
         status = ScannerStatus()
     }
 
@@ -118,7 +124,7 @@ package import Scanners
 
     package func examine() async -> ScannerStatus {
         guard let socket else { return ScannerStatus(fault: Self.noSocket) }
-        return await ManagementLook.status(socket) { look = $0 }
+        return await ManagementLook.status(socket, patience: timing.look) { look = $0 }
     }
 
     package func recover(_ step: RecoveryStep) -> Bool {
@@ -156,15 +162,29 @@ package import Scanners
 
     // MARK: Events
 
-    private func readable() {
+    private func fetch() {
+        guard let socket else { return }
+        var count = 0
         for _ in 0..<Self.atOnce {
-            guard demand != nil, let socket, let count = socket.receive(&buffer) else { return }
-            // 0: the other side, which only tests have, is gone.
-            guard count > 0 else {
+            socket.receive(&packets)
+            count += packets.count
+            handle(packets)
+            guard demand != nil, registration != nil else { return }
+            guard packets.isFull else { break }
+        }
+        pace.fetched(count, at: Loop.now)
+        registration?.change(pace.isResting ? [] : .read)
+        if pace.isResting { fetchAlarm?.set(after: packets.isFull ? 0 : FetchPace.pause) }
+    }
+
+    private func handle(_ packets: ManagementPackets) {
+        for range in packets.ranges where demand != nil {
+            guard !range.isEmpty else {
                 registration?.cancel()
+                registration = nil
                 return fail(ScannerFault(.service, "the kernel's Bluetooth is gone", advice: "modprobe bluetooth"))
             }
-            let packet = buffer.span.extracting(0..<count)
+            let packet = packets.bytes.span.extracting(range)
             guard let event = ManagementEvent(packet) else { continue }
             if case .deviceFound(let index, let report, let data) = event {
                 observer?.heard(report, packet.extracting(data), adapter: Int(index))

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import DoorReaders
-import Glibc
 package import Loop
 
 /// The time, and one alarm. Tests bring one that they move by hand.
@@ -12,25 +11,20 @@ package import Loop
     func setAlarm(_ time: Milliseconds?)
 }
 
-/// CLOCK_MONOTONIC.
+/// CLOCK_MONOTONIC, once in each round of the loop.
 @Loop package final class MonotonicClock: RadioClock {
     package var onAlarm: (@Loop () -> Void)?
     private var alarm: Loop.Alarm?
     private var time: Milliseconds?
 
-    /// - Throws: `SystemError` when there is no timer for it.
-    package init() throws(SystemError) {
-        alarm = try Loop.Alarm { [weak self] in
+    package init() {
+        alarm = Loop.Alarm { [weak self] in
             self?.time = nil
             self?.onAlarm?()
         }
     }
 
-    package var now: Milliseconds {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Milliseconds(time.tv_sec) * 1000 + Milliseconds(time.tv_nsec) / 1_000_000
-    }
+    package var now: Milliseconds { Loop.now }
 
     package func setAlarm(_ time: Milliseconds?) {
         guard time != self.time else { return }

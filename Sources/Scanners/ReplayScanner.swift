@@ -28,7 +28,7 @@ package import Loop
         guard alarm == nil else { return }
         do throws(ScannerFault) {
             try load()
-            alarm = try Self.alarm { [weak self] in self?.play() }
+            alarm = Loop.Alarm { [weak self] in self?.play() }
             status = ScannerStatus(isListening: true)
             (position, fragments) = (0, FragmentAssembly())
             alarm?.set(after: 0)
@@ -55,14 +55,6 @@ package import Loop
     }
 
     package func recover(_ step: RecoveryStep) -> Bool { false }
-
-    private static func alarm(_ body: @escaping @Loop () -> Void) throws(ScannerFault) -> Loop.Alarm {
-        do throws(SystemError) {
-            return try Loop.Alarm(body)
-        } catch {
-            throw ScannerFault(.service, error.description, advice: "raise LimitNOFILE= of badged.service")
-        }
-    }
 
     private func load() throws(ScannerFault) {
         guard let bytes = Self.contents(of: path) else {

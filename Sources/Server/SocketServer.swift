@@ -156,7 +156,7 @@ package enum Severity: Int, Sendable {
         authentications -= 1
         guard authentications == 0 else { return }
         // Without an alarm, when no descriptor is left, it waits for the next end.
-        if rest == nil { rest = try? Loop.Alarm { clinux_return_memory() } }
+        if rest == nil { rest = Loop.Alarm { clinux_return_memory() } }
         rest?.set(after: Self.patience)
     }
 

@@ -9,13 +9,6 @@ import Scanners
 extension Daemon {
     /// The scan for door readers as it is configured; it does nothing until a client scans.
     func makeRadio(_ configuration: RadioConfiguration) -> Radio? {
-        let clock: MonotonicClock
-        do throws(SystemError) {
-            clock = try MonotonicClock()
-        } catch {
-            Log.error("no scan for door readers: \(error.description)")
-            return nil
-        }
         let scanners = scanners(configuration)
         guard !scanners.isEmpty else { return nil }
         let limits = RangeLimits(
@@ -28,7 +21,7 @@ extension Daemon {
         let encoding = LockServiceCode.Encoding(rawValue: configuration.codeEncoding.rawValue) ?? .binary
         let radio = Radio(
             scanners: scanners,
-            clock: clock,
+            clock: MonotonicClock(),
             silence: Milliseconds(configuration.silence) * 1000
         ) {
             ReaderTracker(decoder: AdvertisementDecoder(codeEncoding: encoding), limits: limits)

@@ -2,70 +2,41 @@
 import DoorReaders
 import Loop
 import Scanners
+import TestSupport
 import Testing
 
 @testable import ScannerBlueZ
 
-/// Gathers what the scanner says, and wakes who waits for it.
-@Loop private final class Ear: ScannerObserver {
-    var heard: [(address: DeviceAddress, rssi: Int8?, facts: ReaderFacts, adapter: Int)] = []
-    var gone: [Int] = []
-    var status = ScannerStatus()
-    private var waiters: [(condition: (Ear) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
-
-    nonisolated init() {}
-
-    func heard(_ report: AdvertisingReport, _ data: Span<UInt8>, adapter: Int) {
-        heard.append((report.address, report.rssi, AdvertisementDecoder().facts(in: data), adapter))
-        wake()
-    }
-    func scannerChanged(_ scanner: any Scanner) {
-        status = scanner.status
-        wake()
-    }
-    func adapterGone(_ adapter: Int) {
-        gone.append(adapter)
-        wake()
-    }
-
-    private func wake() {
-        let ready = waiters.filter { $0.condition(self) }
-        waiters.removeAll { $0.condition(self) }
-        for waiter in ready { waiter.continuation.resume() }
-    }
-
-    func wait(until condition: @escaping (Ear) -> Bool) async {
-        guard !condition(self) else { return }
-        await withCheckedContinuation { waiters.append((condition, $0)) }
-    }
-}
-
-/// A scanner and the fake service on a real dbus-daemon.
-@Loop private struct BlueZStage {
+/// The fake service on a real dbus-daemon.
+@Loop private struct PlayedBlueZ {
     let bus: PrivateBus
     let service: FakeBlueZ
-    let scanner: BlueZScanner
-    let ear = Ear()
+}
 
-    init(
+private typealias BlueZStage = ScannerStage<BlueZScanner, PlayedBlueZ>
+
+extension ScannerStage where Subject == BlueZScanner, Other == PlayedBlueZ {
+    fileprivate init(
         _ configure: (FakeBlueZ) -> Void = { _ in },
         mayDisconnect: Bool = false,
         timing: BlueZScanner.Timing = .init()
     ) async throws {
-        bus = try PrivateBus()
-        service = try await FakeBlueZ(bus.address)
+        let bus = try await PrivateBus.start()
+        let service = try await FakeBlueZ(bus.address)
         configure(service)
-        scanner = BlueZScanner(address: bus.address, mayDisconnect: mayDisconnect, timing: timing)
-        scanner.observer = ear
+        let scanner = BlueZScanner(address: bus.address, mayDisconnect: mayDisconnect, timing: timing)
+        self.init(scanner, PlayedBlueZ(bus: bus, service: service))
     }
 
-    /// Scans, and returns when the radio listens.
-    func listen(_ mode: ScanDemand.Mode = .performance) async {
-        scanner.scan(ScanDemand(mode: mode))
-        await ear.wait { $0.status.isListening }
-    }
+    fileprivate var bus: PrivateBus { other.bus }
+    fileprivate var service: FakeBlueZ { other.service }
 
-    static let door = "/org/bluez/hci0/dev_C0_00_00_00_00_01"
+    fileprivate static var door: String { "/org/bluez/hci0/dev_C0_00_00_00_00_01" }
+}
+
+extension ScanDemand {
+    fileprivate static let performance = ScanDemand(mode: .performance)
+    fileprivate static let powerSaving = ScanDemand(mode: .powerSaving)
 }
 
 @Suite("Scanning through bluetoothd (a fake one on a real bus)", .timeLimit(.minutes(5)))
@@ -73,7 +44,7 @@ struct BlueZScannerTests {
     @Test("filter and discovery start; a device that is found and its changes of strength are heard as advertisements")
     @Loop func hears() async throws {
         let stage = try await BlueZStage()
-        await stage.listen()
+        await stage.listen(.performance)
         #expect(stage.service.filter.sorted() == ["DuplicateData", "RSSI", "Transport"])
         #expect(
             stage.ear.status.adapters == [RadioAdapter(name: "hci0", address: "00:11:22:33:44:55", isPowered: true)]
@@ -81,9 +52,9 @@ struct BlueZScannerTests {
         stage.service.found(BlueZStage.door, FakeBlueZ.seos("C0:00:00:00:00:01", -60))
         stage.service.changed(BlueZStage.door, FakeBlueZ.strength(-61))
         await stage.ear.wait { $0.heard.count == 2 }
-        #expect(stage.ear.heard.map(\.rssi) == [-60, -61])
+        #expect(stage.ear.heard.map(\.report.rssi) == [-60, -61])
         for entry in stage.ear.heard {
-            #expect(entry.address == DeviceAddress("C0:00:00:00:00:01", isRandom: true))
+            #expect(entry.report.address == DeviceAddress("C0:00:00:00:00:01", isRandom: true))
             #expect((entry.facts.profile, entry.facts.lockServiceCode) == (.seos, 2))
             #expect(entry.facts.openingTypes == .motion)
             #expect(entry.facts.limits == .init(proximity: -50, motion: -75, seamless: -70))
@@ -96,18 +67,18 @@ struct BlueZScannerTests {
     @Test("a device that was there before is no news until its strength changes")
     @Loop func cached() async throws {
         let stage = try await BlueZStage { $0.devices[BlueZStage.door] = FakeBlueZ.seos("C0:00:00:00:00:01", -60) }
-        await stage.listen()
+        await stage.listen(.performance)
         #expect(stage.ear.heard.isEmpty)
         stage.service.changed(BlueZStage.door, FakeBlueZ.strength(-70))
         await stage.ear.wait { !$0.heard.isEmpty }
         #expect(stage.ear.heard.first?.facts.profile == .seos)
-        #expect(stage.ear.heard.first?.rssi == -70)
+        #expect(stage.ear.heard.first?.report.rssi == -70)
     }
 
     @Test("monitors are registered where the service takes them, and the discovery that began without them begins anew")
     @Loop func monitors() async throws {
         let stage = try await BlueZStage { $0.adapters["/org/bluez/hci0"]?.hasMonitors = true }
-        await stage.listen()
+        await stage.listen(.performance)
         await stage.service.wait(for: "StartDiscovery hci0", times: 2)
         #expect(stage.service.patterns.values.reduce(0, +) == AdvertisementPattern.doors.count)
         // With eight in one monitor bluetoothd 5.66 ends with a corrupted heap.
@@ -131,7 +102,7 @@ struct BlueZScannerTests {
             { $0.refusals = ["org.bluez.Error.InProgress", "org.bluez.Error.InProgress"] },
             timing: timing
         )
-        stage.scanner.scan(ScanDemand(mode: .performance))
+        stage.scanner.scan(.performance)
         await stage.ear.wait { $0.status.fault?.kind == .scan }
         await stage.ear.wait { $0.status.isListening }
         #expect(stage.ear.status.fault == nil)
@@ -163,7 +134,7 @@ struct BlueZScannerTests {
     @Test("bluetoothd ends and comes back: it is said, and the scan goes on with the new one")
     @Loop func restart() async throws {
         let stage = try await BlueZStage()
-        await stage.listen()
+        await stage.listen(.performance)
         stage.service.end()
         await stage.ear.wait { $0.status.fault?.kind == .service }
         #expect(stage.ear.gone == [0])
@@ -176,7 +147,7 @@ struct BlueZScannerTests {
     @Test("the bus itself ends: it is said, and tried again")
     @Loop func busEnds() async throws {
         let stage = try await BlueZStage()
-        await stage.listen()
+        await stage.listen(.performance)
         stage.bus.stop()
         await stage.ear.wait { $0.status.fault?.text.contains("D-Bus") == true }
         #expect(!stage.ear.status.isListening)
@@ -186,10 +157,10 @@ struct BlueZScannerTests {
 
     @Test("no bluetoothd at all, then one")
     @Loop func late() async throws {
-        let bus = try PrivateBus()
-        let (scanner, ear) = (BlueZScanner(address: bus.address), Ear())
+        let bus = try await PrivateBus.start()
+        let (scanner, ear) = (BlueZScanner(address: bus.address), ScannerEar())
         scanner.observer = ear
-        scanner.scan(ScanDemand(mode: .performance))
+        scanner.scan(.performance)
         await ear.wait { $0.status.fault?.kind == .service }
         let service = try await FakeBlueZ(bus.address)
         await ear.wait { $0.status.isListening }
@@ -205,7 +176,7 @@ struct BlueZScannerTests {
         await stage.listen(.powerSaving)
         await stage.service.wait(for: "StopDiscovery hci0", times: 2)
         await stage.service.wait(for: "StartDiscovery hci0", times: 3)
-        stage.scanner.scan(ScanDemand(mode: .performance))
+        stage.scanner.scan(.performance)
         // After a whole round trip nothing that belongs to the pauses is under way any more.
         stage.service.changed(BlueZStage.door, FakeBlueZ.strength(-50))
         await stage.ear.wait { !$0.heard.isEmpty && $0.status.isListening }
@@ -214,7 +185,7 @@ struct BlueZScannerTests {
     @Test("the ladder: filter anew, restart, reconnect, and power only where nobody is connected")
     @Loop func ladder() async throws {
         let stage = try await BlueZStage()
-        await stage.listen()
+        await stage.listen(.performance)
         #expect(stage.scanner.recover(.renew))
         await stage.service.wait(for: "SetDiscoveryFilter hci0", times: 2)
         #expect(stage.scanner.recover(.restart))
@@ -243,7 +214,7 @@ struct BlueZScannerTests {
             message.property("Connected", "b") { message.append(true) }
         }
         let stage = try await BlueZStage({ $0.devices[BlueZStage.door] = connected }, mayDisconnect: true)
-        await stage.listen()
+        await stage.listen(.performance)
         #expect(stage.scanner.recover(.powerCycle))
         await stage.service.wait(for: "Set hci0", times: 2)
     }
@@ -278,7 +249,7 @@ struct BlueZScannerTests {
     @Test("signals with wrong types and values, and those of others, do no harm")
     @Loop func malformed() async throws {
         let stage = try await BlueZStage()
-        await stage.listen()
+        await stage.listen(.performance)
         let service = stage.service
         let properties = "org.freedesktop.DBus.Properties"
         service.signal(BlueZStage.door, properties, "PropertiesChanged") { $0.append(UInt32(7), "u") }
@@ -320,8 +291,8 @@ struct BlueZScannerTests {
             message.container("a", "s") {}
         }
         service.changed("/org/bluez/hci0/dev_C0_00_00_00_00_02", FakeBlueZ.strength(-60))
-        await stage.ear.wait { $0.heard.last?.rssi == -60 }
-        #expect(stage.ear.heard.map(\.rssi) == [-128, -60])
+        await stage.ear.wait { $0.heard.last?.report.rssi == -60 }
+        #expect(stage.ear.heard.map(\.report.rssi) == [-128, -60])
         #expect(stage.ear.heard.last?.facts.lockServiceCode == 9)
     }
 

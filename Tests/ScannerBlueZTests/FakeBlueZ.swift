@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 import Loop
+import TestSupport
 
 @testable import ScannerBlueZ
 
@@ -26,7 +27,7 @@ import Loop
 
     private var bus: SystemBus
     private let address: String
-    private var waiters: [(condition: () -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
+    private let waiters = Waiters()
 
     init(_ address: String) async throws {
         self.address = address
@@ -62,8 +63,7 @@ import Loop
 
     /// Returns when the condition holds; looked at after each call.
     func wait(until condition: @escaping () -> Bool) async {
-        guard !condition() else { return }
-        await withCheckedContinuation { waiters.append((condition, $0)) }
+        await waiters.wait(until: condition)
     }
 
     func wait(for call: String, times: Int = 1) async {
@@ -72,9 +72,7 @@ import Loop
 
     private func note(_ call: String) {
         calls.append(call)
-        let ready = waiters.filter { $0.condition() }
-        waiters.removeAll { $0.condition() }
-        for waiter in ready { waiter.continuation.resume() }
+        waiters.look()
     }
 
     // MARK: Methods

@@ -1,39 +1,61 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
+import Dispatch
 import FoundationEssentials
 import Glibc
 import TestSupport
 
 /// A real dbus-daemon for one test, with a socket in a folder of its own.
 final class PrivateBus {
-    let address: String
-    private let folder: String
-    private let pid: pid_t
+    private struct Process: Sendable {
+        let folder: String
+        let pid: pid_t
+        var address: String { "unix:path=\(folder)/bus" }
+    }
 
     struct StartError: Error {}
 
-    init() throws {
+    private let process: Process
+    var address: String { process.address }
+
+    private init(_ process: Process) { self.process = process }
+
+    /// Waits on a thread of its own until it listens: on a busy machine that takes seconds, in which the loop has other
+    /// tests to serve.
+    static func start() async throws -> PrivateBus {
+        let process = try await withCheckedThrowingContinuation { continuation in
+            DispatchQueue.global().async { continuation.resume(with: Result { try launch() }) }
+        }
+        return PrivateBus(process)
+    }
+
+    private static func launch() throws -> Process {
         var template = Array("/tmp/badged-bus.XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw StartError() }
-        folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        address = "unix:path=\(folder)/bus"
+        let folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         let configuration = """
-            <busconfig><type>system</type><listen>\(address)</listen><policy context="default">
+            <busconfig><type>system</type><listen>unix:path=\(folder)/bus</listen><policy context="default">
             <allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy></busconfig>
             """
         try Data(configuration.utf8).write(to: URL(filePath: folder + "/bus.conf"))
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { throw StartError() }
-        defer { for end in ends { close(end) } }
+        defer { close(ends[0]) }
         // Tests beside this one start programs, too, and wait for the end of their output.
         for end in ends { clinux_set_cloexec(end) }
-        pid = try Spawn.start(
-            ["/usr/bin/dbus-daemon", "--config-file=\(folder)/bus.conf", "--nofork", "--print-address"],
-            descriptors: [1: ends[1]]
-        )
+        let pid: pid_t
+        do {
+            // Its end is closed here, so that a daemon that does not start ends the wait.
+            defer { close(ends[1]) }
+            pid = try Spawn.start(
+                ["/usr/bin/dbus-daemon", "--config-file=\(folder)/bus.conf", "--nofork", "--print-address"],
+                descriptors: [1: ends[1]]
+            )
+        }
         // It prints its address when it listens.
         var line = [UInt8](repeating: 0, count: 256)
         guard read(ends[0], &line, line.count) > 0 else { throw StartError() }
+        return Process(folder: folder, pid: pid)
     }
 
     deinit { stop() }
@@ -43,9 +65,9 @@ final class PrivateBus {
     func stop() {
         guard !isStopped else { return }
         isStopped = true
-        kill(pid, SIGKILL)
+        kill(process.pid, SIGKILL)
         var status: Int32 = 0
-        waitpid(pid, &status, 0)
-        try? FileManager.default.removeItem(atPath: folder)
+        waitpid(process.pid, &status, 0)
+        try? FileManager.default.removeItem(atPath: process.folder)
     }
 }

@@ -3,6 +3,7 @@ import CLinux
 import DoorReaders
 import Glibc
 import Loop
+import TestSupport
 
 @testable import ScannerMgmt
 
@@ -27,7 +28,7 @@ import Loop
     private let socket: Int32
     let other: ManagementSocket
     private var registration: Loop.Registration?
-    private var waiters: [(condition: () -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
+    private let waiters = Waiters()
 
     init() throws {
         var pair: [Int32] = [-1, -1]
@@ -51,14 +52,9 @@ import Loop
         Glibc.close(socket)
     }
 
-    func wait(until condition: @escaping () -> Bool) async {
-        guard !condition() else { return }
-        await withCheckedContinuation { waiters.append((condition, $0)) }
-    }
-
     func count(_ command: String) -> Int { commands.filter { $0 == command }.count }
 
-    func wait(for command: String, times: Int = 1) async { await wait { self.count(command) >= times } }
+    func wait(for command: String, times: Int = 1) async { await waiters.wait { self.count(command) >= times } }
 
     // MARK: Commands
 
@@ -77,9 +73,7 @@ import Loop
             carryOut(code, index, parameters)
         }
         commands.append(String(code, radix: 16) + (index == 0xFFFF ? "" : " hci\(index)"))
-        let ready = waiters.filter { $0.condition() }
-        waiters.removeAll { $0.condition() }
-        for waiter in ready { waiter.continuation.resume() }
+        waiters.look()
     }
 
     private func carryOut(_ code: UInt16, _ index: UInt16, _ parameters: [UInt8]) {

@@ -8,28 +8,6 @@ import TestSupport
 import Testing
 
 @Suite("Replay of captures", .timeLimit(.minutes(5))) struct ReplayTests {
-    /// Collects what is heard, and wakes who waits for it.
-    @Loop private final class Ear: ScannerObserver {
-        var heard: [DeviceAddress] = []
-        private var waiter: (count: Int, continuation: CheckedContinuation<Void, Never>)?
-
-        nonisolated init() {}
-        func heard(_ report: AdvertisingReport, _ data: Span<UInt8>, adapter: Int) {
-            heard.append(report.address)
-            if let waiter, heard.count >= waiter.count {
-                self.waiter = nil
-                waiter.continuation.resume()
-            }
-        }
-        func scannerChanged(_ scanner: any Scanner) {}
-        func adapterGone(_ adapter: Int) {}
-
-        func wait(for count: Int) async {
-            guard heard.count < count else { return }
-            await withCheckedContinuation { waiter = (count, $0) }
-        }
-    }
-
     private func file(_ content: [UInt8]) throws -> String {
         let path = "/tmp/badged-replay-\(UUID().uuidString)"
         try Data(content).write(to: URL(filePath: path))
@@ -46,13 +24,13 @@ import Testing
         }
         let path = try file(content)
         defer { unlink(path) }
-        let (scanner, ear) = (ReplayScanner(path: path), Ear())
+        let (scanner, ear) = (ReplayScanner(path: path), ScannerEar())
         scanner.observer = ear
         scanner.scan(ScanDemand())
         #expect(scanner.status.isListening)
-        await ear.wait(for: 6)
+        await ear.wait { $0.heard.count >= 6 }
         scanner.stop()
-        #expect(ear.heard.prefix(6).map { Int($0.bits) } == [0, 1, 2, 0, 1, 2])
+        #expect(ear.heard.prefix(6).map { Int($0.report.address.bits) } == [0, 1, 2, 0, 1, 2])
         #expect(!scanner.status.isListening)
     }
 
