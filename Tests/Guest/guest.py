@@ -172,7 +172,8 @@ class Radio:
 class Badged(Daemon):
     """badged as it is installed: not root, and with CAP_NET_ADMIN only for the management socket."""
 
-    def __init__(self, backend, **ble):
+    def __init__(self, backend, user=str(NOBODY), wrapper=(), **ble):
+        """wrapper: a program, with what stands before badged's own command line, that becomes badged."""
         config = os.path.join(WORK, "badged.conf")
         with open(config, "w", encoding="utf-8") as file:
             file.write(f"[ble]\nbackend = {backend}\n")
@@ -180,9 +181,9 @@ class Badged(Daemon):
         capabilities = "+net_admin" if backend == "mgmt" else "-all"
         self.path = os.path.join(WORK, "badged.sock")
         super().__init__("setpriv", [
-            f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--bounding-set=-all,+net_admin" if backend == "mgmt"
+            f"--reuid={user}", f"--regid={user}", "--clear-groups", "--bounding-set=-all,+net_admin" if backend == "mgmt"
             else "--bounding-set=-all", f"--inh-caps={capabilities}", f"--ambient-caps={capabilities}",
-            f"{BIN}/badged", "--no-pcsc", "--no-nfc", "--virtual", "--log-level", "info", "--config", config, "--socket", self.path],
+            *wrapper, f"{BIN}/badged", "--no-pcsc", "--no-nfc", "--virtual", "--log-level", "info", "--config", config, "--socket", self.path],
             WORK)
 
     def client(self):
