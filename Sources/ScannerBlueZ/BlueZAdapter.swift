@@ -8,21 +8,10 @@ struct BlueZAdapter {
     var address = ""
     var isPowered = false
 
-    enum Discovery {
-        case off
-        /// Filter and StartDiscovery are under way.
-        case starting
-        case on
-        /// It was refused; tried again with the next alarm.
-        case refused
-    }
-    var discovery = Discovery.off
     /// The service takes monitors for it.
     var takesMonitors = false
     /// Ours are registered, but a discovery that began before does not know of them.
     var isAwaitingMonitors = false
-    /// Pauses between refused starts grow.
-    var refusals = 0
 
     init(path: String) { self.path = path }
 
@@ -30,7 +19,9 @@ struct BlueZAdapter {
     var name: String { path.split(separator: "/").last.map(String.init) ?? path }
     var number: Int { Int(name.drop { !$0.isNumber }) ?? 0 }
 
-    var shown: RadioAdapter { RadioAdapter(name: name, address: address, isPowered: isPowered) }
+    func shown(isListening: Bool = false) -> RadioAdapter {
+        RadioAdapter(name: name, address: address, isPowered: isPowered, isListening: isListening)
+    }
 
     private static let types = ["Address": "s", "Powered": "b"]
 

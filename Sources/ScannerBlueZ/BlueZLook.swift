@@ -63,25 +63,16 @@ import Scanners
         guard let answer, answer.kind == .return else { return end(BlueZScanner.Fault.refused(answer)) }
         var adapters: [BlueZAdapter] = []
         do throws(BusMessage.Malformed) {
-            try answer.each("{oa{sa{sv}}}") { () throws(BusMessage.Malformed) in
-                try answer.enter("e", "oa{sa{sv}}") { () throws(BusMessage.Malformed) in
-                    let path = try answer.string("o")
-                    try answer.each("{sa{sv}}") { () throws(BusMessage.Malformed) in
-                        try answer.enter("e", "sa{sv}") { () throws(BusMessage.Malformed) in
-                            guard try answer.string() == BlueZScanner.Name.adapter else {
-                                return try answer.skip("a{sv}")
-                            }
-                            var adapter = BlueZAdapter(path: path)
-                            try adapter.read(answer)
-                            adapters.append(adapter)
-                        }
-                    }
-                }
+            try answer.eachInterface { path, name throws(BusMessage.Malformed) in
+                guard name == BlueZScanner.Name.adapter else { return try answer.skip("a{sv}") }
+                var adapter = BlueZAdapter(path: path)
+                try adapter.read(answer)
+                adapters.append(adapter)
             }
         } catch {
             return end(BlueZScanner.Fault.unknownForm)
         }
-        var status = ScannerStatus(adapters: adapters.sorted { $0.path < $1.path }.map(\.shown))
+        var status = ScannerStatus(adapters: adapters.sorted { $0.path < $1.path }.map { $0.shown() })
         if adapters.isEmpty {
             status.fault = .noAdapter
         } else if !adapters.contains(where: \.isPowered) {

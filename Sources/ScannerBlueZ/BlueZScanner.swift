@@ -46,6 +46,8 @@ package import Scanners
         package var off: Int64 = 4000
         /// First pause before a refused start or a lost connection is tried again; doubled up to half a minute.
         package var retry: Int64 = 1000
+        /// A discovery without a filter.
+        package var probe: Int64 = ScanWatch.probe
 
         package init() {}
     }
@@ -58,8 +60,10 @@ package import Scanners
     /// Unique name of bluetoothd, once its objects are known.
     private var owner: String?
     private var adapters: [String: BlueZAdapter] = [:]
+    private var discoveries: [String: BlueZDiscovery] = [:]
     private var devices: [String: BlueZDevice] = [:]
     private var fault: ScannerFault?
+    private var malformed = 0
     private var failures = 0
     /// In power saving: now is the pause.
     private var isPausing = false
@@ -99,7 +103,7 @@ package import Scanners
         // The service ends what belongs to a connection that goes.
         bus?.close()
         forgetEverything()
-        (dutyAlarm, retryAlarm, fault, failures) = (nil, nil, nil, 0)
+        (dutyAlarm, retryAlarm, fault, failures, malformed) = (nil, nil, nil, 0, 0)
         status = ScannerStatus()
     }
 
@@ -107,14 +111,22 @@ package import Scanners
         await BlueZLook.status(place, hasAdapter: HostAdapters.areThere())
     }
 
-    package func recover(_ step: RecoveryStep) -> Bool {
-        guard demand != nil, owner != nil else { return step == .reopen && reopen() }
+    package func recover(_ step: RecoveryStep, adapter number: Int?) -> Bool {
+        let isForAll = number == nil
+        guard demand != nil, owner != nil else { return isForAll && step == .reopen && reopen() }
+        let chosen = adapters.values.filter { isForAll || $0.number == number }
+        guard !chosen.isEmpty else { return false }
+        let discoveries = chosen.filter(\.isPowered).compactMap { self.discoveries[$0.path] }
         switch step {
-        case .renew:
-            for adapter in adapters.values where adapter.discovery == .on { setFilter(adapter.path) { _ in } }
-        case .restart: for path in adapters.keys { restart(path) }
-        case .reopen: return reopen()
-        case .powerCycle: cyclePower()
+        case .probe:
+            // Not in the pause of power saving; the next one comes after the probe.
+            if isPausing { turnDuty() } else if dutyAlarm != nil { dutyAlarm?.set(after: timing.on) }
+            for discovery in discoveries { discovery.probe(for: timing.probe) }
+        case .renew: for discovery in discoveries { discovery.renewFilter() }
+        case .restart: if !isPausing { for discovery in discoveries { discovery.restart() } }
+        // That would take the radio away from those that hear.
+        case .reopen: return isForAll && reopen()
+        case .powerCycle: for discovery in discoveries { discovery.cyclePower(mayDisconnect: mayDisconnect) }
         }
         return true
     }
@@ -158,7 +170,7 @@ package import Scanners
 
     private func forgetEverything() {
         for adapter in adapters.values { observer?.adapterGone(adapter.number) }
-        (bus, owner, adapters, devices) = (nil, nil, [:], [:])
+        (bus, owner, adapters, discoveries, devices) = (nil, nil, [:], [:], [:])
     }
 
     private func retryLater() {
@@ -173,7 +185,8 @@ package import Scanners
         guard demand != nil else { return }
         guard bus != nil else { return open() }
         guard owner != nil else { return askForObjects() }
-        for (path, adapter) in adapters where adapter.discovery == .refused { start(path) }
+        // In the pause of power saving they wait for its end.
+        if !isPausing { for discovery in discoveries.values { discovery.retry() } }
     }
 
     /// What is there, with everything that was said before the match was in place.
@@ -204,25 +217,23 @@ package import Scanners
 
     private func readInterfaces(of path: String, _ message: BusMessage, isNew: Bool) throws(BusMessage.Malformed) {
         var takesMonitors = false
-        try message.each("{sa{sv}}") { () throws(BusMessage.Malformed) in
-            try message.enter("e", "sa{sv}") { () throws(BusMessage.Malformed) in
-                switch try message.string() {
-                case Name.adapter:
-                    var adapter = adapters[path] ?? BlueZAdapter(path: path)
-                    try adapter.read(message)
-                    adapters[path] = adapter
-                    begin(path)
-                case Name.device:
-                    var device = BlueZDevice()
-                    try device.read(message)
-                    // The strength of a device that was there already is from an unknown time.
-                    if !isNew { device.rssi = nil }
-                    tell(device, path)
-                case BlueZMonitors.manager:
-                    takesMonitors = true
-                    try message.skip("a{sv}")
-                default: try message.skip("a{sv}")
-                }
+        try message.interfaces { name throws(BusMessage.Malformed) in
+            switch name {
+            case Name.adapter:
+                var adapter = adapters[path] ?? BlueZAdapter(path: path)
+                try adapter.read(message)
+                adapters[path] = adapter
+                begin(path)
+            case Name.device:
+                var device = BlueZDevice()
+                try device.read(message)
+                // The strength of a device that was there already is from an unknown time.
+                if !isNew { device.rssi = nil }
+                tell(device, path)
+            case BlueZMonitors.manager:
+                takesMonitors = true
+                try message.skip("a{sv}")
+            default: try message.skip("a{sv}")
             }
         }
         if takesMonitors, adapters[path] != nil {
@@ -237,7 +248,6 @@ package import Scanners
         // Anybody may send a signal to a single receiver, past all matches.
         guard message.sender == owner || message.sender == Name.bus else { return }
         if message.kind == .call { return answer(message) }
-        // One that is malformed is as good as none.
         do throws(BusMessage.Malformed) {
             switch (message.interface, message.member) {
             case (Name.properties, "PropertiesChanged"): try propertiesChanged(message)
@@ -248,7 +258,10 @@ package import Scanners
             case (Name.bus, "NameOwnerChanged") where message.sender == Name.bus: try ownerChanged(message)
             default: break
             }
-        } catch {}
+        } catch {
+            malformed += 1
+            status.malformed = malformed
+        }
     }
 
     private func propertiesChanged(_ message: BusMessage) throws(BusMessage.Malformed) {
@@ -262,7 +275,7 @@ package import Scanners
             guard var adapter = adapters[path] else { return }
             let wasPowered = adapter.isPowered
             try adapter.read(message)
-            if wasPowered, !adapter.isPowered { adapter.discovery = .off }
+            if wasPowered, !adapter.isPowered { discoveries[path]?.lost() }
             adapters[path] = adapter
             if adapter.isPowered, !wasPowered { begin(path) }
             update()
@@ -276,6 +289,7 @@ package import Scanners
             switch try message.string() {
             case Name.device: devices[path] = nil
             case Name.adapter:
+                discoveries[path] = nil
                 guard let adapter = adapters.removeValue(forKey: path) else { return }
                 observer?.adapterGone(adapter.number)
             default: break
@@ -290,7 +304,7 @@ package import Scanners
         let new = try message.string()
         guard new != owner else { return }
         for adapter in adapters.values { observer?.adapterGone(adapter.number) }
-        (owner, adapters, devices) = (nil, [:], [:])
+        (owner, adapters, discoveries, devices) = (nil, [:], [:], [:])
         if new.isEmpty {
             fail(ScannerFault(.service, "bluetoothd has ended", advice: "systemctl start bluetooth"))
         } else {
@@ -356,74 +370,31 @@ package import Scanners
     private func monitorsActivated() {
         for (path, adapter) in adapters where adapter.isAwaitingMonitors {
             adapters[path]?.isAwaitingMonitors = false
-            if adapter.discovery == .on { restart(path) }
+            if discoveries[path]?.state == .on { discoveries[path]?.restart() }
         }
     }
 
     // MARK: Discovery
 
     private func begin(_ path: String) {
-        guard demand != nil, let adapter = adapters[path], adapter.isPowered else { return }
-        if adapter.discovery == .off { start(path) }
+        guard demand != nil, let adapter = adapters[path], adapter.isPowered, let bus else { return }
+        if discoveries[path] == nil {
+            let new = BlueZDiscovery(bus, path)
+            new.onOutcome = { [weak self] outcome in self?.started(path, outcome) }
+            discoveries[path] = new
+        }
+        if !isPausing { discoveries[path]?.start() }
         setDuty()
     }
 
-    private func setFilter(_ path: String, _ answer: @escaping SystemBus.Answer) {
-        bus?.call(
-            Name.service,
-            path,
-            Name.adapter,
-            "SetDiscoveryFilter",
-            { message in
-                message.container("a", "{sv}") {
-                    message.property("Transport", "s") { message.append("le") }
-                    // Without a limit changes below 8 dB are not told.
-                    message.property("RSSI", "n") { message.append(Int16(-127), "n") }
-                    message.property("DuplicateData", "b") { message.append(true) }
-                }
-            },
-            answer: answer
-        )
-    }
-
-    private func start(_ path: String) {
-        guard !isPausing else { return }
-        adapters[path]?.discovery = .starting
-        setFilter(path) { _ in }
-        bus?.ask(Name.service, path, Name.adapter, "StartDiscovery") { [weak self] answer in
-            self?.started(path, answer)
-        }
-    }
-
-    private func started(_ path: String, _ answer: BusMessage?) {
-        guard demand != nil, adapters[path]?.discovery == .starting else { return }
-        if answer?.kind == .return {
-            adapters[path]?.discovery = .on
-            adapters[path]?.refusals = 0
-        } else if answer?.errorName == "org.bluez.Error.NotReady" {
-            // It will say when it is switched on.
-            adapters[path]?.discovery = .off
-            adapters[path]?.isPowered = false
-        } else {
-            // InProgress can be a start of our own that hangs: it is ended before the next try.
-            adapters[path]?.discovery = .refused
-            adapters[path]?.refusals += 1
-            bus?.ask(Name.service, path, Name.adapter, "StopDiscovery") { _ in }
-            retryLater()
+    private func started(_ path: String, _ outcome: BlueZDiscovery.Outcome) {
+        guard demand != nil else { return }
+        switch outcome {
+        case .started: if isPausing { discoveries[path]?.end() }
+        case .notReady: adapters[path]?.isPowered = false
+        case .refused: retryLater()
         }
         update()
-    }
-
-    private func end(_ path: String) {
-        guard adapters[path]?.discovery == .on else { return }
-        adapters[path]?.discovery = .off
-        bus?.ask(Name.service, path, Name.adapter, "StopDiscovery") { _ in }
-    }
-
-    private func restart(_ path: String) {
-        end(path)
-        adapters[path]?.discovery = .off
-        begin(path)
     }
 
     /// The rhythm of power saving, or none.
@@ -440,57 +411,11 @@ package import Scanners
 
     private func turnDuty() {
         isPausing.toggle()
-        for path in adapters.keys { if isPausing { end(path) } else { begin(path) } }
+        for path in adapters.keys {
+            if isPausing { discoveries[path]?.end() } else { begin(path) }
+        }
+        if !isPausing { for discovery in discoveries.values { discovery.retry() } }
         dutyAlarm?.set(after: isPausing ? timing.off : timing.on)
-    }
-
-    /// Off and on again; not while others are connected, unless that is allowed.
-    private func cyclePower() {
-        for adapter in adapters.values {
-            let prefix = adapter.path + "/"
-            bus?.ask(Name.service, "/", Name.objects, "GetManagedObjects") { [weak self] answer in
-                guard let self, let objects = answer, objects.kind == .return else { return }
-                let isUsed = (try? Self.hasConnection(objects, below: prefix)) ?? true
-                guard !isUsed || self.mayDisconnect else { return }
-                self.setPower(adapter.path, false) { self.setPower(adapter.path, true) {} }
-            }
-        }
-    }
-
-    private func setPower(_ path: String, _ value: Bool, then: @escaping @Loop () -> Void) {
-        bus?.call(
-            Name.service,
-            path,
-            Name.properties,
-            "Set",
-            { message in
-                message.append(Name.adapter)
-                message.append("Powered")
-                message.container("v", "b") { message.append(value) }
-            },
-            answer: { _ in then() }
-        )
-    }
-
-    private static func hasConnection(_ message: BusMessage, below prefix: String) throws(BusMessage.Malformed) -> Bool
-    {
-        var result = false
-        try message.each("{oa{sa{sv}}}") { () throws(BusMessage.Malformed) in
-            try message.enter("e", "oa{sa{sv}}") { () throws(BusMessage.Malformed) in
-                let path = try message.string("o")
-                try message.each("{sa{sv}}") { () throws(BusMessage.Malformed) in
-                    try message.enter("e", "sa{sv}") { () throws(BusMessage.Malformed) in
-                        guard try message.string() == Name.device, path.hasPrefix(prefix) else {
-                            return try message.skip("a{sv}")
-                        }
-                        var device = BlueZDevice()
-                        try device.read(message)
-                        if device.isConnected { result = true }
-                    }
-                }
-            }
-        }
-        return result
     }
 
     // MARK: Status
@@ -502,9 +427,13 @@ package import Scanners
 
     private func update() {
         var new = ScannerStatus()
-        new.adapters = adapters.values.sorted { $0.path < $1.path }.map(\.shown)
         let running = adapters.values.filter(\.isPowered)
-        new.isListening = running.contains { $0.discovery == .on } || isPausing && !running.isEmpty
+        new.adapters = adapters.values.sorted { $0.path < $1.path }.map { adapter in
+            let isOn = discoveries[adapter.path]?.state == .on
+            return adapter.shown(isListening: adapter.isPowered && (isOn || isPausing))
+        }
+        new.isListening = new.adapters.contains(where: \.isListening)
+        new.malformed = malformed
         new.fault = fault ?? (owner == nil ? nil : adapterFault(running))
         guard new != status else { return }
         status = new
@@ -514,7 +443,7 @@ package import Scanners
     private func adapterFault(_ running: [BlueZAdapter]) -> ScannerFault? {
         if adapters.isEmpty { return .noAdapter }
         if running.isEmpty { return .adapterOff }
-        if running.allSatisfy({ $0.discovery == .refused }) {
+        if running.allSatisfy({ discoveries[$0.path]?.state == .refused }) {
             let advice = "another program may hold the radio; systemctl restart bluetooth ends that"
             return ScannerFault(.scan, "bluetoothd refuses to scan", advice: advice)
         }

@@ -97,6 +97,23 @@ final class BusMessage {
         }
     }
 
+    /// Every interface of one object, an `a{sa{sv}}`; `body` gets its name and reads its properties.
+    func interfaces(_ body: (String) throws(Malformed) -> Void) throws(Malformed) {
+        try each("{sa{sv}}") { () throws(Malformed) in
+            try enter("e", "sa{sv}") { () throws(Malformed) in try body(try string()) }
+        }
+    }
+
+    /// Every interface of every object, the answer to GetManagedObjects; `body` gets the object's path and its name.
+    func eachInterface(_ body: (String, String) throws(Malformed) -> Void) throws(Malformed) {
+        try each("{oa{sa{sv}}}") { () throws(Malformed) in
+            try enter("e", "oa{sa{sv}}") { () throws(Malformed) in
+                let path = try string("o")
+                try interfaces { name throws(Malformed) in try body(path, name) }
+            }
+        }
+    }
+
     /// What is in the variant that comes next.
     func variantType() throws(Malformed) -> String {
         var (type, contents): (CChar, UnsafePointer<CChar>?) = (0, nil)

@@ -21,6 +21,8 @@ package import Scanners
         package var powerSaving: (window: Int64, pause: Int64) = (1000, 59_000)
         /// Pause before something that was refused is tried again.
         package var retry: Int64 = 1000
+        /// A window of discovery that is opened to hear whether there is anything.
+        package var probe: Int64 = ScanWatch.probe
         /// Until a kernel that does not answer a look is taken for hung.
         package var look: Int64 = 2000
 
@@ -43,6 +45,8 @@ package import Scanners
         /// To be switched on again.
         var isCycling = false
         var isSuspended = false
+
+        var isReady: Bool { isPowered && hasLowEnergy && !isSuspended }
     }
 
     private typealias Code = ManagementCommand.Code
@@ -59,6 +63,7 @@ package import Scanners
     private var isWindow = false
     private var fault: ScannerFault?
     private var hasList = false
+    private var malformed = 0
     private var packets = ManagementPackets()
     private var pace = FetchPace()
     /// The end of a pause between two fetches.
@@ -109,7 +114,7 @@ package import Scanners
         // From now on nothing is read, so nothing wakes up; the kernel drops what nobody reads.
         registration?.cancel()
         (registration, fetchAlarm, windowAlarm, retryAlarm) = (nil, nil, nil, nil)
-        (demand, fault, hasList, isWindow) = (nil, nil, false, false)
+        (demand, fault, hasList, isWindow, malformed) = (nil, nil, false, false, 0)
         adapters = [:]
         (packets, pace) = (ManagementPackets(), FetchPace())
         status = ScannerStatus()
@@ -127,20 +132,23 @@ package import Scanners
         return await ManagementLook.status(socket, patience: timing.look) { look = $0 }
     }
 
-    package func recover(_ step: RecoveryStep) -> Bool {
-        guard demand != nil, !adapters.isEmpty else { return false }
+    package func recover(_ step: RecoveryStep, adapter number: Int?) -> Bool {
+        let chosen = adapters.keys.filter { number == nil || Int($0) == number }
+        guard demand != nil, !chosen.isEmpty else { return false }
         switch step {
-        case .renew: for index in adapters.keys { renewMonitor(index) }
+        // A discovery is told of everything, whatever the monitors ask for.
+        case .probe: openWindow(chosen, for: timing.probe)
+        case .renew: for index in chosen { renewMonitor(index) }
         case .restart:
-            for (index, adapter) in adapters where adapter.isDiscovering {
+            for index in chosen where adapters[index]?.isDiscovering == true {
                 adapters[index]?.isDiscovering = false
                 send(.stopDiscovery(index))
             }
-            for index in adapters.keys { renewMonitor(index) }
-            beginWindow()
+            for index in chosen { renewMonitor(index) }
+            openWindow(chosen, for: rhythm.window)
         // A new socket would have no rights any more.
         case .reopen: return false
-        case .powerCycle: for index in adapters.keys { send(.getConnections(index)) }
+        case .powerCycle: for index in chosen { send(.getConnections(index)) }
         }
         return true
     }
@@ -185,7 +193,11 @@ package import Scanners
                 return fail(ScannerFault(.service, "the kernel's Bluetooth is gone", advice: "modprobe bluetooth"))
             }
             let packet = packets.bytes.span.extracting(range)
-            guard let event = ManagementEvent(packet) else { continue }
+            guard let event = ManagementEvent(packet) else {
+                malformed += 1
+                status.malformed = malformed
+                continue
+            }
             if case .deviceFound(let index, let report, let data) = event {
                 observer?.heard(report, packet.extracting(data), adapter: Int(index))
             } else {
@@ -318,13 +330,17 @@ package import Scanners
         demand?.mode == .performance ? timing.performance : timing.powerSaving
     }
 
-    private func beginWindow() {
+    private func beginWindow() { openWindow(Array(adapters.keys), for: rhythm.window) }
+
+    private func openWindow(_ chosen: [UInt16], for time: Int64) {
         isWindow = true
-        for (index, adapter) in adapters where adapter.isPowered && adapter.hasLowEnergy {
-            guard !adapter.isDiscovering, !adapter.isStarting else { continue }
+        for index in chosen {
+            guard let adapter = adapters[index], adapter.isPowered, adapter.hasLowEnergy, !adapter.isDiscovering,
+                !adapter.isStarting
+            else { continue }
             adapters[index]?.isStarting = send(.startDiscovery(index))
         }
-        windowAlarm?.set(after: rhythm.window)
+        windowAlarm?.set(after: time)
     }
 
     private func windowTurns() {
@@ -350,10 +366,16 @@ package import Scanners
     private func update() {
         var new = ScannerStatus()
         new.adapters = adapters.sorted { $0.key < $1.key }.map { index, adapter in
-            RadioAdapter(name: "hci\(index)", address: adapter.address ?? "", isPowered: adapter.isPowered)
+            RadioAdapter(
+                name: "hci\(index)",
+                address: adapter.address ?? "",
+                isPowered: adapter.isPowered,
+                isListening: adapter.isReady && adapter.monitor != nil
+            )
         }
-        let ready = adapters.values.filter { $0.isPowered && $0.hasLowEnergy && !$0.isSuspended }
-        new.isListening = ready.contains { $0.monitor != nil }
+        let ready = adapters.values.filter(\.isReady)
+        new.isListening = new.adapters.contains(where: \.isListening)
+        new.malformed = malformed
         new.fault = fault ?? (hasList ? adapterFault(ready.isEmpty) : nil)
         guard new != status else { return }
         status = new

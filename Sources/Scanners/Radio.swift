@@ -42,6 +42,10 @@ package import Loop
     private var listeners: [ObjectIdentifier: any Listener] = [:]
     private var demand: ScanDemand?
     private var watch: ScanWatch
+    /// Where several adapters listen: one may be silent while others hear.
+    private var adapterWatches: [Int: ScanWatch] = [:]
+    /// So long nothing was heard at all, and an adapter that is still silent is no exception.
+    private static let lull: Milliseconds = 5000
 
     package init(
         scanners: [any Scanner],
@@ -106,6 +110,7 @@ package import Loop
         tracker = makeTracker()
         lastHeard = nil
         watch.reset()
+        adapterWatches = [:]
     }
 
     /// For the end of the process: the radio is given back.
@@ -119,7 +124,12 @@ package import Loop
     private var appointment: Milliseconds?
 
     private func schedule() {
-        let times = [tracker.nextSweep, demand == nil ? nil : watch.nextCheck] + listeners.values.map(\.nextTurn)
+        var times = [tracker.nextSweep] + listeners.values.map(\.nextTurn)
+        if demand != nil {
+            times.append(watch.nextCheck)
+            // While nobody hears anything, no adapter is an exception.
+            if !watch.isSuspected { times += adapterWatches.values.map(\.nextCheck) }
+        }
         appointment = times.compactMap { $0 }.min()
         clock.setAlarm(appointment)
     }
@@ -142,13 +152,42 @@ package import Loop
     private func watchOver(_ now: Milliseconds) {
         while let step = watch.check(at: now) {
             guard let scanner = scanners.first else { break }
-            if scanner.recover(step) {
+            if scanner.recover(step, adapter: nil) {
                 log("the scan by \(scanner.name) is silent; recovery: \(step)")
                 break
             }
             watch.skipped(at: now)
         }
+        if !watch.isSuspected { for number in adapterWatches.keys.sorted() { watchOver(adapter: number, now) } }
         update()
+    }
+
+    private func watchOver(adapter number: Int, _ now: Milliseconds) {
+        while let step = adapterWatches[number]?.check(at: now) {
+            guard let scanner = scanners.first else { return }
+            if scanner.recover(step, adapter: number) {
+                return log("hci\(number) is silent while others hear; recovery: \(step)")
+            }
+            adapterWatches[number]?.skipped(at: now)
+        }
+    }
+
+    /// Each adapter that listens is watched, where there are others to compare it with.
+    private func watchAdapters(_ adapters: [RadioAdapter], _ now: Milliseconds) {
+        let isPresent = Set(adapters.map(\.number))
+        adapterWatches = adapterWatches.filter { isPresent.contains($0.key) }
+        for adapter in adapters where adapter.isListening || adapterWatches[adapter.number] != nil {
+            let new = ScanWatch(patience: watch.patience, isOnAir: true)
+            adapterWatches[adapter.number, default: new].listening(adapter.isListening, at: now)
+        }
+        if adapterWatches.count < 2 { adapterWatches = [:] }
+    }
+
+    /// Adapters that hear nothing though others do, and the longest time since when.
+    private var silentAdapters: (names: String, since: Milliseconds)? {
+        let silent = adapterWatches.filter { $0.value.silentSince != nil }
+        guard let since = silent.values.compactMap(\.silentSince).min() else { return nil }
+        return (silent.keys.sorted().map { "hci\($0)" }.joined(separator: ", "), since)
     }
 
     // MARK: State
@@ -165,6 +204,9 @@ package import Loop
             if new.error == nil, let since = watch.silentSince {
                 new.error = "nothing is heard any more, though the radio says that it listens"
                 new.errorSince = since
+            } else if new.error == nil, let silent = silentAdapters {
+                new.error = "\(silent.names) hears nothing any more, though others do"
+                new.errorSince = silent.since
             }
         } else if demand != nil {
             new.error = "there is no way to the radio"
@@ -234,8 +276,15 @@ package import Loop
         } else if fault == nil, let since = watch.silentSince {
             let seconds = (clock.now - since) / 1000
             silence = "nothing was heard for \(seconds) s: is a reader near, is the adapter all right?"
+        } else if fault == nil, let silent = silentAdapters {
+            let seconds = (clock.now - silent.since) / 1000
+            silence = "\(silent.names) heard nothing for \(seconds) s while others did: plug it in again"
         }
         checks.append(Check(name: "bluetoothScan", ok: silence == nil, advice: silence))
+        let malformed = scanner.status.malformed
+        let report =
+            malformed == 0 ? nil : "\(malformed) messages could not be read: report this with the system's versions"
+        checks.append(Check(name: "bluetoothMessages", ok: malformed == 0, advice: report))
         return checks
     }
 }
@@ -246,11 +295,18 @@ extension Radio: ScannerObserver {
     package func heard(_ report: AdvertisingReport, _ data: Span<UInt8>, adapter: Int) {
         guard demand != nil else { return }
         let now = clock.now
+        if let last = lastHeard, now - last > Self.lull {
+            for number in adapterWatches.keys { adapterWatches[number]?.excuse(at: now) }
+        }
         lastHeard = now
-        if watch.heard(at: now) {
-            log("the scan hears again")
+        let wasSuspected = watch.isSuspected
+        let isAdapterBack = adapterWatches[adapter]?.heard(at: now) == true
+        let isBack = watch.heard(at: now)
+        if isBack || isAdapterBack {
+            log(isBack ? "the scan hears again" : "hci\(adapter) hears again")
             update()
         }
+        if wasSuspected { schedule() }
         for listener in listeners.values { listener.heard(report, data, adapter: adapter) }
         let sweep = tracker.nextSweep
         tracker.hear(report, data, adapter: adapter, at: now)
@@ -267,6 +323,7 @@ extension Radio: ScannerObserver {
             if let demand { scanners.first?.scan(demand) }
         }
         watch.listening(scanners.first?.status.isListening ?? false, at: clock.now)
+        watchAdapters(scanners.first?.status.adapters ?? [], clock.now)
         update()
         schedule()
     }

@@ -54,7 +54,7 @@ package import Loop
         ScannerFault(.service, "cannot read \(path)", advice: "correct [ble] replay in badged.conf")
     }
 
-    package func recover(_ step: RecoveryStep) -> Bool { false }
+    package func recover(_ step: RecoveryStep, adapter: Int?) -> Bool { false }
 
     private func load() throws(ScannerFault) {
         guard let bytes = Self.contents(of: path) else {

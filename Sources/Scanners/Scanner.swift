@@ -22,9 +22,9 @@ package import Loop
     /// What a scan would meet, looked at once and without scanning. Not while it scans.
     func examine() async -> ScannerStatus
 
-    /// Takes a step against silence. False: there is no such step here, or it must not be taken now; the next one is
-    /// tried at once.
-    func recover(_ step: RecoveryStep) -> Bool
+    /// Takes a step against silence, on one adapter or, with nil, on all. False: there is no such step here, or it must not
+    /// be taken now; the next one is tried at once.
+    func recover(_ step: RecoveryStep, adapter: Int?) -> Bool
 }
 
 /// Who gets what a scanner hears.
@@ -78,6 +78,8 @@ package struct ScanDemand: Sendable, Equatable {
 
 /// The steps of the ladder, gentle ones first.
 package enum RecoveryStep: Int, Sendable, CaseIterable {
+    /// For `ScanWatch.probe` milliseconds the radio listens to whatever there is.
+    case probe
     /// The filters or monitors are set up again.
     case renew
     /// The scan is stopped and started.
@@ -94,10 +96,15 @@ package struct RadioAdapter: Sendable, Equatable {
     package var name: String
     package var address: String
     package var isPowered: Bool
+    /// It scans, as far as the system says.
+    package var isListening: Bool
 
-    package init(name: String, address: String, isPowered: Bool) {
-        (self.name, self.address, self.isPowered) = (name, address, isPowered)
+    package init(name: String, address: String, isPowered: Bool, isListening: Bool = false) {
+        (self.name, self.address, self.isPowered, self.isListening) = (name, address, isPowered, isListening)
     }
+
+    /// That of its name.
+    package var number: Int { Int(name.drop { !$0.isNumber }) ?? 0 }
 }
 
 /// What a scanner knows of itself.
@@ -107,6 +114,8 @@ package struct ScannerStatus: Sendable, Equatable {
     package var adapters: [RadioAdapter] = []
     /// What is in the way.
     package var fault: ScannerFault?
+    /// Messages of the system in this scan that could not be read.
+    package var malformed = 0
 
     package init(isListening: Bool = false, adapters: [RadioAdapter] = [], fault: ScannerFault? = nil) {
         (self.isListening, self.adapters, self.fault) = (isListening, adapters, fault)

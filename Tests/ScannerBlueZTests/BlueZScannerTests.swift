@@ -47,7 +47,9 @@ struct BlueZScannerTests {
         await stage.listen(.performance)
         #expect(stage.service.filter.sorted() == ["DuplicateData", "RSSI", "Transport"])
         #expect(
-            stage.ear.status.adapters == [RadioAdapter(name: "hci0", address: "00:11:22:33:44:55", isPowered: true)]
+            stage.ear.status.adapters == [
+                RadioAdapter(name: "hci0", address: "00:11:22:33:44:55", isPowered: true, isListening: true)
+            ]
         )
         stage.service.found(BlueZStage.door, FakeBlueZ.seos("C0:00:00:00:00:01", -60))
         stage.service.changed(BlueZStage.door, FakeBlueZ.strength(-61))
@@ -186,13 +188,13 @@ struct BlueZScannerTests {
     @Loop func ladder() async throws {
         let stage = try await BlueZStage()
         await stage.listen(.performance)
-        #expect(stage.scanner.recover(.renew))
+        #expect(stage.scanner.recover(.renew, adapter: nil))
         await stage.service.wait(for: "SetDiscoveryFilter hci0", times: 2)
-        #expect(stage.scanner.recover(.restart))
+        #expect(stage.scanner.recover(.restart, adapter: nil))
         await stage.service.wait(for: "StartDiscovery hci0", times: 2)
-        #expect(stage.scanner.recover(.powerCycle))
+        #expect(stage.scanner.recover(.powerCycle, adapter: nil))
         await stage.service.wait(for: "Set hci0", times: 2)
-        #expect(stage.scanner.recover(.reopen))
+        #expect(stage.scanner.recover(.reopen, adapter: nil))
         await stage.service.wait(for: "StartDiscovery hci0", times: 3)
         await stage.ear.wait { $0.status.isListening }
 
@@ -200,12 +202,51 @@ struct BlueZScannerTests {
             message.property("Connected", "b") { message.append(true) }
         }
         let asked = stage.service.calls.filter { $0.hasPrefix("GetManagedObjects") }.count
-        #expect(stage.scanner.recover(.powerCycle))
+        #expect(stage.scanner.recover(.powerCycle, adapter: nil))
         await stage.service.wait { stage.service.calls.filter { $0.hasPrefix("GetManagedObjects") }.count > asked }
         // The next step comes after the answer to that; a switched-off adapter would show before.
-        #expect(stage.scanner.recover(.renew))
+        #expect(stage.scanner.recover(.renew, adapter: nil))
         await stage.service.wait(for: "SetDiscoveryFilter hci0", times: 4)
         #expect(stage.service.calls.filter { $0 == "Set hci0" }.count == 2)
+    }
+
+    @Test("a probe is a discovery without a filter, after which the filter is back")
+    @Loop func probe() async throws {
+        var timing = BlueZScanner.Timing()
+        timing.probe = 1
+        let stage = try await BlueZStage(timing: timing)
+        await stage.listen(.performance)
+        #expect(stage.scanner.recover(.probe, adapter: nil))
+        await stage.service.wait(for: "SetDiscoveryFilter hci0", times: 3)
+        #expect(stage.service.filters.map(\.count) == [3, 0, 3])
+    }
+
+    @Test("in the pause of power saving a probe discovers at once")
+    @Loop func probeInPause() async throws {
+        var timing = BlueZScanner.Timing()
+        (timing.on, timing.off) = (1, 600_000)
+        let stage = try await BlueZStage(timing: timing)
+        await stage.listen(.powerSaving)
+        await stage.service.wait(for: "StopDiscovery hci0")
+        #expect(stage.scanner.recover(.probe, adapter: nil))
+        await stage.service.wait(for: "StartDiscovery hci0", times: 2)
+    }
+
+    @Test("each step can be taken on one adapter, and leaves the other alone")
+    @Loop func oneAdapter() async throws {
+        let stage = try await BlueZStage { $0.adapters["/org/bluez/hci1"] = .init() }
+        await stage.listen(.performance)
+        await stage.ear.wait { $0.status.adapters.filter(\.isListening).count == 2 }
+        let before = stage.service.calls.filter { $0.hasSuffix("hci0") }
+        #expect(stage.scanner.recover(.probe, adapter: 1))
+        await stage.service.wait(for: "SetDiscoveryFilter hci1", times: 2)
+        #expect(stage.scanner.recover(.restart, adapter: 1))
+        await stage.service.wait(for: "StartDiscovery hci1", times: 2)
+        #expect(stage.scanner.recover(.powerCycle, adapter: 1))
+        await stage.service.wait(for: "Set hci1", times: 2)
+        #expect(!stage.scanner.recover(.reopen, adapter: 1))
+        #expect(!stage.scanner.recover(.renew, adapter: 7))
+        #expect(stage.service.calls.filter { $0.hasSuffix("hci0") } == before)
     }
 
     @Test("an adapter to which devices are connected is switched off and on where that is configured")
@@ -215,7 +256,7 @@ struct BlueZScannerTests {
         }
         let stage = try await BlueZStage({ $0.devices[BlueZStage.door] = connected }, mayDisconnect: true)
         await stage.listen(.performance)
-        #expect(stage.scanner.recover(.powerCycle))
+        #expect(stage.scanner.recover(.powerCycle, adapter: nil))
         await stage.service.wait(for: "Set hci0", times: 2)
     }
 
@@ -294,6 +335,7 @@ struct BlueZScannerTests {
         await stage.ear.wait { $0.heard.last?.report.rssi == -60 }
         #expect(stage.ear.heard.map(\.report.rssi) == [-128, -60])
         #expect(stage.ear.heard.last?.facts.lockServiceCode == 9)
+        #expect(stage.scanner.status.malformed == 4)
     }
 
     @Test(

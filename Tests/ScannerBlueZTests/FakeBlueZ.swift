@@ -22,6 +22,8 @@ import TestSupport
     /// What was called, such as "StartDiscovery hci0".
     private(set) var calls: [String] = []
     private(set) var filter: [String] = []
+    /// All that were set.
+    private(set) var filters: [[String]] = []
     /// How many patterns each monitor has, as the client described them.
     private(set) var patterns: [String: Int] = [:]
 
@@ -90,6 +92,7 @@ import TestSupport
                     try call.skip("v")
                 }
             }
+            filters.append(filter)
             bus.reply(to: call)
         case "StartDiscovery":
             if refusals.isEmpty { bus.reply(to: call) } else { bus.refuse(call, refusals.removeFirst()) }

@@ -156,29 +156,55 @@ struct MgmtScannerTests {
     @Loop func ladder() async throws {
         let stage = try MgmtStage()
         await stage.listen()
-        #expect(stage.scanner.recover(.renew))
+        #expect(stage.scanner.recover(.renew, adapter: nil))
         await stage.kernel.wait(for: "52 hci0", times: 2)
         #expect(stage.kernel.count("53 hci0") == 1)
-        #expect(stage.scanner.recover(.restart))
+        #expect(stage.scanner.recover(.restart, adapter: nil))
         await stage.kernel.wait(for: "52 hci0", times: 3)
-        #expect(!stage.scanner.recover(.reopen))
-        #expect(stage.scanner.recover(.powerCycle))
+        #expect(!stage.scanner.recover(.reopen, adapter: nil))
+        #expect(stage.scanner.recover(.powerCycle, adapter: nil))
         await stage.kernel.wait(for: "5 hci0", times: 2)
         await stage.ear.wait { $0.status.isListening }
 
         stage.kernel.adapters[0]?.connections = 1
-        #expect(stage.scanner.recover(.powerCycle))
+        #expect(stage.scanner.recover(.powerCycle, adapter: nil))
         await stage.kernel.wait(for: "15 hci0", times: 2)
         stage.kernel.found(MgmtStage.door, -60, [])
         await stage.ear.wait { !$0.heard.isEmpty }
         #expect(stage.kernel.count("5 hci0") == 2)
     }
 
+    @Test("each step can be taken on one adapter, and leaves the other alone")
+    @Loop func oneAdapter() async throws {
+        var timing = MgmtScanner.Timing()
+        // The window that opens with the scan is over, and no other one opens but that of the probe.
+        timing.powerSaving = (1, 600_000)
+        timing.probe = 1
+        let stage = try MgmtStage({ $0.adapters[1] = .init() }, timing: timing)
+        await stage.listen()
+        await stage.ear.wait { $0.status.adapters.filter(\.isListening).count == 2 }
+        for index in 0...1 { await stage.kernel.wait(for: "24 hci\(index)") }
+        // The windows of both turn together.
+        func commands() -> [String] {
+            stage.kernel.commands.filter { $0.hasSuffix("hci0") && !["23 hci0", "24 hci0"].contains($0) }
+        }
+        let (before, windows) = (commands(), stage.kernel.count("24 hci1"))
+        #expect(stage.scanner.recover(.probe, adapter: 1))
+        await stage.kernel.wait(for: "24 hci1", times: windows + 1)
+        #expect(stage.scanner.recover(.renew, adapter: 1))
+        await stage.kernel.wait(for: "52 hci1", times: 2)
+        #expect(stage.scanner.recover(.powerCycle, adapter: 1))
+        await stage.kernel.wait(for: "5 hci1", times: 2)
+        #expect(!stage.scanner.recover(.reopen, adapter: 1))
+        #expect(!stage.scanner.recover(.renew, adapter: 7))
+        #expect(commands() == before)
+    }
+
     @Test("an adapter with connections of others is switched off and on where that is configured")
     @Loop func mayDisconnect() async throws {
         let stage = try MgmtStage({ $0.adapters[0]?.connections = 1 }, mayDisconnect: true)
         await stage.listen()
-        #expect(stage.scanner.recover(.powerCycle))
+        #expect(stage.scanner.recover(.powerCycle, adapter: nil))
         await stage.kernel.wait(for: "5 hci0", times: 2)
         let isPowered = stage.kernel.adapters[0].map { $0.settings & 1 == 1 }
         #expect(isPowered == true)
@@ -219,6 +245,28 @@ struct MgmtScannerTests {
         #expect(await look.fault == .noAdapter)
     }
 
+    @Test("while many packets come they are fetched in pauses, while few come at once")
+    func pace() {
+        var pace = FetchPace()
+        for now in stride(from: Int64(0), through: 1000, by: 20) { pace.fetched(1, at: now) }
+        #expect(!pace.isResting)
+        for now in stride(from: Int64(1000), through: 2000, by: 10) { pace.fetched(3, at: now) }
+        #expect(pace.isResting)
+        for now in stride(from: Int64(2000), through: 2100, by: 10) { pace.fetched(0, at: now) }
+        #expect(!pace.isResting)
+    }
+
+    @Test("a thousand advertisements in a moment are all heard, in their order")
+    @Loop func burst() async throws {
+        let stage = try MgmtStage()
+        await stage.listen()
+        for number in 0..<1000 {
+            stage.kernel.found(DeviceAddress(bits: UInt64(number), isRandom: false), -60, [2, 1, 6])
+            if number % 40 == 39 { await stage.ear.wait { $0.heard.count == number + 1 } }
+        }
+        #expect(stage.ear.heard.map { Int($0.report.address.bits) } == Array(0..<1000))
+    }
+
     @Test("after a suspend the monitor is added again")
     @Loop func suspend() async throws {
         let stage = try MgmtStage()
@@ -256,6 +304,7 @@ struct MgmtScannerTests {
         stage.kernel.found(MgmtStage.door, -60, [2, 1, 6])
         await stage.ear.wait { !$0.heard.isEmpty }
         #expect(stage.ear.heard.count == 1)
+        #expect(stage.scanner.status.malformed == 6)
         // The other end goes: said, and no spinning on a dead socket.
         stage.kernel.close()
         await stage.ear.wait { $0.status.fault?.kind == .service }

@@ -32,7 +32,7 @@ import Testing
         watch.listening(true, at: 0)
         _ = watch.heard(at: 1000)
         let orders = orders(&watch, from: 1000, to: 40_000)
-        #expect(orders == ["21000 renew", "25000 restart", "29000 reopen", "33000 powerCycle"])
+        #expect(orders == ["21000 probe", "23000 renew", "27000 restart", "31000 reopen", "35000 powerCycle"])
         #expect(watch.silentSince == 1000)
         let hasRecovered = watch.heard(at: 41_000)
         #expect(hasRecovered)
@@ -40,12 +40,24 @@ import Testing
         #expect(watch.nextCheck == 61_000)
     }
 
+    @Test("what the probe hears ends the suspicion before anything is said")
+    func probe() {
+        var watch = ScanWatch(patience: 20_000)
+        watch.listening(true, at: 0)
+        let step = watch.check(at: 20_000)
+        #expect(step == .probe)
+        #expect((watch.isSuspected, watch.silentSince) == (true, nil))
+        let wasSaid = watch.heard(at: 21_500)
+        #expect(!wasSaid)
+        #expect(watch.nextCheck == 41_500)
+    }
+
     @Test("where nothing was ever heard the adapter is left alone, and the pauses grow to five minutes")
     func neverHeard() {
         var watch = ScanWatch(patience: 20_000)
         watch.listening(true, at: 0)
         let orders = orders(&watch, from: 0, to: 3_000_000)
-        #expect(orders.prefix(3) == ["20000 renew", "24000 restart", "28000 reopen"])
+        #expect(orders.prefix(4) == ["20000 probe", "22000 renew", "26000 restart", "30000 reopen"])
         #expect(!orders.contains { $0.hasSuffix("powerCycle") })
         let renewals = orders.filter { $0.hasSuffix("renew") }.compactMap { Int($0.split(separator: " ")[0]) }
         #expect(
@@ -71,6 +83,7 @@ import Testing
         let first = watch.check(at: 20_000)
         watch.skipped(at: 20_000)
         let second = watch.check(at: 20_000)
-        #expect((first, second) == (.renew, .restart))
+        #expect((first, second) == (.probe, .renew))
+        #expect(watch.silentSince == 0)
     }
 }

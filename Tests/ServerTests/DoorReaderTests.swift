@@ -321,6 +321,82 @@ struct DoorReaderTests {
         #expect(stage.radio.state.error == nil)
     }
 
+    /// Two adapters listen; the first hears something each second for so long.
+    @Loop private func hears(_ stage: RadioStage, seconds: Int) {
+        for _ in 0..<seconds {
+            stage.clock.advance(1000)
+            stage.scanner.hear(RadioStage.seos(), from: RadioStage.door(1), -60)
+        }
+    }
+
+    private static let both = ScannerStatus(
+        isListening: true,
+        adapters: (0..<2).map { RadioAdapter(name: "hci\($0)", address: "", isPowered: true, isListening: true) }
+    )
+
+    @Test("an adapter that is silent while another one hears: probe and ladder for it alone, said until it hears again")
+    @Loop func silentAdapter() async throws {
+        let stage = try RadioStage()
+        stage.scanner.steps = [.probe, .renew, .restart, .powerCycle]
+        let client = try await stage.scanning()
+        stage.scanner.change(Self.both)
+        hears(stage, seconds: 21)
+        #expect(stage.scanner.calls.suffix(1) == ["probe hci1"])
+        #expect(stage.radio.state.error == nil)
+        hears(stage, seconds: 14)
+        // To connect anew would silence the other one, too.
+        let ladder = ["probe hci1", "renew hci1", "restart hci1", "reopen hci1", "powerCycle hci1"]
+        #expect(stage.scanner.calls.suffix(5) == ladder[...])
+        let state = try #require(await client.ask(#"{"cmd":"GET_SCAN"}"#, "SCAN"))
+        #expect(stage.radio.state.error == "hci1 hears nothing any more, though others do")
+        #expect(stage.radio.state.isListening)
+        _ = state
+        let health = try #require(await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")?["checks"]?.array)
+        let line = try #require(health.first { $0["name"] == .string("bluetoothScan") })
+        #expect(line["ok"] == .bool(false))
+        #expect(line["advice"]?.string?.hasPrefix("hci1 heard nothing for 35 s while others did") == true)
+        stage.scanner.hear(RadioStage.seos(), from: RadioStage.door(1), -60, adapter: 1)
+        #expect(stage.radio.state.error == nil)
+        hears(stage, seconds: 19)
+        #expect(stage.scanner.calls.suffix(5) == ladder[...])
+    }
+
+    @Test("after a time in which nobody heard anything no adapter is suspected for it; one of a single one never is")
+    @Loop func lull() async throws {
+        let stage = try RadioStage()
+        stage.scanner.steps = Set(RecoveryStep.allCases)
+        let client = try await stage.scanning()
+        stage.scanner.change(Self.both)
+        hears(stage, seconds: 1)
+        stage.clock.advance(15_000)
+        hears(stage, seconds: 19)
+        #expect(stage.scanner.calls.count == 1)
+        hears(stage, seconds: 2)
+        #expect(stage.scanner.calls.last == "probe hci1")
+        var one = Self.both
+        one.adapters.removeLast()
+        stage.scanner.change(one)
+        hears(stage, seconds: 60)
+        #expect(stage.scanner.calls.count == 2)
+        #expect(stage.radio.state.error == nil)
+        client.close()
+    }
+
+    @Test("messages of the system that cannot be read are counted in GET_HEALTH")
+    @Loop func malformed() async throws {
+        let stage = try RadioStage()
+        let client = try await stage.scanning()
+        var status = RadioStage.listening
+        for (count, advice) in [(0, nil), (3, "3 messages")] as [(Int, String?)] {
+            status.malformed = count
+            stage.scanner.change(status)
+            let health = try #require(await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")?["checks"]?.array)
+            let line = try #require(health.first { $0["name"] == .string("bluetoothMessages") })
+            #expect(line["ok"] == .bool(count == 0))
+            #expect(line["advice"]?.string?.prefix(10) == advice?[...])
+        }
+    }
+
     @Test("without a radio START_SCAN says so")
     @Loop func noRadio() async throws {
         let client = try TestServer(readers: 0).connect()

@@ -36,8 +36,8 @@ package import Scanners
         return idle
     }
 
-    package func recover(_ step: RecoveryStep) -> Bool {
-        calls.append("\(step)")
+    package func recover(_ step: RecoveryStep, adapter: Int?) -> Bool {
+        calls.append("\(step)\(adapter.map { " hci\($0)" } ?? "")")
         return steps.contains(step)
     }
 

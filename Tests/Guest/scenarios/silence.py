@@ -29,5 +29,25 @@ for backend in ("mgmt", "bluez"):
     figure(f"dead scan, {backend}: mended after another", f"{second - first:.1f} s", "20 s")
     # The guest's clock skips what nobody does, so that these seconds are not this machine's.
     check("in time", first - start < 30 and second - first < 20, (start, first, second))
+
+    # A second adapter that hears nothing, while the first one does.
+    second = Radio("--address", "00:AA:EE:00:00:02")
+    second.tell(advertise=[seos(2)])
+    check("a second adapter hears, too", client.hears(2), (client.scan, badged.log()))
+    resets, others = second.tell()["resets"], radio.tell()["resets"]
+    second.tell(silent="reset")
+    start = time.monotonic()
+    noticed = client.says(f"hci{second.index} hears nothing any more, though others do", 60)
+    first = time.monotonic()
+    check("one of two adapters falls silent: that is said", noticed, (client.scan, badged.log()))
+    check("and by GET_HEALTH", f"hci{second.index}" in client.health()["bluetoothScan"].get("advice", ""))
+    check("it is brought back to life", client.hears(2, 60), (client.scan, badged.log()))
+    last = time.monotonic()
+    check("and nothing is wrong any more", client.says(None), client.scan)
+    check("by switching it off and on, not the other one", second.tell()["resets"] > resets and radio.tell()["resets"] == others)
+    figure(f"one of two adapters dead, {backend}: noticed after", f"{first - start:.1f} s", "30 s")
+    figure(f"one of two adapters dead, {backend}: mended after another", f"{last - first:.1f} s", "20 s")
+    check("in time", first - start < 30 and last - first < 20, (start, first, last))
+    second.unplug()
     badged.end()
 finish()

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Loop
+import Scanners
+
+/// What is asked of one adapter: discovery with its filter, and power. org.bluez.Adapter1.
+@Loop final class BlueZDiscovery {
+    enum State {
+        case off
+        /// Filter and StartDiscovery are under way.
+        case starting
+        case on
+        /// It was refused, and is tried again with `retry`.
+        case refused
+    }
+
+    enum Outcome {
+        case started
+        /// The adapter is switched off; bluetoothd will say when it no longer is.
+        case notReady
+        case refused
+    }
+
+    private(set) var state = State.off
+    /// What has become of a start.
+    var onOutcome: @Loop (Outcome) -> Void = { _ in }
+
+    private let bus: SystemBus
+    private let path: String
+    private var probe: Loop.Alarm?
+
+    init(_ bus: SystemBus, _ path: String) { (self.bus, self.path) = (bus, path) }
+
+    private func ask(_ member: String, answer: @escaping SystemBus.Answer = { _ in }) {
+        bus.ask(BlueZScanner.Name.service, path, BlueZScanner.Name.adapter, member, answer: answer)
+    }
+
+    // MARK: Discovery
+
+    /// Unless it runs already. One that was refused waits for `retry`.
+    func start() {
+        guard state == .off else { return }
+        state = .starting
+        setFilter()
+        ask("StartDiscovery") { [weak self] answer in self?.started(answer) }
+    }
+
+    private func started(_ answer: BusMessage?) {
+        guard state == .starting else { return }
+        if answer?.kind == .return {
+            state = .on
+            onOutcome(.started)
+        } else if answer?.errorName == "org.bluez.Error.NotReady" {
+            state = .off
+            onOutcome(.notReady)
+        } else {
+            // InProgress can be a start of our own that hangs: it is ended before the next try.
+            state = .refused
+            ask("StopDiscovery")
+            onOutcome(.refused)
+        }
+    }
+
+    func retry() {
+        guard state == .refused else { return }
+        state = .off
+        start()
+    }
+
+    func end() {
+        guard state == .on else { return }
+        state = .off
+        ask("StopDiscovery")
+    }
+
+    /// What runs is stopped, and what was asked for does not count any more.
+    func restart() {
+        end()
+        state = .off
+        start()
+    }
+
+    /// The adapter was switched off, and with it the discovery.
+    func lost() { state = .off }
+
+    // MARK: Filter
+
+    func renewFilter() { if state == .on || state == .starting { setFilter() } }
+
+    /// With an empty filter bluetoothd has none: its discovery is another one, which the kernel does not filter either.
+    private func setFilter() {
+        bus.call(
+            BlueZScanner.Name.service,
+            path,
+            BlueZScanner.Name.adapter,
+            "SetDiscoveryFilter",
+            { message in
+                message.container("a", "{sv}") {
+                    guard probe == nil else { return }
+                    message.property("Transport", "s") { message.append("le") }
+                    // Without a limit changes below 8 dB are not told.
+                    message.property("RSSI", "n") { message.append(Int16(-127), "n") }
+                    message.property("DuplicateData", "b") { message.append(true) }
+                }
+            }
+        )
+    }
+
+    /// For so many milliseconds without any filter.
+    func probe(for time: Int64) {
+        probe = Loop.Alarm { [weak self] in
+            self?.probe = nil
+            self?.renewFilter()
+        }
+        probe?.set(after: time)
+        if state == .off { start() } else { setFilter() }
+    }
+
+    // MARK: Power
+
+    /// Off and on again; not while others are connected, unless that is allowed.
+    func cyclePower(mayDisconnect: Bool) {
+        bus.ask(BlueZScanner.Name.service, "/", BlueZScanner.Name.objects, "GetManagedObjects") { [weak self] answer in
+            guard let self, let answer, answer.kind == .return else { return }
+            // What cannot be read may be a connection.
+            let isUsed = (try? Self.hasConnection(answer, below: self.path + "/")) ?? true
+            guard !isUsed || mayDisconnect else { return }
+            // Not weak: what was switched off is switched on again.
+            self.setPower(false) { self.setPower(true) {} }
+        }
+    }
+
+    private func setPower(_ value: Bool, then: @escaping @Loop () -> Void) {
+        bus.call(
+            BlueZScanner.Name.service,
+            path,
+            BlueZScanner.Name.properties,
+            "Set",
+            { message in
+                message.append(BlueZScanner.Name.adapter)
+                message.append("Powered")
+                message.container("v", "b") { message.append(value) }
+            },
+            answer: { _ in then() }
+        )
+    }
+
+    private static func hasConnection(
+        _ message: BusMessage,
+        below prefix: String
+    ) throws(BusMessage.Malformed) -> Bool {
+        var result = false
+        try message.eachInterface { path, name throws(BusMessage.Malformed) in
+            guard name == BlueZScanner.Name.device, path.hasPrefix(prefix) else { return try message.skip("a{sv}") }
+            var device = BlueZDevice()
+            try device.read(message)
+            if device.isConnected { result = true }
+        }
+        return result
+    }
+}
