@@ -66,7 +66,7 @@ struct FaultMatrixTests {
         let staged = try StagedReaders()
         let server = try await TestServer.stage(staged)
         let watcher = try server.connect()
-        try await staged.insert(dialogue.card(), into: "Simulator")
+        try await staged.insert(dialogue.quickCard(), into: "Simulator")
         await watcher.waitForCard(in: "Simulator")
         let identification = staged.recorded.count
         if !dialogue.isInsertedBefore {

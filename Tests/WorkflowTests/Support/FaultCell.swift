@@ -59,7 +59,7 @@ struct FaultCell: Sendable {
         let faults = [VirtualCardDescription.Fault(afterAPDU: index, action: fault.action)]
         if dialogue.isInsertedBefore {
             let watcher = try server.connect()
-            try await readers.insert(dialogue.card(faults), into: reader)
+            try await readers.insert(dialogue.quickCard(faults), into: reader)
             // Otherwise nobody ever sees the card before it is gone.
             if !(fault.removesCard && index < plan.identification) { await watcher.waitForCard(in: reader) }
             watcher.close()
