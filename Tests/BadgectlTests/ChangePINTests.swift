@@ -132,10 +132,12 @@ import Testing
 
     @Test("while the card works a signal cancels too, and what came of it is told as it is")
     func signalWhileWorking() async throws {
+        let arrival = AsyncStream.makeStream(of: Void.self)
         let peer = try ScriptedPeer { peer in
             peer.start()
             peer.ask("PIN")
             peer.ask("NEW_PIN")
+            arrival.continuation.finish()
             peer.command("CANCEL")
             // Too late: the card had it already.
             peer.send(Say.changed)
@@ -146,6 +148,8 @@ import Testing
         await answer(program, "New PIN: ", "654321")
         await answer(program, "The same again: ", "654321")
         #expect(await program.says("changing the PIN ...\n", on: .output))
+        // It says so before it sends the PIN.
+        for await _ in arrival.stream {}
         program.signal(SIGINT)
         #expect(await program.exitCode == 0)
         #expect(program.text(.output).hasSuffix("Cancelling.\nThe PIN has been changed.\n"))

@@ -19,7 +19,7 @@ package final class ScriptedPeer: Sendable {
 
         fileprivate init(_ socket: Int32, isLively: Bool) { (self.socket, self.isLively) = (socket, isLively) }
 
-        /// The next line; nil when the client has closed, or says nothing for 20 seconds.
+        /// The next line; nil when the client has closed, or says nothing for a minute.
         package func line() -> String? {
             while true {
                 switch buffer.next() {
@@ -34,7 +34,7 @@ package final class ScriptedPeer: Sendable {
                 case nil: break
                 }
                 var waiting = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
-                guard poll(&waiting, 1, 20_000) == 1 else { return nil }
+                guard poll(&waiting, 1, 60_000) == 1 else { return nil }
                 guard buffer.fill({ recv(socket, $0.baseAddress, $0.count, 0) }) > 0 else { return nil }
             }
         }
