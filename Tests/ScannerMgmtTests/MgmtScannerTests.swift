@@ -159,6 +159,9 @@ struct MgmtScannerTests {
         #expect(stage.scanner.recover(.renew, adapter: nil))
         await stage.kernel.wait(for: "52 hci0", times: 2)
         #expect(stage.kernel.count("53 hci0") == 1)
+        // What is heard now comes behind the answer; while that is on its way nothing is renewed once more.
+        stage.kernel.found(MgmtStage.door, -60, [])
+        await stage.ear.wait { $0.heard.count == 1 }
         #expect(stage.scanner.recover(.restart, adapter: nil))
         await stage.kernel.wait(for: "52 hci0", times: 3)
         #expect(!stage.scanner.recover(.reopen, adapter: nil))
@@ -170,7 +173,7 @@ struct MgmtScannerTests {
         #expect(stage.scanner.recover(.powerCycle, adapter: nil))
         await stage.kernel.wait(for: "15 hci0", times: 2)
         stage.kernel.found(MgmtStage.door, -60, [])
-        await stage.ear.wait { !$0.heard.isEmpty }
+        await stage.ear.wait { $0.heard.count == 2 }
         #expect(stage.kernel.count("5 hci0") == 2)
     }
 
