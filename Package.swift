@@ -103,7 +103,7 @@ let package = Package(
             "Server",
             [
                 "Secrets", "Loop", "Wire", "Readers", "CardFile", "ECard", "Workflows", "CLinux", "DoorReaders",
-                "Scanners",
+                "Scanners", "Workers",
             ]
         ),
         target("BadgedClient", ["Secrets", "Wire"]),

@@ -129,7 +129,23 @@ size_t clinux_heap_in_use(void) {
     struct mallinfo2 info = mallinfo2();
     return info.uordblks + info.hblkhd;
 }
-void clinux_return_large_blocks(void) { mallopt(M_MMAP_THRESHOLD, 128 * 1024); }
+void clinux_keep_heap_small(void) {
+    mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+    mallopt(M_ARENA_MAX, 1);
+}
+
+int clinux_start_thread(void *(*body)(void *), void *argument) {
+    /* More than the 40 MB that the C library keeps. Only addresses: pages come when they are touched. */
+    const size_t stack = 48u << 20;
+    pthread_t thread;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, stack);
+    int code = pthread_create(&thread, &attributes, body, argument);
+    pthread_attr_destroy(&attributes);
+    return code;
+}
 
 /* The kernel's own calls: libcap is one library more. */
 static const struct __user_cap_header_struct own_thread = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};

@@ -43,7 +43,6 @@ final class NetworkThread: SerialExecutor, @unchecked Sendable {
     }
 
     private func start() {
-        var thread = pthread_t()
         let entry: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { raw in
             guard let raw else { return nil }
             clinux_set_thread_name("badged-web")
@@ -51,8 +50,8 @@ final class NetworkThread: SerialExecutor, @unchecked Sendable {
             return nil
         }
         let retained = Unmanaged.passRetained(self)
-        isStarted = pthread_create(&thread, nil, entry, retained.toOpaque()) == 0
-        if isStarted { pthread_detach(thread) } else { retained.release() }
+        isStarted = clinux_start_thread(entry, retained.toOpaque()) == 0
+        if !isStarted { retained.release() }
     }
 
     private func run() {

@@ -9,7 +9,8 @@ import Glibc
 package enum ProcessHardening {
     /// No core dumps, no debugger of the same user, files of our own only, as many descriptors as the system allows; no
     /// lines of libdispatch in syslog about thread priorities that an ordinary user cannot have (it reads this late);
-    /// memory that a client made large goes back to the system.
+    /// memory that a client made large goes back to the system; GnuTLS, which comes with libcurl and is not used, does
+    /// not prepare itself.
     ///
     /// Call it while there is one thread.
     package static func apply() {
@@ -18,7 +19,8 @@ package enum ProcessHardening {
         _ = clinux_no_core_dumps()
         umask(0o077)
         setenv("LIBDISPATCH_LOG", "NO", 0)
-        clinux_return_large_blocks()
+        setenv("GNUTLS_NO_IMPLICIT_INIT", "1", 0)
+        clinux_keep_heap_small()
         var files = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &files) == 0 else { return }
         files.rlim_cur = files.rlim_max

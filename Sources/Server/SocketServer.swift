@@ -4,6 +4,7 @@ import Glibc
 package import Loop
 package import Scanners
 package import Wire
+import Workers
 package import Workflows
 
 /// How loud a log line is; the numbers are those of syslog.
@@ -142,9 +143,12 @@ package enum Severity: Int, Sendable {
 
     private var authentications = 0
     private var rest: Loop.Alarm?
+    private var isResting = false
 
     /// How long nobody authenticates before memory goes back: who authenticates again soon would have to fetch it anew.
     private static let patience: Int64 = 2000
+    /// In which threads end: what they held is free only then.
+    private static let leave: Int64 = 100
 
     func authenticationBegins() {
         authentications += 1
@@ -156,8 +160,16 @@ package enum Severity: Int, Sendable {
         authentications -= 1
         guard authentications == 0 else { return }
         // Without an alarm, when no descriptor is left, it waits for the next end.
-        if rest == nil { rest = Loop.Alarm { clinux_return_memory() } }
+        if rest == nil { rest = Loop.Alarm { [weak self] in self?.giveMemoryBack() } }
+        isResting = false
         rest?.set(after: Self.patience)
+    }
+
+    private func giveMemoryBack() {
+        if isResting { return clinux_return_memory() }
+        isResting = true
+        Pool.rest()
+        rest?.set(after: Self.leave)
     }
 
     // MARK: User interface

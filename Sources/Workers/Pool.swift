@@ -5,7 +5,7 @@ import Glibc
 import Synchronization
 
 /// The threads for all work that has no thread of its own: as many as there are processors, started when there is work
-/// for them, asleep in the kernel when there is none.
+/// for them, asleep in the kernel when there is none, and ended by `rest`.
 ///
 /// They take the place of the language's pool. That one, once it has had a job, wakes the process every second to look
 /// after its threads. What sleeps for a time (`Task.sleep`) still uses it.
@@ -22,6 +22,8 @@ package final class Pool: Sendable {
         var threads = 0
         /// Threads that wait, and that nobody has called yet.
         var idle = 0
+        /// Of the threads that were called, how many to end. Which ones does not matter.
+        var leaving = 0
     }
 
     private static let shared = Pool()
@@ -41,6 +43,19 @@ package final class Pool: Sendable {
     /// Runs a block that does not wait for anything.
     package static func run(_ block: @escaping @Sendable () -> Void) {
         shared.put(.block(block))
+    }
+
+    /// Ends the threads that have nothing to do: each keeps a stack, free memory of malloc and random numbers of libcrypto
+    /// for itself. New work starts new ones.
+    package static func rest() {
+        let count = shared.state.withLock { state in
+            let count = state.idle
+            state.leaving += count
+            state.threads -= count
+            state.idle = 0
+            return count
+        }
+        for _ in 0..<count { shared.wake.signal() }
     }
 
     private enum Step { case nothing, wake, start }
@@ -64,25 +79,21 @@ package final class Pool: Sendable {
     }
 
     private func start() {
-        var thread = pthread_t()
-        let code = pthread_create(
-            &thread,
-            nil,
+        let code = clinux_start_thread(
             { _ in
                 clinux_set_thread_name("badged-pool")
                 Pool.shared.run()
+                return nil
             },
             nil
         )
-        if code == 0 {
-            pthread_detach(thread)
-        } else {
+        if code != 0 {
             // The threads there are do the work; the next piece of work tries again.
             state.withLock { $0.threads -= 1 }
         }
     }
 
-    private func run() -> Never {
+    private func run() {
         while true {
             let work = state.withLock { state -> Work? in
                 if state.work.isEmpty {
@@ -94,8 +105,18 @@ package final class Pool: Sendable {
             switch work {
             case .job(let job): clinux_run_global_job(UnsafeMutableRawPointer(bitPattern: job))
             case .block(let block): block()
-            case nil: wake.wait()
+            case nil:
+                wake.wait()
+                if mayLeave() { return }
             }
+        }
+    }
+
+    private func mayLeave() -> Bool {
+        state.withLock { state in
+            guard state.leaving > 0 else { return false }
+            state.leaving -= 1
+            return true
         }
     }
 }

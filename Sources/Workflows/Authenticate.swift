@@ -200,12 +200,16 @@ package struct AuthenticationResult: Sendable, Equatable {
     /// Commands of one server for one card. All files in pieces of ten bytes are fewer.
     private static let maximumCommands = 10_000
 
+    /// Bytes of the card's answers to one batch: a hundred times the files of a card.
+    private static let maximumAnswers = 4 << 20
+
     /// One batch; ends early at a status that the server has not allowed for.
     private func transmit(
         _ commands: [InputAPDU],
         to card: HeldCard
     ) async throws(EServiceFailure) -> (answers: [[UInt8]], error: ECardResult?) {
         var answers: [[UInt8]] = []
+        var size = 0
         for input in commands {
             guard let apdu = CommandAPDU(bytes: input.command) else {
                 throw EServiceFailure(.transmitCardCommandFailed, .unexpectedMessage, detail: "no command APDU")
@@ -214,6 +218,10 @@ package struct AuthenticationResult: Sendable, Equatable {
                 () throws(EIDError) in try await card.card.passThrough(apdu)
             }
             answers.append(answer.bytes)
+            size += answer.bytes.count
+            guard size <= Self.maximumAnswers else {
+                throw EServiceFailure(.transmitCardCommandFailed, .unexpectedMessage, detail: "too much is read")
+            }
             guard input.accepts(answer.status.value) else {
                 let status = FailureStatus.unexpectedTransmitStatus
                 failure = failure ?? EServiceFailure(.transmitCardCommandFailed, status, detail: "\(answer.status)")

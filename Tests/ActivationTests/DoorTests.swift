@@ -51,8 +51,29 @@ import Wire
                 "HTTP/1.1 403 Forbidden"
             ),
             (request("GET", "/other", ["Host: localhost"] + upgrade), "HTTP/1.1 404 Not Found"),
+            (request("GET", "/", ["Host: localhost"] + upgrade), "HTTP/1.1 404 Not Found"),
+            (request("GET", "/", ["Host: localhost"]), "HTTP/1.1 404 Not Found"),
+            (request("GET", "/eID-Kernel", ["Host: localhost"]), "HTTP/1.1 426 Upgrade Required"),
+            (request("POST", "/eID-Client", ["Host: localhost", "Content-Length: 0"]), "HTTP/1.1 404 Not Found"),
         ]
         for (request, answer) in rows { #expect(try await head(request) == answer, "\(request)") }
+    }
+
+    @Test("any number of programs at once, where the peer has one place; and one after the other")
+    func clients() async throws {
+        let server = try TestServer()
+        let door = try WebSocketDoor(server)
+        var clients: [TestClient] = []
+        for _ in 0..<20 { clients.append(try door.connect()) }
+        for client in clients { await client.send(#"{"cmd":"GET_API_LEVEL"}"#) }
+        for client in clients { #expect(await client.next("API_LEVEL") != nil) }
+        for client in clients { client.close() }
+        for _ in 0..<20 {
+            let client = try door.connect()
+            await client.send(#"{"cmd":"GET_API_LEVEL"}"#)
+            #expect(await client.next("API_LEVEL") != nil)
+            client.close()
+        }
     }
 
     @Test("a browser waits until the daemon has said where it goes on, and its URL arrives as it was")

@@ -47,7 +47,7 @@ enum Row: String, CaseIterable {
         case .auth: "RUN_AUTH on a virtual card, the whole of it, median"
         case .authBeyond: "the same beyond the eID-Server's own time, median"
         case .authProcessor: "processor time of badged and virtual card for it, mean"
-        case .tenAuths: "ten at once on ten readers, against one"
+        case .tenAuths: "ten at once on ten readers, against one; cards of 1 ms"
         case .authMemory: "more resident memory than before the first of them"
         case .authDirty: "of that private and dirty"
         case .peerAuth: "RUN_AUTH against AusweisApp2's, one card, one server"
@@ -147,7 +147,7 @@ enum Row: String, CaseIterable {
         case .authBeyond: 60
         case .tenAuths: 4
         case .peerAuth: 1
-        case .authMemory: 1
+        case .authMemory, .authDirty: 1
         case .packages: 15
         case .packageSize: 40
         case .adverts: 200_000

@@ -40,7 +40,7 @@ package enum ListenerName: String, Sendable, CaseIterable {
     /// nil for those without TLS.
     var profile: TLSProfile? {
         switch self {
-        case .web, .webOther: TLSProfile(certificate: .web)
+        case .web, .webOther: TLSProfile(certificate: .web, alternative: .webEC)
         case .webEC: TLSProfile(certificate: .webEC)
         case .webUnlisted: TLSProfile(certificate: .unlisted)
         case .webExpired: TLSProfile(certificate: .expired)
@@ -134,7 +134,7 @@ final class Listeners: Sendable {
 
     private func service(_ name: ListenerName) throws(TLSError) -> Listener.Service {
         guard let profile = name.profile else { return name == .silent ? .silent : .plain }
-        let context = try TLSContext(profile, certificates[profile.certificate], keys: callbacks.key)
+        let context = try TLSContext(profile, certificates, keys: callbacks.key)
         let callbacks = callbacks
         return .tls(context, { callbacks.handle($0, $1, name) }, failed: { callbacks.failed(name, $0) })
     }

@@ -27,7 +27,7 @@ struct ConnectionTests {
         ) throws {
             var profile = TLSProfile(certificate: certificate)
             (profile.ciphers, profile.usesPSK) = (suites, usesPSK)
-            context = try TLSContext(profile, try TLSCertificates(host: "localhost")[certificate]) { _ in nil }
+            context = try TLSContext(profile, try TLSCertificates(host: "localhost")) { _ in nil }
             try change(context.pointer)
             listener = try Listener(port: 0, .tls(context, answer, failed: { _ in }))
         }

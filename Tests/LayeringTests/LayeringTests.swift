@@ -26,7 +26,8 @@ private let allowed: [String: Set<String>] = [
     "EService": ["ECard", "ISO7816", "Crypto", "EID", "CCurl", "CExpat", "COpenSSLTLS", "CLinux"],
     "Workflows": ["Secrets", "Loop", "Readers", "ISO7816", "EID", "ECard", "EService"],
     "Server": [
-        "Secrets", "Loop", "Wire", "Readers", "CardFile", "ECard", "Workflows", "CLinux", "DoorReaders", "Scanners",
+        "Secrets", "Loop", "Wire", "Readers", "CardFile", "ECard", "Workflows", "Workers", "CLinux", "DoorReaders",
+        "Scanners",
     ],
     "BadgedClient": ["Secrets", "Wire"],
     "BadgedSDKWrapper": ["Secrets", "Wire", "BadgedClient"],

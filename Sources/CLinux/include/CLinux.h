@@ -47,8 +47,11 @@ int clinux_has_capability(unsigned capability);
 int clinux_drop_capability(unsigned capability);
 int clinux_die_with_parent(void);
 /* M_MMAP_THRESHOLD. Set by hand it stays: else the first large block that is freed raises it, and the heap keeps the
-   next ones. */
-void clinux_return_large_blocks(void);
+   next ones. M_ARENA_MAX: with one heap for all threads, what one has freed serves the others. */
+void clinux_keep_heap_small(void);
+/* A detached thread that leaves nothing behind: the stacks of others are kept by the C library for the next ones, with
+   the pages that they have used. 0 or a number of errno. */
+int clinux_start_thread(void *(*body)(void *), void *argument);
 /* Gives back to the kernel what a burst of work has left: free memory of malloc, and the resident pages of libraries'
    code and constants, which come from the page cache again when they are touched. */
 void clinux_return_memory(void);

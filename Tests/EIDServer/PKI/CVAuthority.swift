@@ -4,8 +4,9 @@ import EID
 import Glibc
 import ISO7816
 import Secrets
+import Synchronization
 
-/// The CV certificates of the service: issued for each run with the keys of Tests/PKI, whose root the virtual card
+/// The CV certificates of the service: issued with the keys of Tests/PKI, whose root the virtual card
 /// trusts. TR-03110-3 C.
 package final class CVAuthority: Sendable {
     /// Whose key signs or is certified.
@@ -42,6 +43,16 @@ package final class CVAuthority: Sendable {
     /// The country signer of our document signer, X.509.
     let documentAuthority: [UInt8]
     private let keys: [KeyName: Key]
+    /// Of the certificates that were issued: a service has its own for days, not for one run.
+    private let signatures = Mutex<[Issue: [UInt8]]>([:])
+
+    private struct Issue: Hashable {
+        let signer: KeyName
+        let body: [UInt8]
+
+        /// More are not kept.
+        static let capacity = 256
+    }
 
     private final class Key: Sendable {
         let key: ECPrivateKey
@@ -122,9 +133,18 @@ package final class CVAuthority: Sendable {
         ]
         if !order.extensions.isEmpty { fields.append(BERTLV(0x65, order.extensions)) }
         let body = BERTLV(0x7F4E, fields)
-        var signature = try sign(body.encoded, as: order.signer)
+        var signature = try signature(of: Issue(signer: order.signer, body: body.encoded))
         if order.breaksSignature, let last = signature.indices.last { signature[last] ^= 1 }
         return BERTLV(0x7F21, [body, BERTLV(0x5F37, signature)]).encoded
+    }
+
+    private func signature(of issue: Issue) throws(CryptoError) -> [UInt8] {
+        if let signature = signatures.withLock({ $0[issue] }) { return signature }
+        let signature = try sign(issue.body, as: issue.signer)
+        signatures.withLock { signatures in
+            if signatures.count < Issue.capacity { signatures[issue] = signature }
+        }
+        return signature
     }
 
     /// The extensions of a terminal certificate: hash of the description, hashes of the sectors. TR-03110-3 C.3.

@@ -1,10 +1,31 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSLServer
+import Synchronization
 
 /// Is EF.CardSecurity signed by a document signer of the authority that we know? TR-03110-2 3.4, RFC 5652 5.
 enum PassiveAuthentication {
+    private struct Question: Hashable {
+        let file: [UInt8]
+        let authority: [UInt8]
+
+        /// More are not kept.
+        static let capacity = 64
+    }
+    /// Cards of one batch have the same file, so that nobody is known by it.
+    private static let answers = Mutex<[Question: Bool]>([:])
+
     /// `authority`: the country signer, X.509 DER.
     static func isGenuine(_ file: [UInt8], authority: [UInt8]) -> Bool {
+        let question = Question(file: file, authority: authority)
+        if let answer = answers.withLock({ $0[question] }) { return answer }
+        let answer = verify(file, authority)
+        answers.withLock { answers in
+            if answers.count < Question.capacity { answers[question] = answer }
+        }
+        return answer
+    }
+
+    private static func verify(_ file: [UInt8], _ authority: [UInt8]) -> Bool {
         defer { ERR_clear_error() }
         let message = file.withUnsafeBufferPointer { buffer -> OpaquePointer? in
             var cursor = buffer.baseAddress

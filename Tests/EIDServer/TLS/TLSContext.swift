@@ -11,6 +11,8 @@ struct TLSProfile: Sendable {
     }
 
     var certificate: CertificateName
+    /// Another with a key of another kind, for clients that prefer it.
+    var alternative: CertificateName?
     var ciphers = TLSProfile.webCiphers
     var minimum = Version.v1_2
     var maximum = Version.v1_2
@@ -25,6 +27,8 @@ struct TLSProfile: Sendable {
     static let webCiphers =
         "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:ECDHE-ECDSA-AES128-GCM-SHA256:"
         + "ECDHE-RSA-AES128-GCM-SHA256:DHE-RSA-AES256-GCM-SHA384:DHE-RSA-AES128-GCM-SHA256"
+    /// The same, and the first is taken: an eService chooses what costs it least.
+    static let groups = "P-256:brainpoolP256r1:P-384:brainpoolP384r1:brainpoolP512r1"
     static let pskCiphers =
         "RSA-PSK-AES256-GCM-SHA384:RSA-PSK-AES256-CBC-SHA384:RSA-PSK-AES128-GCM-SHA256:"
         + "RSA-PSK-AES128-CBC-SHA256:RSA-PSK-AES256-CBC-SHA"
@@ -37,24 +41,29 @@ final class TLSContext: @unchecked Sendable {
 
     /// SSL_CTX; libssl guards what connections change in it.
     let pointer: OpaquePointer
-    private let certificate: TLSCertificate
+    /// They must live as long.
+    private let certificates: [TLSCertificate]
     private let keys: KeyLookup
 
-    init(_ profile: TLSProfile, _ certificate: TLSCertificate, keys: @escaping KeyLookup) throws(TLSError) {
+    init(_ profile: TLSProfile, _ all: TLSCertificates, keys: @escaping KeyLookup) throws(TLSError) {
         pointer = try need(SSL_CTX_new(TLS_server_method()), "SSL_CTX_new")
-        (self.certificate, self.keys) = (certificate, keys)
+        certificates = [profile.certificate, profile.alternative].compactMap { $0 }.map { all[$0] }
+        self.keys = keys
         SSL_CTX_set_security_level(pointer, profile.securityLevel)
         // Macros over SSL_CTX_ctrl, which Swift does not see.
         SSL_CTX_ctrl(pointer, SSL_CTRL_SET_MIN_PROTO_VERSION, profile.minimum.rawValue, nil)
         SSL_CTX_ctrl(pointer, SSL_CTRL_SET_MAX_PROTO_VERSION, profile.maximum.rawValue, nil)
-        SSL_CTX_set_options(pointer, Self.noRenegotiation | (profile.resumes ? 0 : Self.noTicket))
+        SSL_CTX_set_options(pointer, Self.noRenegotiation | Self.ownPreference | (profile.resumes ? 0 : Self.noTicket))
         if !profile.resumes { SSL_CTX_ctrl(pointer, SSL_CTRL_SET_SESS_CACHE_MODE, Int(SSL_SESS_CACHE_OFF), nil) }
         let name = Array("badged-eidserver".utf8)
         try need(SSL_CTX_set_session_id_context(pointer, name, UInt32(name.count)), "session context")
         try need(SSL_CTX_set_cipher_list(pointer, profile.ciphers), "cipher suites")
         SSL_CTX_ctrl(pointer, SSL_CTRL_SET_DH_AUTO, 1, nil)
-        try need(SSL_CTX_use_certificate(pointer, certificate.pointer), "certificate")
-        try need(SSL_CTX_use_PrivateKey(pointer, certificate.key.pointer), "private key")
+        try need(server_set_groups(pointer, TLSProfile.groups), "groups")
+        for certificate in certificates {
+            try need(SSL_CTX_use_certificate(pointer, certificate.pointer), "certificate")
+            try need(SSL_CTX_use_PrivateKey(pointer, certificate.key.pointer), "private key")
+        }
         guard profile.usesPSK else { return }
         SSL_CTX_set_ex_data(pointer, 0, Unmanaged.passUnretained(self).toOpaque())
         SSL_CTX_set_psk_server_callback(pointer) { connection, identity, output, capacity in
@@ -70,7 +79,8 @@ final class TLSContext: @unchecked Sendable {
 
     deinit { SSL_CTX_free(pointer) }
 
-    /// SSL_OP_NO_TICKET and SSL_OP_NO_RENEGOTIATION.
+    /// SSL_OP_NO_TICKET, SSL_OP_CIPHER_SERVER_PREFERENCE and SSL_OP_NO_RENEGOTIATION.
     private static let noTicket: UInt64 = 1 << 14
+    private static let ownPreference: UInt64 = 1 << 22
     private static let noRenegotiation: UInt64 = 1 << 30
 }
