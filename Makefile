@@ -91,7 +91,8 @@ sanitize:
 	@.ci/setup build run test
 	@# One test after the other: they are slow enough. What waits at the tests' end is no leak.
 	ASAN_OPTIONS=detect_leaks=0 Tests/swift.sh --no-parallel --sanitize=address --scratch-path .build-address
-	TSAN_OPTIONS=suppressions=$(CURDIR)/Tests/tsan.suppressions \
+	@# The programs that tests start have no PATH in which to look for the symbolizer that the suppressions need.
+	TSAN_OPTIONS=suppressions=$(CURDIR)/Tests/tsan.suppressions:external_symbolizer_path=$$(command -v llvm-symbolizer) \
 		Tests/swift.sh --no-parallel --sanitize=thread --scratch-path .build-thread
 
 peer-test: build
