@@ -162,7 +162,9 @@ final class Link: Sendable {
     /// Reads and writes until either side closes.
     private func pump() throws(ClientError) {
         let buffer = LineBuffer()
-        var last: Event?
+        // What badged says to somebody for whom it has no place, and then closes; nil when there was anything else.
+        var refusal: String?
+        var isFirst = true
         while true {
             let (isClosed, hasOutput, deadline) = state.withLock { ($0.isClosed, !$0.queue.isEmpty, $0.deadline) }
             if isClosed { return }
@@ -176,7 +178,7 @@ final class Link: Sendable {
             }
             let count = buffer.fill { socket.receive(into: $0) ?? -1 }
             if count == 0 {
-                if let last, !last.isAnswer, case .internalError(let error) = last.message { throw .notServed(error) }
+                if let refusal { throw .notServed(refusal) }
                 return
             }
             while let line = buffer.next() {
@@ -184,7 +186,12 @@ final class Link: Sendable {
                 case .text(let text):
                     guard !text.isEmpty else { continue }
                     let event = try Event(text)
-                    last = event
+                    if isFirst, !event.isAnswer, case .internalError(let error) = event.message {
+                        refusal = error
+                    } else {
+                        refusal = nil
+                    }
+                    isFirst = false
                     take(event)
                 case .tooLong: throw .malformed("a line is longer than \(LineBuffer.maximumLine) bytes")
                 }

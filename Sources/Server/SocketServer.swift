@@ -159,7 +159,6 @@ package enum Severity: Int, Sendable {
     func authenticationEnded() {
         authentications -= 1
         guard authentications == 0 else { return }
-        // Without an alarm, when no descriptor is left, it waits for the next end.
         if rest == nil { rest = Loop.Alarm { [weak self] in self?.giveMemoryBack() } }
         isResting = false
         rest?.set(after: Self.patience)

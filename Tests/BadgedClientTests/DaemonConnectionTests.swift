@@ -45,6 +45,18 @@ private func connect(
         withExtendedLifetime(server) {}
     }
 
+    @Test("an internal error behind other messages is not taken for a refusal of the connection")
+    func lateError() async throws {
+        let (peer, connection) = try await connect { peer in
+            peer.answer("GET_INFO", info)
+            peer.send(#"{"error":"Cannot process request","msg":"INTERNAL_ERROR"}"#)
+        }
+        _ = try await connection.info()
+        for await _ in connection.events {}
+        #expect(connection.ending == .closed)
+        _ = await peer.received()
+    }
+
     @Loop private static func fullServer() throws -> (TestServer, String) {
         let server = try TestServer(maximumClients: 0)
         return (server, try server.listen())
