@@ -61,7 +61,7 @@ extension Session {
             server.authenticationEnded()
             let outcome = end.reason.map { "\($0.rawValue) \(end.detail)" } ?? "success"
             server.log(.info, "\(name): AUTH ended, \(outcome)")
-            server.log(.debug, "\(name): AUTH took, in µs: \(authenticate.times.text)")
+            server.log(.debug, "\(name): AUTH took, in ms: \(authenticate.times.text)")
             ended(end)
             push(.authEnded(AuthResult(end)))
             workflowEnded()

@@ -13,14 +13,19 @@ package struct AuthenticationTimes: Sendable {
     /// The terminal's own part of PACE, TA and CA.
     package var cryptography = Duration.zero
 
-    /// One line, in microseconds: `total=43100 tls=10200 ...`. What is in none of the parts is the client, and the ways
+    /// One line, in milliseconds: `total=43.100 tls=10.200 ...`. What is in none of the parts is the client, and the ways
     /// between them.
     package var text: String {
         let parts = [
             ("total", total), ("tls", service.tls), ("server", service.server), ("xml", service.xml), ("card", card),
             ("cryptography", cryptography + service.checks),
         ]
-        return parts.map { "\($0)=\(Int($1 / .microseconds(1)))" }.joined(separator: " ")
+        return parts.map { "\($0)=\(Self.milliseconds($1))" }.joined(separator: " ")
+    }
+
+    private static func milliseconds(_ duration: Duration) -> String {
+        let (whole, rest) = Int(duration / .microseconds(1)).quotientAndRemainder(dividingBy: 1000)
+        return "\(whole).\(String(1000 + rest).dropFirst())"
     }
 }
 

@@ -102,11 +102,11 @@ enum AuthenticationBench {
     private static func took(_ settings: Settings) throws(BenchError) -> [[String: Double]] {
         var all: [[String: Double]] = []
         for line in try ProcessFigures.lines(settings.folder + "/badged.log") {
-            guard let begin = line.split(separator: ": AUTH took, in µs: ").last, begin != line else { continue }
+            guard let begin = line.split(separator: ": AUTH took, in ms: ").last, begin != line else { continue }
             var times: [String: Double] = [:]
             for word in begin.split(separator: " ") {
                 let pair = word.split(separator: "=")
-                if pair.count == 2, let value = Double(pair[1]) { times[String(pair[0])] = value / 1000 }
+                if pair.count == 2, let value = Double(pair[1]) { times[String(pair[0])] = value }
             }
             all.append(times)
         }

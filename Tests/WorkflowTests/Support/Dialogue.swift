@@ -24,9 +24,9 @@ struct Dialogue: Sendable {
         Dialogue(name: "card put in during the workflow", isInsertedBefore: false),
     ]
 
-    // Digits that stand nowhere else in messages and logs.
+    // Digits that stand nowhere else in messages and logs: no figure begins with 0, and none there is as long as a PIN.
     static let pin = "738291"
-    static let transportPIN = "48305"
+    static let transportPIN = "08305"
     static let wrongPIN = "605172"
     static let can = "294617"
     static let puk = "8150372946"
