@@ -39,7 +39,7 @@ final class Board: Sendable {
     private let device: NFCDevice
     private let publish: @Sendable (ReaderEvent) -> Void
     private let nextInsertion: @Sendable () -> UInt64
-    /// Gets the reason; nil when it was stopped.
+    /// Gets the reason, nil when it was stopped; tells that the reader is gone.
     private let onEnd: @Sendable (Board, NFCCode?) -> Void
 
     /// How long a device looks for cards of one type, or rests after a look for both. A look costs up to five transfers
@@ -142,9 +142,8 @@ final class Board: Sendable {
         endInsertion()
         state.withLock { $0.isOver = true }
         device.close()
-        publish(.removed(reader: reader))
-        ended.signal()
         onEnd(self, reason)
+        ended.signal()
     }
 
     private var description: ReaderDescription {

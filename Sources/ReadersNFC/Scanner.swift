@@ -262,7 +262,12 @@ final class Scanner: Sendable {
 
     /// A board has ended; when its device has failed it may be there again at once, or come back by an event.
     private func ended(_ board: Board, _ reason: NFCCode?) {
-        state.withLock { $0.boards.removeAll { $0 === board } }
+        // At once, so that a look that comes after the news finds the place free, and no other reader of this name is
+        // told before.
+        state.withLock { state in
+            state.boards.removeAll { $0 === board }
+            events.yield(.removed(reader: board.reader))
+        }
         guard reason != nil else { return }
         if ContinuousClock.now - board.start > Self.shortLife {
             signal()
