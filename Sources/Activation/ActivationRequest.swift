@@ -11,7 +11,8 @@ package struct ActivationRequest: Sendable, Equatable {
     package var host: String?
     /// Only web pages send one.
     package var origin: String?
-    package var isWebSocket: Bool
+    /// What it says of the WebSocket that it wants to be, empty when nothing; nil: it wants to be none.
+    package var webSocketVersion: String?
 
     package init(
         _ method: Method,
@@ -19,10 +20,10 @@ package struct ActivationRequest: Sendable, Equatable {
         arguments: [String] = [],
         host: String?,
         origin: String? = nil,
-        isWebSocket: Bool = false
+        webSocketVersion: String? = nil
     ) {
         (self.method, self.path, self.arguments) = (method, path, arguments)
-        (self.host, self.origin, self.isWebSocket) = (host, origin, isWebSocket)
+        (self.host, self.origin, self.webSocketVersion) = (host, origin, webSocketVersion)
     }
 }
 
@@ -50,7 +51,7 @@ package struct ActivationRules: Sendable {
     package func decide(_ request: ActivationRequest) -> ActivationDecision {
         // A page of somebody else whose name was made to lead to this computer keeps its name in Host.
         guard let host = request.host, Self.isLocal(host) else { return .answer(.forbidden(identity)) }
-        if request.isWebSocket { return webSocket(request) }
+        if let version = request.webSocketVersion { return webSocket(request, version) }
         guard request.path == "/eID-Client" else {
             // What a WebSocket alone can reach says so, as the peer does.
             return .answer(Self.isKernel(request.path) ? .upgradeRequired(identity) : .notFound(identity))
@@ -77,9 +78,11 @@ package struct ActivationRules: Sendable {
         return .answer(.notFound(identity))
     }
 
-    private func webSocket(_ request: ActivationRequest) -> ActivationDecision {
-        guard Self.isKernel(request.path) else { return .answer(.notFound(identity)) }
+    private func webSocket(_ request: ActivationRequest, _ version: String) -> ActivationDecision {
+        guard request.method == .get, Self.isKernel(request.path) else { return .answer(.notFound(identity)) }
         if let origin = request.origin, !origins.contains(origin) { return .answer(.forbidden(identity)) }
+        // The library would speak version 13 to whoever asks for another. RFC 6455 4.2.2.
+        guard version == "13" else { return .answer(.otherWebSocket(identity)) }
         return .upgrade
     }
 

@@ -19,6 +19,10 @@ package final class ActivationServer: @unchecked Sendable {
     private var context: OpaquePointer?
     private var host: OpaquePointer?
     private var roles: [OpaquePointer: Role] = [:]
+    /// Connections from outside, whatever has come of them yet.
+    private var clients: Set<OpaquePointer> = []
+    /// That a connection was refused has been said, and there has not been much room since.
+    private var isRefusalKnown = false
 
     private enum Role {
         case listener(Int32)
@@ -28,34 +32,37 @@ package final class ActivationServer: @unchecked Sendable {
         case browser(BrowserExchange)
         case webSocket(WebSocketClient)
         /// Another number of the descriptor of a browser that waits, and the browser.
-        case watch(Int32, OpaquePointer)
+        case waiting(Int32, OpaquePointer)
     }
 
-    /// Most connections at once, and the time that one has for its request.
-    private static let maximumConnections = 256
-    private static let headSeconds: UInt32 = 10
+    /// Most connections at once.
+    package static let maximumConnections = 256
+    /// The time that a connection has for its request.
+    private let headSeconds: UInt32
     /// A TcToken URL is long.
     private static let maximumHead: UInt32 = 16_384
     private static let name: StaticString = "badged"
 
-    package init(_ rules: ActivationRules, connect: @escaping @Sendable () -> Int32?, log: @escaping Log) {
-        (self.rules, self.connect, self.log) = (rules, connect, log)
+    package init(
+        _ rules: ActivationRules,
+        headSeconds: UInt32 = 10,
+        connect: @escaping @Sendable () -> Int32?,
+        log: @escaping Log
+    ) {
+        (self.rules, self.headSeconds, self.connect, self.log) = (rules, headSeconds, connect, log)
     }
 
     /// Serves until `stop`, or until `life` ends, a descriptor that the caller's parent holds open.
     /// - Returns: false when it could not begin.
     package func run(listeners: [Int32], life: Int32? = nil) -> Bool {
-        lws_set_log_level(
-            Int32(LLL_ERR),
-            { _, text in
-                guard let text else { return }
-                // Priority for the journal; the library ends its lines itself.
-                let line =
-                    Array("<3>badged-activation: ".utf8)
-                    + Array(UnsafeRawBufferPointer(start: text, count: strlen(text)))
-                _ = Glibc.write(2, line, line.count)
-            }
-        )
+        lws_set_log_level(Int32(LLL_ERR)) { _, text in
+            guard let text, ActivationServer.mayLog() else { return }
+            // Priority for the journal; the library ends its lines itself.
+            let line =
+                Array("<3>badged-activation: ".utf8)
+                + Array(UnsafeRawBufferPointer(start: text, count: strlen(text)))
+            _ = Glibc.write(2, line, line.count)
+        }
         let protocols = UnsafeMutablePointer<lws_protocols>.allocate(capacity: 2)
         protocols.initialize(repeating: lws_protocols(), count: 2)
         defer { protocols.deallocate() }
@@ -78,7 +85,8 @@ package final class ActivationServer: @unchecked Sendable {
         info.user = Unmanaged.passUnretained(self).toOpaque()
         info.fd_limit_per_thread = 4096
         info.max_http_header_data2 = Self.maximumHead
-        info.timeout_secs = Self.headSeconds
+        info.timeout_secs = headSeconds
+        info.timeout_secs_ah_idle = headSeconds
         guard let made = lws_create_context(&info) else { return false }
         defer {
             shared.withLock { $0.context = nil }
@@ -95,6 +103,11 @@ package final class ActivationServer: @unchecked Sendable {
         while !shared.withLock({ $0.isOver }), lws_service(made, 0) >= 0 {}
         return true
     }
+
+    /// Of the library's lines, which are up to whoever connects.
+    private static let lineLimit = Mutex(LineLimit())
+
+    private static func mayLog() -> Bool { lineLimit.withLock { $0.mayWrite(at: time(nil)) } }
 
     /// From any thread.
     package func stop() {
@@ -124,23 +137,13 @@ package final class ActivationServer: @unchecked Sendable {
     ) -> Int32 {
         switch reason {
         case LWS_CALLBACK_RAW_RX_FILE: return readable(socket)
-        case LWS_CALLBACK_RAW_WRITEABLE_FILE:
-            if case .link(let link) = roles[socket] {
-                guard link.isOpen else { return -1 }
-                link.writable()
-            }
+        case LWS_CALLBACK_RAW_WRITEABLE_FILE: return writable(socket)
         case LWS_CALLBACK_RAW_CLOSE_FILE: closed(socket)
+        // CONNECT would make it a stream of bytes, without a time limit.
+        case LWS_CALLBACK_RAW_ADOPT, LWS_CALLBACK_RAW_CONNECTED, LWS_CALLBACK_RAW_RX: return -1
         case LWS_CALLBACK_HTTP: return answer(socket)
-        case LWS_CALLBACK_HTTP_WRITEABLE:
-            guard case .browser(let exchange) = roles[socket] else { return 0 }
-            if exchange.takeAcceptance() { write(HTTPAnswer.processing, to: socket) }
-            guard let outcome = exchange.outcome else {
-                lws_rx_flow_control(socket, 0)
-                return 0
-            }
-            write(.end(outcome, rules.identity), to: socket)
-            return -1
         case LWS_CALLBACK_CLOSED_HTTP, LWS_CALLBACK_CLOSED: closed(socket)
+        case LWS_CALLBACK_WSI_DESTROY: forget(socket)
         case LWS_CALLBACK_ESTABLISHED:
             guard let link = makeLink() else { return -1 }
             roles[socket] = .webSocket(WebSocketClient(socket, link))
@@ -159,10 +162,15 @@ package final class ActivationServer: @unchecked Sendable {
         case .webSocket(let client): client.closed()
         case .link(let link): link.close()
         case .life: shared.withLock { $0.isOver = true }
-        case .watch(_, let browser):
-            if case .browser(let exchange) = roles[browser] { exchange.stopWatching = {} }
+        case .waiting(_, let browser):
+            if case .browser(let exchange) = roles[browser] { exchange.letGo() }
         case .listener, nil: break
         }
+    }
+
+    private func forget(_ socket: OpaquePointer) {
+        clients.remove(socket)
+        if clients.count < Self.maximumConnections / 2 { isRefusalKnown = false }
     }
 
     private func readable(_ socket: OpaquePointer) -> Int32 {
@@ -174,25 +182,45 @@ package final class ActivationServer: @unchecked Sendable {
         case .life:
             // Nothing is ever sent: it is the end.
             shared.withLock { $0.isOver = true }
-        case .watch(let descriptor, let browser): return stays(descriptor) ? 0 : lose(browser)
+        case .waiting(let descriptor, let browser): return stays(descriptor) ? 0 : end(browser)
         case .browser, .webSocket, nil: break
         }
         return 0
     }
 
-    // MARK: Browsers that leave
+    private func writable(_ socket: OpaquePointer) -> Int32 {
+        switch roles[socket] {
+        case .link(let link):
+            guard link.isOpen else { return -1 }
+            link.writable()
+        case .waiting(let descriptor, let browser):
+            guard case .browser(let exchange) = roles[browser] else { return -1 }
+            switch exchange.send(to: descriptor) {
+            case .wantsMore: lws_callback_on_writable(socket)
+            case .waits: break
+            case .isOver: return end(browser)
+            }
+        case .listener, .life, .browser, .webSocket, nil: break
+        }
+        return 0
+    }
 
-    /// While a browser waits for our answer the library does not look at what it sends, and when it leaves, turns in
-    /// circles (libwebsockets 4.1). So the library has to leave it alone, and its descriptor is watched apart.
-    private func watch(_ browser: OpaquePointer, _ exchange: BrowserExchange) {
+    // MARK: Browsers that wait
+
+    /// While a browser waits for our answer the library does not look at what it sends, and when it leaves, or has sent
+    /// something behind its request, turns in circles (libwebsockets 4.1). So the library has to leave it alone, and a
+    /// copy of its descriptor is read and written apart.
+    /// - Returns: false when there is no room for that.
+    private func hold(_ browser: OpaquePointer, _ exchange: BrowserExchange) -> Bool {
         lws_rx_flow_control(browser, 0)
         let copy = fcntl(lws_get_socket_fd(browser), F_DUPFD_CLOEXEC, 0)
-        guard copy >= 0 else { return }
-        guard let watcher = adopt(copy, as: .watch(copy, browser)) else {
+        guard copy >= 0 else { return false }
+        guard let held = adopt(copy, as: .waiting(copy, browser)) else {
             close(copy)
-            return
+            return false
         }
-        exchange.stopWatching = { Self.kill(watcher) }
+        exchange.hold(askToWrite: { lws_callback_on_writable(held) }, letGo: { Self.kill(held) })
+        return true
     }
 
     /// What a browser says now is nothing that anybody wants to know, but its end is.
@@ -202,9 +230,10 @@ package final class ActivationServer: @unchecked Sendable {
         return count > 0 || count < 0 && (errno == EAGAIN || errno == EINTR)
     }
 
-    private func lose(_ browser: OpaquePointer) -> Int32 {
+    /// It has left, or has its answer. The result ends the copy.
+    private func end(_ browser: OpaquePointer) -> Int32 {
         if case .browser(let exchange) = roles[browser] {
-            exchange.stopWatching = {}
+            exchange.letGo()
             Self.kill(browser)
         }
         return -1
@@ -219,8 +248,9 @@ package final class ActivationServer: @unchecked Sendable {
         for _ in 0..<64 {
             let client = clinux_accept(listener)
             guard client >= 0 else { return }
-            guard roles.count < Self.maximumConnections * 2 else {
-                log("a connection was refused: there are \(Self.maximumConnections)")
+            guard clients.count < Self.maximumConnections else {
+                if !isRefusalKnown { log("connections are refused: there are \(Self.maximumConnections)") }
+                isRefusalKnown = true
                 close(client)
                 continue
             }
@@ -228,7 +258,7 @@ package final class ActivationServer: @unchecked Sendable {
             var number = lws_sock_file_fd_type()
             number.sockfd = client
             // On failure the library has closed it.
-            _ = lws_adopt_descriptor_vhost(host, Self.http, number, nil, nil)
+            if let socket = lws_adopt_descriptor_vhost(host, Self.http, number, nil, nil) { clients.insert(socket) }
         }
     }
 
@@ -267,9 +297,12 @@ package final class ActivationServer: @unchecked Sendable {
         }
         // The user takes as long as the user takes.
         lws_set_timeout(socket, NO_PENDING_TIMEOUT, 0)
-        let exchange = BrowserExchange(socket, link)
+        let exchange = BrowserExchange(link, rules.identity)
+        guard hold(socket, exchange) else {
+            link.close()
+            return -1
+        }
         roles[socket] = .browser(exchange)
-        watch(socket, exchange)
         exchange.begin(member)
         return 0
     }
@@ -319,7 +352,7 @@ package final class ActivationServer: @unchecked Sendable {
             arguments: arguments,
             host: header(socket, WSI_TOKEN_HOST),
             origin: header(socket, WSI_TOKEN_ORIGIN) ?? header(socket, WSI_TOKEN_SWORIGIN),
-            isWebSocket: isWebSocket
+            webSocketVersion: isWebSocket ? header(socket, WSI_TOKEN_VERSION) ?? "" : nil
         )
     }
 

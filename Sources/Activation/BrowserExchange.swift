@@ -1,21 +1,30 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CWebSockets
+import Glibc
 import Wire
 
 /// A browser that waits for the end of what it began: one ACTIVATE to the daemon, one answer to the browser.
 package final class BrowserExchange: DaemonLink.Owner {
-    private let socket: OpaquePointer
     private let link: DaemonLink
-    /// Lets go of what looks whether the browser is still there.
-    var stopWatching: () -> Void = {}
-    private(set) var outcome: ActivationOutcome?
-    /// An authentication runs: the browser is to be told before anything else is.
-    private var isAccepted = false
+    private let identity: ActivationIdentity
+    /// What the browser has still to get.
+    private var pending: [UInt8] = []
+    private var isAnswered = false
+    private var askToWrite: () -> Void = {}
+    private var release: () -> Void = {}
 
-    init(_ socket: OpaquePointer, _ link: DaemonLink) {
-        (self.socket, self.link) = (socket, link)
+    init(_ link: DaemonLink, _ identity: ActivationIdentity) {
+        (self.link, self.identity) = (link, identity)
         link.owner = self
     }
+
+    /// How to come to `send`, and how to let go of what calls it.
+    func hold(askToWrite: @escaping () -> Void, letGo release: @escaping () -> Void) {
+        (self.askToWrite, self.release) = (askToWrite, release)
+    }
+
+    /// What calls `send` is gone.
+    func letGo() { (askToWrite, release) = ({}, {}) }
 
     /// Sends ACTIVATE. docs/protocol.md, Browsers and WebSockets.
     func begin(_ member: JSON.Member) {
@@ -24,41 +33,57 @@ package final class BrowserExchange: DaemonLink.Owner {
     }
 
     func closed() {
-        stopWatching()
-        stopWatching = {}
+        release()
+        letGo()
         link.close()
+    }
+
+    /// Where a `send` has come to.
+    enum Sending {
+        case wantsMore
+        /// There is nothing to send at the moment.
+        case waits
+        /// The browser has its answer, or is gone.
+        case isOver
+    }
+
+    /// Sends what there is, as far as the browser takes it.
+    func send(to socket: Int32) -> Sending {
+        while !pending.isEmpty {
+            let count = Glibc.send(socket, pending, pending.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
+            if count < 0, errno == EINTR { continue }
+            if count < 0, errno == EAGAIN || errno == EWOULDBLOCK { return .wantsMore }
+            guard count > 0 else { return .isOver }
+            pending.removeFirst(count)
+        }
+        return isAnswered ? .isOver : .waits
     }
 
     // MARK: DaemonLink.Owner
 
     func linkHasLines(_ link: DaemonLink) {
-        while outcome == nil, let found = link.withLine({ Self.progress(of: $0) }) {
+        while !isAnswered, let found = link.withLine({ Self.progress(of: $0) }) {
             switch found {
-            case .accepted: isAccepted = true
-            case .ended(let end): outcome = end
+            case .accepted: say(HTTPAnswer.processing)
+            case .ended(let outcome): answer(outcome)
             case nil: continue
             }
-            askToWrite()
         }
-    }
-
-    /// What is not read at the moment is not written to either: the library looks at both together.
-    private func askToWrite() {
-        lws_rx_flow_control(socket, 1)
-        lws_callback_on_writable(socket)
-    }
-
-    /// Whether 102 is due; once.
-    func takeAcceptance() -> Bool {
-        defer { isAccepted = false }
-        return isAccepted
     }
 
     func linkIsDrained(_ link: DaemonLink) {}
 
     func linkEnded(_ link: DaemonLink) {
-        guard outcome == nil else { return }
-        outcome = .failed
+        if !isAnswered { answer(.failed) }
+    }
+
+    private func answer(_ outcome: ActivationOutcome) {
+        isAnswered = true
+        say(HTTPAnswer.end(outcome, identity).bytes)
+    }
+
+    private func say(_ bytes: [UInt8]) {
+        pending += bytes
         askToWrite()
     }
 

@@ -89,6 +89,11 @@ package struct HTTPAnswer: Sendable, Equatable {
         page(426, identity, "WebSocket only", "This address is for WebSockets.", ["Upgrade: websocket"])
     }
 
+    static func otherWebSocket(_ identity: ActivationIdentity) -> HTTPAnswer {
+        let text = "WebSockets are spoken here as in RFC 6455."
+        return page(400, identity, "Another WebSocket", text, ["Sec-WebSocket-Version: 13"])
+    }
+
     /// Where an authentication, or the wish to see the user interface, has led. TR-03124-1 2.7.
     package static func end(_ outcome: ActivationOutcome, _ identity: ActivationIdentity) -> HTTPAnswer {
         switch outcome {

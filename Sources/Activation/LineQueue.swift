@@ -8,15 +8,43 @@ struct LineQueue: ~Copyable {
 
     var count: Int { bytes.count - start }
 
-    mutating func append(_ more: UnsafeRawBufferPointer) { bytes.append(contentsOf: more) }
+    mutating func append(_ more: UnsafeRawBufferPointer) {
+        makeRoom(for: more.count)
+        bytes.append(contentsOf: more)
+    }
 
     /// A piece of a frame. A line end within it would cut it in two: it becomes another space, which JSON takes between
     /// its words and refuses within a string, as the line end.
     mutating func append(frame: UnsafeRawBufferPointer) {
+        makeRoom(for: frame.count)
         for byte in frame { bytes.append(byte == 0x0A || byte == 0x0D ? 0x09 : byte) }
     }
 
-    mutating func endLine() { bytes.append(0x0A) }
+    mutating func endLine() {
+        makeRoom(for: 1)
+        bytes.append(0x0A)
+    }
+
+    /// An array that grows by itself leaves what it held behind.
+    private mutating func makeRoom(for number: Int) {
+        guard bytes.count + number > bytes.capacity else { return }
+        move(to: max(2 * count, count + number, 4096))
+    }
+
+    /// To other memory of this size; what was here is wiped.
+    private mutating func move(to capacity: Int) {
+        var other: [UInt8] = []
+        other.reserveCapacity(capacity)
+        other += bytes[start...]
+        wipe(0..<bytes.count)
+        (bytes, start) = (other, 0)
+    }
+
+    private mutating func wipe(_ range: Range<Int>) {
+        bytes.withUnsafeMutableBytes { raw in
+            if let base = raw.baseAddress { explicit_bzero(base + range.lowerBound, range.count) }
+        }
+    }
 
     /// The next whole line, without its end, lent to `body`; nil when there is none.
     mutating func withLine<T>(_ body: (UnsafeRawBufferPointer) -> T) -> T? {
@@ -36,16 +64,13 @@ struct LineQueue: ~Copyable {
 
     private mutating func drop(_ number: Int) {
         let end = start + number
-        bytes.withUnsafeMutableBytes { raw in
-            if let base = raw.baseAddress { explicit_bzero(base + start, number) }
-        }
+        wipe(start..<end)
         start = end
         if start == bytes.count {
             bytes.removeAll(keepingCapacity: bytes.capacity <= 4096)
             start = 0
         } else if start > 65_536 {
-            bytes.removeFirst(start)
-            start = 0
+            move(to: 2 * count)
         }
     }
 

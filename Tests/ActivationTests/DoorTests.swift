@@ -59,7 +59,7 @@ import Wire
         for (request, answer) in rows { #expect(try await head(request) == answer, "\(request)") }
     }
 
-    @Test("any number of programs at once, where the peer has one place; and one after the other")
+    @Test("twenty programs at once")
     func clients() async throws {
         let server = try TestServer()
         let door = try WebSocketDoor(server)
@@ -68,12 +68,6 @@ import Wire
         for client in clients { await client.send(#"{"cmd":"GET_API_LEVEL"}"#) }
         for client in clients { #expect(await client.next("API_LEVEL") != nil) }
         for client in clients { client.close() }
-        for _ in 0..<20 {
-            let client = try door.connect()
-            await client.send(#"{"cmd":"GET_API_LEVEL"}"#)
-            #expect(await client.next("API_LEVEL") != nil)
-            client.close()
-        }
     }
 
     @Test("a browser waits until the daemon has said where it goes on, and its URL arrives as it was")
@@ -108,6 +102,27 @@ import Wire
         await client.send(#"{"error":"\#(error)","msg":"ACTIVATION"}"#)
         let text = try await answer
         #expect(text.hasPrefix("HTTP/1.1 \(status)\r\n"), "\(text)")
+    }
+
+    @Test("what a browser sends behind its request is nothing, and keeps nobody from the answer")
+    func behindRequest() async throws {
+        let daemons = Daemons()
+        let door = try WebSocketDoor { daemons.accept($0) }
+        let request = "GET /eID-Client?tcTokenURL=x HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        async let answer = WebSocketDoor.answer {
+            // In one write, so that the door reads it together.
+            try door.exchange(request + request + String(repeating: "x", count: 3000))
+        }
+        let client = await daemons.next()
+        #expect(await client.next()?["cmd"] == .string("ACTIVATE"))
+        await client.send(
+            #"{"accepted":true,"msg":"ACTIVATION"}"#,
+            #"{"msg":"ACTIVATION","url":"https://a.example/r"}"#
+        )
+        let text = try await answer
+        #expect(text.hasPrefix("HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 303 See Other\r\n"))
+        #expect(text.split(separator: "HTTP/1.1 ").count == 2)
+        #expect(await client.next() == nil, "one request, and then the end of the connection")
     }
 
     @Test("a browser that leaves takes its connection to the daemon with it")

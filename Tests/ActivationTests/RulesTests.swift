@@ -19,7 +19,7 @@ struct RulesTests {
     )
     func ownNames(host: String) {
         #expect(status(ActivationRequest(.get, "/eID-Client", arguments: ["Status"], host: host)) == 200)
-        #expect(rules.decide(ActivationRequest(.get, "/eID-Kernel", host: host, isWebSocket: true)) == .upgrade)
+        #expect(rules.decide(ActivationRequest(.get, "/eID-Kernel", host: host, webSocketVersion: "13")) == .upgrade)
     }
 
     @Test(
@@ -33,7 +33,7 @@ struct RulesTests {
         for arguments in [["Status"], ["tcTokenURL=https://a.example"], ["ShowUI"]] {
             #expect(status(ActivationRequest(.get, "/eID-Client", arguments: arguments, host: host)) == 403)
         }
-        #expect(status(ActivationRequest(.get, "/eID-Kernel", host: host, isWebSocket: true)) == 403)
+        #expect(status(ActivationRequest(.get, "/eID-Kernel", host: host, webSocketVersion: "13")) == 403)
     }
 
     @Test(
@@ -44,7 +44,7 @@ struct RulesTests {
         ] as [(String?, Int?)]
     )
     func origin(origin: String?, refusal: Int?) {
-        let request = ActivationRequest(.get, "/eID-Kernel", host: "localhost", origin: origin, isWebSocket: true)
+        let request = ActivationRequest(.get, "/eID-Kernel", host: "localhost", origin: origin, webSocketVersion: "13")
         #expect(status(request) == refusal)
     }
 
@@ -77,7 +77,10 @@ struct RulesTests {
             (ActivationRequest(.options, "/eID-Client", host: "localhost", origin: "https://a.example"), 204),
             (ActivationRequest(.head, "/eID-Client", arguments: ["tcTokenURL=x"], host: "localhost"), 204),
             (ActivationRequest(.get, "/eID-Kernel", host: "localhost"), 426),
-            (ActivationRequest(.get, "/other", host: "localhost", isWebSocket: true), 404),
+            (ActivationRequest(.get, "/other", host: "localhost", webSocketVersion: "13"), 404),
+            (ActivationRequest(.get, "/eID-Kernel", host: "localhost", webSocketVersion: "8"), 400),
+            (ActivationRequest(.get, "/eID-Kernel", host: "localhost", webSocketVersion: ""), 400),
+            (ActivationRequest(.other, "/eID-Kernel", host: "localhost", webSocketVersion: "13"), 404),
         ] as [(ActivationRequest, Int)]
     )
     func paths(request: ActivationRequest, status: Int) {
@@ -127,6 +130,34 @@ struct RulesTests {
     )
     func daemonAnswers(line: String, outcome: ActivationProgress?) {
         #expect(Array(line.utf8).withUnsafeBytes { BrowserExchange.progress(of: $0) } == outcome)
+    }
+
+    @Test("whoever makes the library write lines cannot fill the log")
+    func lineLimit() {
+        var limit = LineLimit()
+        let first = (0..<1000).filter { _ in limit.mayWrite(at: 59) }
+        #expect(first.count == LineLimit.linesPerMinute)
+        let second = (0..<1000).filter { _ in limit.mayWrite(at: 60) }
+        #expect(second.count == LineLimit.linesPerMinute)
+    }
+
+    @Test("lines come out as they went in, however they were cut, while the queue grows and shrinks")
+    func queue() {
+        var queue = LineQueue()
+        var lines: [[UInt8]] = []
+        var taken: [[UInt8]] = []
+        for number in 0..<400 {
+            let line = [UInt8](repeating: UInt8(ascii: "a") + UInt8(number % 26), count: number * 7)
+            lines.append(line)
+            line.prefix(number).withUnsafeBytes { queue.append($0) }
+            line.dropFirst(number).withUnsafeBytes { queue.append(frame: $0) }
+            queue.endLine()
+            if number % 3 == 0 { _ = queue.withLine { taken.append(Array($0)) } }
+        }
+        while queue.hasLine { _ = queue.withLine { taken.append(Array($0)) } }
+        #expect(taken == lines)
+        let rest = queue.count
+        #expect(rest == 0)
     }
 
     @Test("a frame with line ends in it stays one line, and they stay space between words, an error within one")

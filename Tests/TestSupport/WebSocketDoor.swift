@@ -19,6 +19,7 @@ package import Server
     /// `serve` gets the daemon's end of each connection.
     package init(
         origins: Set<String> = [],
+        headSeconds: UInt32 = 10,
         serve: @escaping @Loop @Sendable (Int32) -> Void
     ) throws {
         let (listener, port) = try Self.listen()
@@ -26,6 +27,7 @@ package import Server
         let rules = ActivationRules(origins: origins, identity: Self.identity)
         let door = ActivationServer(
             rules,
+            headSeconds: headSeconds,
             connect: {
                 guard let pair = try? Self.pair() else { return nil }
                 clinux_set_nonblocking(pair.1)
@@ -131,7 +133,7 @@ package import Server
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
         let isListening = withUnsafeMutablePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, size) == 0 && Glibc.listen(descriptor, 16) == 0
+                bind(descriptor, $0, size) == 0 && Glibc.listen(descriptor, 512) == 0
                     && getsockname(descriptor, $0, &size) == 0
             }
         }

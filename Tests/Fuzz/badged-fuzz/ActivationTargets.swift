@@ -17,7 +17,7 @@ import Activation
         arguments: Array(lines[4...]),
         host: lines[2].isEmpty ? nil : lines[2],
         origin: lines[3].isEmpty ? nil : lines[3],
-        isWebSocket: lines[0] == "w"
+        webSocketVersion: lines[0] == "w" ? "13" : nil
     )
     switch rules.decide(request) {
     case .answer(let answer): requireOwnHeaders(answer)
@@ -32,7 +32,7 @@ import Activation
 
 private let names: Set<Substring> = [
     "Server", "Content-Type", "Content-Length", "Connection", "Cache-Control", "Pragma", "Location", "Upgrade",
-    "Access-Control-Allow-Origin", "Access-Control-Allow-Private-Network",
+    "Access-Control-Allow-Origin", "Access-Control-Allow-Private-Network", "Sec-WebSocket-Version",
 ]
 
 private func requireOwnHeaders(_ answer: HTTPAnswer) {

@@ -5,8 +5,8 @@ import Wire
 /// The virtual reader.
 extension PeerDifference {
     private static let simulatorNames: Set<String> = [
-        "sim-full", "sim-no-simulator-arg", "sim-options", "sim-request-field", "sim-run-auth", "sim-run-auth-slow",
-        "sim-set-card-errors",
+        "sim-clients", "sim-full", "sim-handshake", "sim-no-simulator-arg", "sim-options", "sim-request-field",
+        "sim-run-auth", "sim-run-auth-slow", "sim-set-card-errors",
     ]
 
     static let simulator: [PeerDifference] = [

@@ -82,8 +82,11 @@ struct PeerTranscriptTests {
         .pcsc("pcsc-transport-pin") { $0.transportPIN = .init(digits: "12345") },
         .pcsc("pcsc-wrong-pin-to-can"),
         .pcsc("pcsc-wrong-pin-to-puk"),
+        // What their remarks tell of is in ActivationTests/PeerHandshakeTests.
+        Recording(name: "sim-clients"),
         Recording(name: "sim-files"),
         Recording(name: "sim-full"),
+        Recording(name: "sim-handshake"),
         Recording(name: "sim-no-simulator-arg"),
         Recording(name: "sim-options"),
         Recording(name: "sim-request-field"),
