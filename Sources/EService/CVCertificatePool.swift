@@ -42,7 +42,8 @@ package struct CVCertificatePool: Sendable, Equatable {
     }
 
     /// Paths from a certificate that `isFirst` picks to the terminal's, without self-signed ones, shortest first, each
-    /// certificate once: the terminal's, before it one document verifier's, before that authorities' only.
+    /// certificate once: the terminal's, before it one document verifier's, before that authorities' only, all for the same
+    /// type of terminal.
     func chains(from isFirst: (CVCertificate) -> Bool) -> [[CVCertificate]] {
         var found: [[CVCertificate]] = []
         // Breadth first: level n holds the paths of n certificates.
@@ -65,6 +66,7 @@ package struct CVCertificatePool: Sendable, Equatable {
 
     private func isIssuer(_ issuer: CVCertificate, of certificate: CVCertificate) -> Bool {
         issuer.holderReference == certificate.authorityReference && issuer.chat.role.mayIssue(certificate.chat.role)
+            && issuer.chat.terminalType == certificate.chat.terminalType
             && issuer.authorityReference != issuer.holderReference
     }
 }

@@ -90,6 +90,25 @@ struct CertificateChainTests {
         #expect(throws: TrustAnchors.Refusal.signature) { try anchors.verify(pool, on: Fixtures.day()) }
     }
 
+    @Test(
+        "a document verifier for other terminals certifies none for authentication, though the same root has signed it",
+        arguments: [CHAT.TerminalType.inspectionSystem, .signatureTerminal]
+    )
+    func otherTerminals(type: CHAT.TerminalType) throws {
+        let other = try CertificateRecipe.documentVerifier.changed { recipe in
+            recipe.chat = CHAT(type, .documentVerifierOfficial, authorization: .max)
+        }.certificate()
+        // The one that has to be there has signed nothing.
+        let decoy = try CertificateRecipe.documentVerifier.changed { $0.holder = "DEDVOTHER00001" }.certificate()
+        let terminal = try CertificateRecipe().certificate()
+        let pool = CVCertificatePool(terminal: terminal, [decoy, other])
+        #expect(pool.chain(startingAt: Self.first) == nil)
+        let anchors = TrustAnchors(test: [try Fixtures.certificate("cvca")])
+        #expect(throws: TrustAnchors.Refusal.noChain) { try anchors.verify(pool, on: CertificateRecipe.today) }
+        let genuine = CVCertificatePool(terminal: terminal, [decoy, other, try Fixtures.certificate("dv")])
+        #expect(try anchors.verify(genuine, on: CertificateRecipe.today).chain.count == 2)
+    }
+
     @Test("the first and the last day of a certificate belong to its time, the days around do not")
     func dates() throws {
         let anchors = TrustAnchors(test: [try Fixtures.certificate("cvca")])

@@ -80,7 +80,10 @@ package actor TestService: EServiceConnection {
     private var pool: CVCertificatePool?
     private var output: EAC1Output?
     private var ephemeral: HeldKey?
-    private var channel: SecureMessaging?
+    private var keys: HeldKeys?
+    /// One for each command that the card has not answered: all of a batch are wrapped before the first answer.
+    private var exchanges: ArraySlice<HeldExchange> = []
+    private var exchangeCount: UInt32 = 0
     private var rest: ArraySlice<[CommandAPDU]> = []
 
     package init(_ plan: Plan = Plan()) { self.plan = plan }
@@ -184,7 +187,7 @@ package actor TestService: EServiceConnection {
                 cipher: .aes128
             )
             guard outcome.token == output.authenticationToken else { throw Unexpected() }
-            channel = SecureMessaging(outcome.keys.clone())
+            keys = HeldKeys(outcome.keys.clone())
         }
         return try next()
     }
@@ -197,9 +200,9 @@ package actor TestService: EServiceConnection {
         if let error { transmitErrors.append(error) }
         try own { () throws in
             for bytes in output {
-                guard let answer = ResponseAPDU(bytes: bytes), let plain = try channel?.unwrap(answer) else {
-                    throw Unexpected()
-                }
+                guard let answer = ResponseAPDU(bytes: bytes),
+                    let plain = try exchanges.popFirst()?.channel.unwrap(answer)
+                else { throw Unexpected() }
                 answers.append(plain)
             }
         }
@@ -212,7 +215,11 @@ package actor TestService: EServiceConnection {
             .transmit(
                 try batch.map { command in
                     guard !plan.speaksInTheClear else { return InputAPDU(command: command.bytes) }
-                    guard let secured = try channel?.wrap(command) else { throw Unexpected() }
+                    guard let keys else { throw Unexpected() }
+                    let exchange = HeldExchange(SecureMessaging(keys.keys.clone(), exchanges: exchangeCount))
+                    let secured = try exchange.channel.wrap(command)
+                    exchanges.append(exchange)
+                    exchangeCount += 1
                     return InputAPDU(command: secured.bytes, acceptableStatusCodes: plan.acceptableStatusCodes)
                 }
             )
@@ -244,6 +251,16 @@ package actor TestService: EServiceConnection {
     private final class HeldKey: Sendable {
         let key: ECPrivateKey
         init(_ key: consuming ECPrivateKey) { self.key = key }
+    }
+
+    private final class HeldKeys: Sendable {
+        let keys: SessionKeys
+        init(_ keys: consuming SessionKeys) { self.keys = keys }
+    }
+
+    private final class HeldExchange {
+        var channel: SecureMessaging
+        init(_ channel: consuming SecureMessaging) { self.channel = channel }
     }
 
     /// Runs the server's own part, in which only a broken card can fail.

@@ -301,6 +301,28 @@ struct AuthenticationTests {
         #expect(await readers.cardHasPIN(.init("123456".utf8), in: "Simulator"))
     }
 
+    @Test("what one Transmit makes the card tell is bounded: 4 MiB", arguments: [(69, true), (70, false)])
+    @Loop func bound(count: Int, isTaken: Bool) async throws {
+        let update = CommandAPDU(0x00, 0xD6, 0x80 | 0x11, 0x00, data: [UInt8](repeating: 0x5A, count: 60_000))
+        let read = CommandAPDU.readBinary(shortFileID: 0x11, le: CommandAPDU.maximumLe)
+        let service = TestService { plan in
+            plan.required = AccessRights([.writeAddress, .readAddress])
+            plan.optional = nil
+            // Each answer is a little longer than the file.
+            plan.batches = [[update], Array(repeating: read, count: count)]
+        }
+        let (server, scene) = try await Self.stage(service)
+        let end = isTaken ? Self.success : "AUTH error internalError Transmit_Card_Command_Failed \(Self.back)"
+        try await scene.play(
+            Self.toPIN.replacing(Self.rights, with: "ACCESS_RIGHTS WriteAddress Address |  | WriteAddress Address")
+                + "\n> SET_PIN 123456\n< READER -\n< \(end)"
+        )
+        // The answer to the first batch, and those to the second or none of them.
+        #expect(await service.answers.count == (isTaken ? 1 + count : 1))
+        #expect(await service.answers.dropFirst().allSatisfy { $0.data.count == 60_000 })
+        #expect(!server.isLent())
+    }
+
     @Test("failures before the card are told and nothing is asked")
     @Loop func early() async throws {
         let service = TestService {
