@@ -28,9 +28,14 @@ package struct CertificateDescription: Sendable, Equatable {
     /// DER, as the service sent it: PACE hands it to the keypad, and it is what is hashed.
     package let encoded: [UInt8]
 
+    /// Bytes: terms of usage in PDF are some tens of KiB. All that a client is told of it fits in a line of 1 MiB, the
+    /// terms twice, since the purpose is cut out of them, with an escape before each character.
+    package static let maximumLength = 192 * 1024
+
     /// Reads the whole object.
     /// - Throws: `CVCertificateError.malformed`.
     package init(_ bytes: [UInt8]) throws(CVCertificateError) {
+        guard bytes.count <= Self.maximumLength else { throw .malformed("certificate description too long") }
         let fields = try Self.reading { () throws(BERError) in
             let outer = try BERTLV(bytes)
             return outer.tag == 0x30 ? try outer.children : []
@@ -47,7 +52,7 @@ package struct CertificateDescription: Sendable, Equatable {
         }
         func text(_ number: UInt32, _ tag: UInt32) throws(CVCertificateError) -> String? {
             guard let object = try content(number) else { return nil }
-            guard object.tag == tag, let text = String(validating: object.value, as: UTF8.self) else {
+            guard object.tag == tag, let text = Self.text(object.value) else {
                 throw .malformed("certificate description with a field that is no text")
             }
             return text
@@ -75,13 +80,18 @@ package struct CertificateDescription: Sendable, Equatable {
         }
     }
 
+    /// Without control characters but for tabulators and line ends: nobody can be shown them.
+    private static func text(_ bytes: [UInt8]) -> String? {
+        String(validating: bytes.filter { $0 >= 0x20 || [0x09, 0x0A, 0x0D].contains($0) }, as: UTF8.self)
+    }
+
     private static func terms(_ object: BERTLV, _ kind: Kind) throws(CVCertificateError) -> String {
         switch (kind, object.tag) {
         case (.pdf, 0x04):
             return object.value.map { $0 < 16 ? "0" + String($0, radix: 16) : String($0, radix: 16) }
                 .joined().uppercased()
         case (.plain, 0x0C), (.html, 0x0C), (.html, 0x16):
-            guard let text = String(validating: object.value, as: UTF8.self) else { fallthrough }
+            guard let text = text(object.value) else { fallthrough }
             return text
         default:
             throw .malformed("terms of usage of another type than the description has")

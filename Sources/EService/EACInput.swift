@@ -14,6 +14,9 @@ package struct EAC1Input: Sendable, Equatable {
     package let transactionInfo: String?
     package let acceptedEIDTypes: Set<EIDType>
 
+    /// Bytes of TransactionInfo: more than anybody reads before a card is laid on.
+    package static let maximumInfo = 64 * 1024
+
     init(_ data: XMLElement) throws(FieldError) {
         // One that cannot be read is as good as none: then the terminal's or its issuer's is missing.
         certificates = try data.allHex("Certificate").prefix(CVCertificatePool.maximumCount)
@@ -25,6 +28,9 @@ package struct EAC1Input: Sendable, Equatable {
         let infos = data.all("TransactionInfo")
         guard infos.count <= 1 else { throw FieldError(words: "TransactionInfo is there twice") }
         transactionInfo = infos.first.map(\.collapsed).flatMap { $0.isEmpty ? nil : $0 }
+        guard transactionInfo.map({ $0.utf8.count <= Self.maximumInfo }) != false else {
+            throw FieldError(words: "TransactionInfo is too long")
+        }
         let types = try data.all("AcceptedEIDType").map { element throws(FieldError) in
             guard let type = EIDType(rawValue: element.trimmed) else {
                 throw FieldError(words: "AcceptedEIDType is unknown")

@@ -145,7 +145,8 @@ package struct PAOSMessage: Sendable, Equatable {
         let result = message.all("Result").first ?? message
         func text(_ name: String) -> String? {
             guard let text = result.all(name).first?.collapsed, !text.isEmpty else { return nil }
-            return String(text.prefix(1024))
+            // Not characters: one of them may be made of any number of combining marks.
+            return String(String.UnicodeScalarView(text.unicodeScalars.prefix(1024)))
         }
         return ECardResult(
             text("ResultMajor").flatMap(ECardResult.Major.init) ?? .error,

@@ -76,6 +76,31 @@ struct CertificateDescriptionTests {
         #expect(try CertificateDescription(Self.text(terms)).purpose == purpose)
     }
 
+    @Test("control characters are not shown, tabulators and line ends are")
+    func controls() throws {
+        let terms = "a\u{0}b\u{1B}[2Jc\td\r\ne\u{C}"
+        let bytes = Self.encoded([
+            (1, Self.utf8, Array("I\u{7}ssuer".utf8)), (3, Self.utf8, []),
+            (4, Self.printable, Array("https://s\u{8}".utf8)),
+            (5, Self.utf8, Array(terms.utf8)),
+        ])
+        let description = try CertificateDescription(bytes)
+        #expect(description.issuerName == "Issuer" && description.subjectURL == "https://s")
+        #expect(description.termsOfUsage == "ab[2Jc\td\r\ne")
+        #expect(description.encoded == bytes, "the hash is made of what came")
+    }
+
+    @Test("a description of more than 192 KiB is refused")
+    func length() throws {
+        let frame = Self.text("").count
+        // Three lengths of three bytes more.
+        let longest = String(repeating: "x", count: CertificateDescription.maximumLength - frame - 9)
+        #expect(try CertificateDescription(Self.text(longest)).encoded.count == CertificateDescription.maximumLength)
+        #expect(throws: CVCertificateError.malformed("certificate description too long")) {
+            try CertificateDescription(Self.text(longest + "x"))
+        }
+    }
+
     @Test(
         "what is no description is refused",
         arguments: [

@@ -82,6 +82,7 @@ struct PAOSMessageTests {
             "<i:Certificate>xyz</i:Certificate>", "<i:AcceptedEIDType>Phone</i:AcceptedEIDType>",
             "<i:CertificateDescription>00</i:CertificateDescription><i:CertificateDescription>00</i:CertificateDescription>",
             "<i:TransactionInfo>a</i:TransactionInfo><i:TransactionInfo>b</i:TransactionInfo>",
+            "<i:TransactionInfo>\(String(repeating: "a", count: EAC1Input.maximumInfo + 1))</i:TransactionInfo>",
             "<i:AuthenticatedAuxiliaryData>6701</i:AuthenticatedAuxiliaryData>",
             // An unknown kind, a kind that is there twice, a date that is none, a community of no bytes.
             "<i:AuthenticatedAuxiliaryData>\(entry(9, "00"))</i:AuthenticatedAuxiliaryData>",
@@ -198,6 +199,11 @@ struct PAOSMessageTests {
         )
         let expected = ECardResult(.error, ResultMinor(uri: "urn:x#y"), message: "No good.", origin: .server)
         #expect(content == .startPAOSResponse(expected))
+        // One character, as Swift counts.
+        let long = "e" + String(repeating: "\u{301}", count: 100_000)
+        let wordy = try Self.read("<StartPAOSResponse><ResultMessage>\(long)</ResultMessage></StartPAOSResponse>")
+        guard case .startPAOSResponse(let result) = wordy else { throw FieldError(words: "another message") }
+        #expect(result.message?.unicodeScalars.count == 1024)
         let bare = try Self.read("<StartPAOSResponse><ResultMajor>\(major)ok</ResultMajor></StartPAOSResponse>")
         #expect(bare == .startPAOSResponse(ECardResult(.ok, origin: .server)))
         #expect(try Self.read("<StartPAOSResponse/>") == .startPAOSResponse(ECardResult(.error, origin: .server)))

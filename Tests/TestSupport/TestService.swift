@@ -24,6 +24,8 @@ package actor TestService: EServiceConnection {
         package var rights = AccessRights(rawValue: 0x3F_FFFF_FFFF).subtracting(AccessRights([.canAllowed]))
         package var auxiliaryData: AuxiliaryData?
         package var transactionInfo: String?
+        /// DER; nil: the one of the test PKI.
+        package var description: [UInt8]?
         package var eidTypes = EIDType.defaults
         /// The terminal's signature comes in a round of its own.
         package var hasAdditionalRound = false
@@ -112,7 +114,7 @@ package actor TestService: EServiceConnection {
             return AuthenticationRequest(
                 terminalCertificate: terminal,
                 documentVerifier: verifier,
-                description: try CertificateDescription(try TestPKI.file("description.der")),
+                description: try CertificateDescription(try plan.description ?? TestPKI.file("description.der")),
                 requiredCHAT: plan.required.map { CHAT(.terminal, $0) },
                 optionalCHAT: plan.optional.map { CHAT(.terminal, $0) },
                 auxiliaryData: plan.auxiliaryData,

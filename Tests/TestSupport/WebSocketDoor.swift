@@ -93,11 +93,14 @@ package import Server
         return String(decoding: answer, as: UTF8.self)
     }
 
-    /// A port that was free just now.
+    /// A port that was free just now, and that the kernel gives to nobody who does not ask for it: other tests listen and
+    /// connect meanwhile, at ports from 32768 on (ip_local_port_range in ip(7)).
     nonisolated package static func freePort() throws -> UInt16 {
-        let (socket, port) = try listen()
-        close(socket)
-        return port
+        while true {
+            guard let (socket, port) = try? listen(at: .random(in: 10_000..<32_000)) else { continue }
+            close(socket)
+            return port
+        }
     }
 
     /// The same for GET.
@@ -126,18 +129,22 @@ package import Server
         return (String(decoding: head, as: UTF8.self), [])
     }
 
-    private nonisolated static func listen() throws -> (Int32, UInt16) {
+    private nonisolated static func listen(at port: UInt16 = 0) throws -> (Int32, UInt16) {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         var (address, size) = (sockaddr_in(), socklen_t(MemoryLayout<sockaddr_in>.size))
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        address.sin_port = port.bigEndian
         let isListening = withUnsafeMutablePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 bind(descriptor, $0, size) == 0 && Glibc.listen(descriptor, 512) == 0
                     && getsockname(descriptor, $0, &size) == 0
             }
         }
-        guard isListening else { throw SystemError("listen") }
+        guard isListening else {
+            close(descriptor)
+            throw SystemError("listen")
+        }
         return (descriptor, UInt16(bigEndian: address.sin_port))
     }
 

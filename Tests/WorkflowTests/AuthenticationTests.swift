@@ -301,6 +301,37 @@ struct AuthenticationTests {
         #expect(await readers.cardHasPIN(.init("123456".utf8), in: "Simulator"))
     }
 
+    @Test("the longest words of a service reach the client, each message in one line")
+    @Loop func longWords() async throws {
+        func field(_ number: UInt32, _ tag: UInt32, _ content: [UInt8]) -> BERTLV {
+            BERTLV(0xA0 | number, [BERTLV(tag, content)])
+        }
+        func description(_ kind: UInt8, _ terms: [UInt8], _ tag: UInt32) -> [UInt8] {
+            let type = BERTLV(0x06, [0x04, 0x00, 0x7F, 0x00, 0x07, 0x03, 0x01, 0x03, 0x01, kind])
+            return BERTLV(0x30, [type, field(1, 0x0C, []), field(3, 0x0C, []), field(5, tag, terms)]).encoded
+        }
+        let length = CertificateDescription.maximumLength - 64
+        let label = Array("Geschäftszweck:".utf8)
+        let quotes = [UInt8](repeating: UInt8(ascii: "\""), count: length - label.count)
+        for bytes in [description(1, label + quotes, 0x0C), description(3, quotes, 0x04)] {
+            let info = String(repeating: "\\", count: EAC1Input.maximumInfo)
+            let service = TestService { plan in
+                plan.transactionInfo = info
+                plan.description = bytes
+            }
+            let server = try TestServer(service: { _, _ in service })
+            try await server.ready()
+            let client = try server.connect()
+            let run = #"{"cmd":"RUN_AUTH","tcTokenURL":"https://dienst.example/t"}"#
+            let rights = try #require(await client.ask(run, "ACCESS_RIGHTS"))
+            #expect(rights["transactionInfo"]?.string == info)
+            let certificate = try #require(await client.ask(#"{"cmd":"GET_CERTIFICATE"}"#, "CERTIFICATE"))
+            #expect(certificate["description"]?["termsOfUsage"]?.string?.isEmpty == false)
+            #expect(client.lines.allSatisfy { $0.count <= LineBuffer.maximumLine }, "\(client.lines.map(\.count))")
+            #expect(await client.ask(#"{"cmd":"CANCEL"}"#, "AUTH") != nil)
+        }
+    }
+
     @Test("what one Transmit makes the card tell is bounded: 4 MiB", arguments: [(69, true), (70, false)])
     @Loop func bound(count: Int, isTaken: Bool) async throws {
         let update = CommandAPDU(0x00, 0xD6, 0x80 | 0x11, 0x00, data: [UInt8](repeating: 0x5A, count: 60_000))
