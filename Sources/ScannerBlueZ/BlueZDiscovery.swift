@@ -2,7 +2,7 @@
 import Loop
 import Scanners
 
-/// What is asked of one adapter: discovery with its filter, and power. org.bluez.Adapter1.
+/// The discovery of one adapter, with its filter: org.bluez.Adapter1.
 @Loop final class BlueZDiscovery {
     enum State {
         case off
@@ -113,48 +113,5 @@ import Scanners
         }
         probe?.set(after: time)
         if state == .off { start() } else { setFilter() }
-    }
-
-    // MARK: Power
-
-    /// Off and on again; not while others are connected, unless that is allowed.
-    func cyclePower(mayDisconnect: Bool) {
-        bus.ask(BlueZScanner.Name.service, "/", BlueZScanner.Name.objects, "GetManagedObjects") { [weak self] answer in
-            guard let self, let answer, answer.kind == .return else { return }
-            // What cannot be read may be a connection.
-            let isUsed = (try? Self.hasConnection(answer, below: self.path + "/")) ?? true
-            guard !isUsed || mayDisconnect else { return }
-            // Not weak: what was switched off is switched on again.
-            self.setPower(false) { self.setPower(true) {} }
-        }
-    }
-
-    private func setPower(_ value: Bool, then: @escaping @Loop () -> Void) {
-        bus.call(
-            BlueZScanner.Name.service,
-            path,
-            BlueZScanner.Name.properties,
-            "Set",
-            { message in
-                message.append(BlueZScanner.Name.adapter)
-                message.append("Powered")
-                message.container("v", "b") { message.append(value) }
-            },
-            answer: { _ in then() }
-        )
-    }
-
-    private static func hasConnection(
-        _ message: BusMessage,
-        below prefix: String
-    ) throws(BusMessage.Malformed) -> Bool {
-        var result = false
-        try message.eachInterface { path, name throws(BusMessage.Malformed) in
-            guard name == BlueZScanner.Name.device, path.hasPrefix(prefix) else { return try message.skip("a{sv}") }
-            var device = BlueZDevice()
-            try device.read(message)
-            if device.isConnected { result = true }
-        }
-        return result
     }
 }

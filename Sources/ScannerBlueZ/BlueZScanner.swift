@@ -48,6 +48,7 @@ package import Scanners
         package var retry: Int64 = 1000
         /// A discovery without a filter.
         package var probe: Int64 = ScanWatch.probe
+        package var cycles = PowerCycles.Timing()
 
         package init() {}
     }
@@ -55,6 +56,8 @@ package import Scanners
     private let place: SystemBus.Place
     private let timing: Timing
     private let mayDisconnect: Bool
+    /// They go on after the scan.
+    let cycles: PowerCycles
     private var demand: ScanDemand?
     private var bus: SystemBus?
     /// Unique name of bluetoothd, once its objects are known.
@@ -80,12 +83,14 @@ package import Scanners
     package init(address: String? = nil, mayDisconnect: Bool = false, timing: Timing = Timing()) {
         place = .address(address ?? SystemBus.standardAddress)
         (self.mayDisconnect, self.timing) = (mayDisconnect, timing)
+        cycles = PowerCycles(timing: timing.cycles)
     }
 
     /// On a socket whose other end plays the bus, once; for tests.
     package init(connection: Int32) {
         place = .connection(connection)
         (mayDisconnect, timing) = (false, Timing())
+        cycles = PowerCycles()
     }
 
     // MARK: Scanner
@@ -107,6 +112,8 @@ package import Scanners
         status = ScannerStatus()
     }
 
+    package func settle() async { await cycles.settle() }
+
     package func examine() async -> ScannerStatus {
         await BlueZLook.status(place, hasAdapter: HostAdapters.areThere())
     }
@@ -126,7 +133,17 @@ package import Scanners
         case .restart: if !isPausing { for discovery in discoveries { discovery.restart() } }
         // That would take the radio away from those that hear.
         case .reopen: return isForAll && reopen()
-        case .powerCycle: for discovery in discoveries { discovery.cyclePower(mayDisconnect: mayDisconnect) }
+        case .powerCycle: return cyclePower(chosen.filter(\.isPowered))
+        }
+        return true
+    }
+
+    private func cyclePower(_ adapters: [BlueZAdapter]) -> Bool {
+        // Somebody else's connection cannot be made a second time.
+        guard case .address(let address) = place else { return false }
+        for adapter in adapters {
+            let power = BlueZPower(address, adapter.path)
+            cycles.begin(adapter.number, power, mayDisconnect: mayDisconnect) { self.demand != nil }
         }
         return true
     }

@@ -95,24 +95,28 @@ import Loop
 
     // MARK: Calls
 
-    /// Calls a method; `fill` writes its arguments. The answer, of whatever kind, goes to `answer`: nil after 25 s.
-    func call(
+    /// Calls a method; `fill` writes its arguments. The answer, of whatever kind, goes to `answer`: nil after 25 s. False:
+    /// it cannot be sent, and nothing will be answered.
+    @discardableResult func call(
         _ destination: String,
         _ path: String,
         _ interface: String,
         _ member: String,
         _ fill: (BusMessage) -> Void,
         answer: @escaping Answer = { _ in }
-    ) {
-        guard !isEnded else { return }
+    ) -> Bool {
+        guard !isEnded else { return false }
         var raw: OpaquePointer?
-        guard csystemd_new_method_call(bus, &raw, destination, path, interface, member) >= 0, let raw else { return }
+        guard csystemd_new_method_call(bus, &raw, destination, path, interface, member) >= 0, let raw else {
+            return false
+        }
         let message = BusMessage(raw)
         fill(message)
         var cookie: UInt64 = 0
-        guard send(message, &cookie) else { return }
+        guard send(message, &cookie) else { return false }
         waiting[cookie] = (answer, Self.now + Self.patience)
         arm()
+        return true
     }
 
     private func send(_ message: BusMessage, _ cookie: UnsafeMutablePointer<UInt64>?) -> Bool {

@@ -11,7 +11,15 @@ struct ManagementAdapterInfo: Equatable {
     init?(_ status: UInt8, _ result: [UInt8]) {
         guard status == ManagementCommand.Status.success, result.count >= 17 else { return nil }
         address = DeviceAddress(result.span, at: 0, isRandom: false)?.description ?? ""
-        settings = (0..<4).reduce(UInt32(0)) { $0 | UInt32(result[13 + $1]) << (8 * UInt32($1)) }
+        guard let settings = Self.settings(result.dropFirst(13)) else { return nil }
+        self.settings = settings
+    }
+
+    /// Current settings, 4 bytes. So the answer to Set Powered begins, too.
+    static func settings(_ bytes: some Sequence<UInt8>) -> UInt32? {
+        let bytes = Array(bytes.prefix(4))
+        guard bytes.count == 4 else { return nil }
+        return bytes.reversed().reduce(0) { $0 << 8 | UInt32($1) }
     }
 
     var isPowered: Bool { settings & 1 != 0 }

@@ -25,28 +25,11 @@ package import Scanners
         package var probe: Int64 = ScanWatch.probe
         /// Until a kernel that does not answer a look is taken for hung.
         package var look: Int64 = 2000
+        /// Until an answer that is waited for after the scan, too, is taken for lost; a controller that hangs takes seconds.
+        package var answer: Int64 = 10_000
+        package var cycles = PowerCycles.Timing()
 
         package init() {}
-    }
-
-    private struct Adapter {
-        /// nil until the kernel has told about it.
-        var address: String?
-        var isPowered = false
-        /// Has Low Energy, switched on.
-        var hasLowEnergy = false
-        /// Handle of our monitor.
-        var monitor: UInt16?
-        var isAddingMonitor = false
-        /// Our own discovery runs.
-        var isDiscovering = false
-        /// The kernel has not yet answered the wish for one.
-        var isStarting = false
-        /// To be switched on again.
-        var isCycling = false
-        var isSuspended = false
-
-        var isReady: Bool { isPowered && hasLowEnergy && !isSuspended }
     }
 
     private typealias Code = ManagementCommand.Code
@@ -56,7 +39,7 @@ package import Scanners
     private let timing: Timing
     private let mayDisconnect: Bool
     private var demand: ScanDemand?
-    private var adapters: [UInt16: Adapter] = [:]
+    private var adapters: [UInt16: ManagementAdapter] = [:]
     private var registration: Loop.Registration?
     private var windowAlarm: Loop.Alarm?
     private var retryAlarm: Loop.Alarm?
@@ -69,6 +52,13 @@ package import Scanners
     /// The end of a pause between two fetches.
     private var fetchAlarm: Loop.Alarm?
     private weak var look: ManagementLook?
+    private let power: ManagementPower?
+    /// They go on after the scan.
+    let cycles: PowerCycles
+    /// Adapters to which a monitor is being added that is no longer wanted: it has no handle yet by which to remove it.
+    private var unwantedMonitors: Set<UInt16> = []
+    private var unwantedAlarm: Loop.Alarm?
+    private let waiters = Waiters()
     /// So often all that is there is fetched before others get their turn.
     private static let atOnce = 4
 
@@ -78,6 +68,9 @@ package import Scanners
     ///   - timing: tests have less of it.
     package init(socket: ManagementSocket?, mayDisconnect: Bool = false, timing: Timing = Timing()) {
         (self.socket, self.mayDisconnect, self.timing) = (socket, mayDisconnect, timing)
+        power = socket.map { ManagementPower($0, patience: timing.answer) }
+        cycles = PowerCycles(timing: timing.cycles)
+        cycles.onRest = { [weak self] in self?.rest() }
     }
 
     // MARK: Scanner
@@ -93,12 +86,14 @@ package import Scanners
         }
         guard let socket else { return fail(Self.noSocket) }
         look?.end()
-        // What has piled up since the last scan is old.
-        socket.drain(&packets)
-        do throws(SystemError) {
-            registration = try Loop.watch(socket.descriptor, .read) { [weak self] _ in self?.fetch() }
-        } catch {
-            return fail(ScannerFault(.service, error.description, advice: "restart badged.service", isFinal: true))
+        if registration == nil {
+            // What has piled up since the last scan is old.
+            socket.drain(&packets)
+            do throws(SystemError) {
+                registration = try Loop.watch(socket.descriptor, .read) { [weak self] _ in self?.fetch() }
+            } catch {
+                return fail(ScannerFault(.service, error.description, advice: "restart badged.service", isFinal: true))
+            }
         }
         fetchAlarm = Loop.Alarm { [weak self] in self?.fetch() }
         windowAlarm = Loop.Alarm { [weak self] in self?.windowTurns() }
@@ -110,14 +105,37 @@ package import Scanners
         for (index, adapter) in adapters {
             if adapter.isDiscovering || adapter.isStarting { send(.stopDiscovery(index)) }
             if let handle = adapter.monitor { send(.removeMonitor(index, handle: handle)) }
+            if adapter.isAddingMonitor { unwantedMonitors.insert(index) }
         }
-        // From now on nothing is read, so nothing wakes up; the kernel drops what nobody reads.
-        registration?.cancel()
-        (registration, fetchAlarm, windowAlarm, retryAlarm) = (nil, nil, nil, nil)
+        if !unwantedMonitors.isEmpty {
+            unwantedAlarm = Loop.Alarm { [weak self] in self?.forgetUnwanted() }
+            unwantedAlarm?.set(after: timing.answer)
+        }
+        (fetchAlarm, windowAlarm, retryAlarm) = (nil, nil, nil)
         (demand, fault, hasList, isWindow, malformed) = (nil, nil, false, false, 0)
         adapters = [:]
-        (packets, pace) = (ManagementPackets(), FetchPace())
+        pace = FetchPace()
         status = ScannerStatus()
+        registration?.change(.read)
+        rest()
+    }
+
+    package func settle() async {
+        await cycles.settle()
+        await waiters.wait { self.unwantedMonitors.isEmpty }
+    }
+
+    /// From now on nothing is read, so nothing wakes up; the kernel drops what nobody reads. Unless it owes answers.
+    private func rest() {
+        defer { waiters.look() }
+        guard demand == nil, !cycles.areRunning, unwantedMonitors.isEmpty else { return }
+        registration?.cancel()
+        (registration, packets) = (nil, ManagementPackets())
+    }
+
+    private func forgetUnwanted() {
+        unwantedMonitors = []
+        rest()
     }
 
     private static let noSocket = ScannerFault(
@@ -129,6 +147,10 @@ package import Scanners
 
     package func examine() async -> ScannerStatus {
         guard let socket else { return ScannerStatus(fault: Self.noSocket) }
+        // The socket has one reader.
+        if cycles.areRunning { return ScannerStatus(fault: .adapterOff) }
+        await waiters.wait { self.registration == nil || self.demand != nil }
+        if demand != nil { return status }
         return await ManagementLook.status(socket, patience: timing.look) { look = $0 }
     }
 
@@ -148,9 +170,14 @@ package import Scanners
             openWindow(chosen, for: rhythm.window)
         // A new socket would have no rights any more.
         case .reopen: return false
-        case .powerCycle: for index in chosen { send(.getConnections(index)) }
+        case .powerCycle: for index in chosen { cyclePower(index) }
         }
         return true
+    }
+
+    private func cyclePower(_ index: UInt16) {
+        guard let power = power?.power(of: index) else { return }
+        cycles.begin(Int(index), power, mayDisconnect: mayDisconnect) { self.demand != nil }
     }
 
     @discardableResult private func send(_ command: ManagementCommand) -> Bool {
@@ -177,23 +204,35 @@ package import Scanners
             socket.receive(&packets)
             count += packets.count
             handle(packets)
-            guard demand != nil, registration != nil else { return }
+            guard registration != nil else { return }
             guard packets.isFull else { break }
         }
+        // After the scan only answers come.
+        guard demand != nil else { return }
         pace.fetched(count, at: Loop.now)
         registration?.change(pace.isResting ? [] : .read)
         if pace.isResting { fetchAlarm?.set(after: packets.isFull ? 0 : FetchPace.pause) }
     }
 
     private func handle(_ packets: ManagementPackets) {
-        for range in packets.ranges where demand != nil {
+        for range in packets.ranges where registration != nil {
             guard !range.isEmpty else {
                 registration?.cancel()
                 registration = nil
+                power?.end()
+                unwantedMonitors = []
+                waiters.look()
+                guard demand != nil else { return }
                 return fail(ScannerFault(.service, "the kernel's Bluetooth is gone", advice: "modprobe bluetooth"))
             }
             let packet = packets.bytes.span.extracting(range)
-            guard let event = ManagementEvent(packet) else {
+            let event = ManagementEvent(packet)
+            if case .answer(let command, let index, let status, let result) = event {
+                power?.answered(command, index, status, result)
+                if answeredLate(command, index, status, result) { continue }
+            }
+            guard demand != nil else { continue }
+            guard let event else {
                 malformed += 1
                 status.malformed = malformed
                 continue
@@ -206,11 +245,23 @@ package import Scanners
         }
     }
 
+    /// The answer to what was asked for a scan that has ended meanwhile.
+    private func answeredLate(_ command: UInt16, _ index: UInt16, _ status: UInt8, _ result: [UInt8]) -> Bool {
+        guard command == Code.addPatternsMonitor, unwantedMonitors.remove(index) != nil else { return false }
+        if status == Status.success, let handle = Self.handle(result) { send(.removeMonitor(index, handle: handle)) }
+        rest()
+        return true
+    }
+
+    private static func handle(_ result: [UInt8]) -> UInt16? {
+        result.count >= 2 ? UInt16(result[0]) | UInt16(result[1]) << 8 : nil
+    }
+
     private func take(_ event: ManagementEvent) {
         switch event {
         case .answer(let command, let index, let status, let result): answered(command, index, status, result)
         case .indexAdded(let index):
-            adapters[index] = Adapter()
+            adapters[index] = ManagementAdapter()
             send(.readInfo(index))
         case .indexRemoved(let index):
             if adapters.removeValue(forKey: index) != nil { observer?.adapterGone(Int(index)) }
@@ -241,17 +292,23 @@ package import Scanners
             adapters[index]?.isDiscovering = status == Status.success
             if status == Status.success, !isWindow { endDiscovery(index) }
         case Code.stopDiscovery: adapters[index]?.isDiscovering = false
-        case Code.getConnections:
-            guard status == Status.success, result.count >= 2 else { return }
-            guard mayDisconnect || (result[0] == 0 && result[1] == 0) else { return }
-            adapters[index]?.isCycling = true
-            send(.setPowered(index, false))
-        case Code.setPowered:
-            guard adapters[index]?.isCycling == true else { return }
-            adapters[index]?.isCycling = false
-            send(.setPowered(index, true))
+        case Code.setPowered: switched(index, status, result)
         default: return
         }
+    }
+
+    /// By us, off or on again. The kernel tells its settings to everybody else, and to us only here.
+    private func switched(_ index: UInt16, _ status: UInt8, _ result: [UInt8]) {
+        guard adapters[index] != nil else { return }
+        guard status == Status.success, let settings = ManagementAdapterInfo.settings(result) else {
+            send(.readInfo(index))
+            return
+        }
+        // With the power goes the discovery. That the adapter is off for a moment is no news.
+        adapters[index]?.isDiscovering = false
+        guard settings & 1 == 1 else { return }
+        adapters[index]?.isPowered = false
+        take(settings, of: index)
     }
 
     private func takeList(_ status: UInt8, _ result: [UInt8]) {
@@ -262,7 +319,7 @@ package import Scanners
         }
         hasList = true
         for index in ManagementAdapterInfo.list(status, result) {
-            if adapters[index] == nil { adapters[index] = Adapter() }
+            if adapters[index] == nil { adapters[index] = ManagementAdapter() }
             send(.readInfo(index))
         }
     }
@@ -290,7 +347,7 @@ package import Scanners
 
     // MARK: Monitor
 
-    private func addMonitor(_ index: UInt16, _ adapter: Adapter) {
+    private func addMonitor(_ index: UInt16, _ adapter: ManagementAdapter) {
         guard adapter.isPowered, adapter.hasLowEnergy, !adapter.isAddingMonitor, adapters[index]?.monitor == nil else {
             return
         }
@@ -307,14 +364,14 @@ package import Scanners
 
     private func monitorAdded(_ index: UInt16, _ status: UInt8, _ result: [UInt8]) {
         adapters[index]?.isAddingMonitor = false
-        switch status {
-        case Status.success where result.count >= 2:
-            adapters[index]?.monitor = UInt16(result[0]) | UInt16(result[1]) << 8
+        switch (status, Self.handle(result)) {
+        case (Status.success, let handle?):
+            adapters[index]?.monitor = handle
             fault = nil
-        case Status.permissionDenied:
+        case (Status.permissionDenied, _):
             let advice = "AmbientCapabilities=CAP_NET_ADMIN in badged.service"
             fail(ScannerFault(.access, "the kernel refuses to scan", advice: advice, isFinal: true))
-        case Status.unknownCommand, Status.notSupported:
+        case (Status.unknownCommand, _), (Status.notSupported, _):
             let advice = "[ble] backend = bluez, or a kernel from 5.8 on"
             fail(ScannerFault(.scan, "the kernel knows no monitors", advice: advice, isFinal: true))
         default:

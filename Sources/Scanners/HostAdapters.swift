@@ -3,7 +3,12 @@ import Glibc
 
 /// The Bluetooth adapters of the host, as sysfs shows them to everybody.
 package enum HostAdapters {
-    package static func areThere(folder: String = "/sys/class/bluetooth") -> Bool {
+    package static let folder = "/sys/class/bluetooth"
+
+    /// This one, such as `hci0`.
+    package static func isThere(_ name: String) -> Bool { access("\(folder)/\(name)", F_OK) == 0 }
+
+    package static func areThere(folder: String = folder) -> Bool {
         guard let directory = opendir(folder) else { return false }
         defer { closedir(directory) }
         while let entry = readdir(directory) {

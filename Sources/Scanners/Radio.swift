@@ -119,6 +119,9 @@ package import Loop
         wishesChanged()
     }
 
+    /// Returns when every adapter that recovery has switched off is on again.
+    package func settle() async { for scanner in allScanners { await scanner.settle() } }
+
     // MARK: Time
 
     private var appointment: Milliseconds?

@@ -44,6 +44,8 @@ package import Loop
         status = ScannerStatus()
     }
 
+    package func settle() async {}
+
     package func examine() async -> ScannerStatus {
         // It is read when it is wanted, as it may be large.
         guard access(path, R_OK) != 0 else { return ScannerStatus() }

@@ -16,8 +16,12 @@ package import Loop
     /// when it may have gone.
     func scan(_ demand: ScanDemand)
 
-    /// Does not scan any more and gives back what it holds of the radio.
+    /// Does not scan any more and gives back what it holds of the radio. An adapter that it has just switched off is
+    /// switched on again after that.
     func stop()
+
+    /// Returns when no adapter is off on its account any more. After `stop`, at the end of the process.
+    func settle() async
 
     /// What a scan would meet, looked at once and without scanning. Not while it scans.
     func examine() async -> ScannerStatus

@@ -163,15 +163,25 @@ import Workflows
             try? await Task.sleep(for: .milliseconds(900))
             if !Task.isCancelled {
                 Log.warning("a card did not let go in time")
-                socket.close()
-                _exit(0)
+                await leave()
             }
         }
+        radio?.stop()
         await server?.stop()
         await registry.stop()
-        radio?.stop()
         deadline.cancel()
+        await leave()
+    }
+
+    /// An adapter that recovery has just switched off is worth more than a second: who switches it on again, otherwise?
+    private func leave() async -> Never {
         socket.close()
+        let deadline = Loop.Alarm {
+            Log.warning("a Bluetooth adapter does not come on again; hint: bluetoothctl power on")
+            _exit(0)
+        }
+        deadline.set(after: 10_000)
+        await radio?.settle()
         // Not exit(): its handlers take down what threads that still wait in C use at that moment.
         _exit(0)
     }

@@ -64,6 +64,9 @@ class Controller:
         self.told = set()
         # What ends a silence: "restart" of the scan, "reset" of the controller, "never".
         self.silent = None
+        # Seconds until it says that it does not scan any more; what is to be said, and when.
+        self.slow = 0
+        self.later = []
         self.count = {"sent": 0, "dropped": 0, "scanStarts": 0, "resets": 0}
         self.file = os.open("/dev/vhci", os.O_RDWR)
         os.write(self.file, bytes([DRIVER, 0]))
@@ -114,12 +117,20 @@ class Controller:
             self.is_active = parameters[3] == 1
         elif opcode in (0x200C, 0x2042):  # LE Set (Extended) Scan Enable
             self.scan(parameters[0] == 1, parameters[1] != 0)
+            if self.slow and not self.scans:
+                self.later.append((time.monotonic() + self.slow, opcode))
+                return
         if opcode in results:
             self.complete(opcode, results[opcode])
         elif opcode >> 10 in (3, 8) or opcode == 0x0C01:  # what sets something
             self.complete(opcode)
         else:
             self.complete(opcode, b"\1")  # unknown command
+
+    def catch_up(self, now):
+        """Says what is due."""
+        while self.later and self.later[0][0] <= now:
+            self.complete(self.later.pop(0)[1])
 
     def supported(self):
         bits = bytearray(64)
@@ -220,6 +231,8 @@ class Program:
                 self.flood = Flood(command["flood"], command.get("addresses", 0), command.get("burst", 1))
             if self.flood and "data" in command:
                 self.flood.mark(command["data"])
+        if "slow" in command:
+            self.controller.slow = command["slow"]
         if "silent" in command:
             self.controller.silent = command["silent"]
         if "once" in command:
@@ -236,6 +249,7 @@ class Program:
         descriptors = [self.controller.file, 0]
         while True:
             now = time.monotonic()
+            self.controller.catch_up(now)
             while self.due and self.due[0][0] <= now:
                 _, number, sender = self.due[0]
                 self.controller.advertise(sender, strength(sender.rssi, now - self.start))
@@ -244,7 +258,7 @@ class Program:
             if self.flood:
                 for _ in self.flood.play(self.controller, now):
                     self.serve(descriptors, 0)
-            times = [self.due[0][0]] if self.due else []
+            times = [entry[0] for entry in self.due[:1] + self.controller.later[:1]]
             if self.flood:
                 times.append(self.flood.due)
             self.serve(descriptors, max(0, min(times) - time.monotonic()) if times else None)

@@ -19,6 +19,9 @@ import TestSupport
     var devices: [String: (BusMessage) -> Void] = [:]
     /// Errors for the next StartDiscovery calls, first things first.
     var refusals: [String] = []
+    /// Calls of these methods are answered with `release`.
+    var held: Set<String> = []
+    private var answers: [() -> Void] = []
     /// What was called, such as "StartDiscovery hci0".
     private(set) var calls: [String] = []
     private(set) var filter: [String] = []
@@ -83,7 +86,10 @@ import TestSupport
         guard call.kind == .call else { return }
         let name = call.path.split(separator: "/").last.map(String.init) ?? ""
         switch call.member {
+        case "GetManagedObjects" where held.contains("GetManagedObjects"):
+            answers.append { [self] in bus.reply(to: call, describe) }
         case "GetManagedObjects": bus.reply(to: call, describe)
+        case "Set": setPowered(call)
         case "SetDiscoveryFilter":
             filter = []
             try? call.each("{sv}") { () throws(BusMessage.Malformed) in
@@ -111,6 +117,24 @@ import TestSupport
         default: bus.reply(to: call)
         }
         note("\(call.member) \(name)")
+    }
+
+    /// Gives the answers that were held back, and holds back no more.
+    func release() {
+        held = []
+        let answers = answers
+        self.answers = []
+        for answer in answers { answer() }
+    }
+
+    /// Of an adapter; other properties are not set here.
+    private func setPowered(_ call: BusMessage) {
+        guard adapters[call.path] != nil else {
+            return bus.refuse(call, "org.freedesktop.DBus.Error.UnknownObject")
+        }
+        _ = try? (call.string(), call.string())
+        try? call.enter("v", "b") { () throws(BusMessage.Malformed) in power(call.path, try call.bool()) }
+        if held.contains("Set") { answers.append { [self] in bus.reply(to: call) } } else { bus.reply(to: call) }
     }
 
     private static func countPatterns(_ message: BusMessage) throws(BusMessage.Malformed) -> [String: Int] {

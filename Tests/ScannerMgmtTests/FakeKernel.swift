@@ -21,6 +21,9 @@ import TestSupport
     var refusals: [UInt16: [UInt8]] = [:]
     /// Commands are noted and not answered.
     var isSilent = false
+    /// Commands with these codes are carried out, and answered with `release`.
+    var held: Set<UInt16> = []
+    private var answers: [[UInt8]] = []
     /// What was asked, such as "52 hci0", in hexadecimal.
     private(set) var commands: [String] = []
     private(set) var monitor: [UInt8] = []
@@ -87,7 +90,9 @@ import TestSupport
             let rest = [UInt8](repeating: 0, count: 3 + 249 + 11)
             answer(code, index, 0, address + [9, 0, 0] + bytes(UInt32(0xFFFF)) + bytes(adapter.settings) + rest)
         case ManagementCommand.Code.setPowered:
-            set(index, isPowered: parameters.first == 1)
+            guard adapters[index] != nil else { return answer(code, index, ManagementCommand.Status.invalidIndex) }
+            switchOver(index, parameters.first == 1)
+            // Who has asked hears of it by the answer only.
             answer(code, index, 0, bytes(adapters[index]?.settings ?? 0))
         case ManagementCommand.Code.getConnections:
             let addresses = [UInt8](repeating: 1, count: 7 * Int(adapter.connections))
@@ -109,22 +114,40 @@ import TestSupport
     }
 
     private func answer(_ code: UInt16, _ index: UInt16, _ status: UInt8, _ result: [UInt8] = []) {
-        event(status == 0 ? 0x0001 : 0x0002, index, bytes(code) + [status] + result)
+        let answer = packet(status == 0 ? 0x0001 : 0x0002, index, bytes(code) + [status] + result)
+        if held.contains(code) { answers.append(answer) } else { send(answer) }
+    }
+
+    /// Gives the answers that were held back, and holds back no more.
+    func release() {
+        held = []
+        for answer in answers { send(answer) }
+        answers = []
     }
 
     // MARK: Events
 
     func event(_ code: UInt16, _ index: UInt16, _ parameters: [UInt8]) {
-        send(bytes(code) + bytes(index) + bytes(UInt16(parameters.count)) + parameters)
+        send(packet(code, index, parameters))
+    }
+
+    private func packet(_ code: UInt16, _ index: UInt16, _ parameters: [UInt8]) -> [UInt8] {
+        bytes(code) + bytes(index) + bytes(UInt16(parameters.count)) + parameters
     }
 
     func send(_ packet: [UInt8]) { _ = Glibc.send(socket, packet, packet.count, Int32(MSG_NOSIGNAL)) }
 
     func set(_ index: UInt16, isPowered: Bool) {
-        guard let settings = adapters[index]?.settings else { return }
-        adapters[index]?.settings = isPowered ? settings | 1 : settings & ~1
+        switchOver(index, isPowered)
         event(0x0006, index, bytes(adapters[index]?.settings ?? 0))
     }
+
+    private func switchOver(_ index: UInt16, _ isPowered: Bool) {
+        guard let settings = adapters[index]?.settings else { return }
+        adapters[index]?.settings = isPowered ? settings | 1 : settings & ~1
+    }
+
+    func isPowered(_ index: UInt16) -> Bool? { adapters[index].map { $0.settings & 1 == 1 } }
 
     func add(_ index: UInt16) {
         adapters[index] = Adapter()

@@ -28,6 +28,8 @@ package import Scanners
         calls.append("stop")
     }
 
+    package func settle() async { calls.append("settle") }
+
     /// What a look at it shows while it does not scan.
     package var idle = ScannerStatus()
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import Loop
 
-/// Who waits until something holds that a test's part knows of; that part looks after each change.
+/// Who waits until something holds; whoever changes it looks after each change.
 @Loop package final class Waiters {
     private var waiting: [(condition: () -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
 
