@@ -64,7 +64,7 @@ class Controller:
         self.told = set()
         # What ends a silence: "restart" of the scan, "reset" of the controller, "never".
         self.silent = None
-        # Seconds until it says that it does not scan any more; what is to be said, and when.
+        # Seconds until it says that it does not scan any more, or is as new; what is to be said, and when.
         self.slow = 0
         self.later = []
         self.count = {"sent": 0, "dropped": 0, "scanStarts": 0, "resets": 0}
@@ -117,10 +117,9 @@ class Controller:
             self.is_active = parameters[3] == 1
         elif opcode in (0x200C, 0x2042):  # LE Set (Extended) Scan Enable
             self.scan(parameters[0] == 1, parameters[1] != 0)
-            if self.slow and not self.scans:
-                self.later.append((time.monotonic() + self.slow, opcode))
-                return
-        if opcode in results:
+        if self.slow and (opcode == 0x0C03 or opcode in (0x200C, 0x2042) and not self.scans):
+            self.later.append((time.monotonic() + self.slow, opcode))
+        elif opcode in results:
             self.complete(opcode, results[opcode])
         elif opcode >> 10 in (3, 8) or opcode == 0x0C01:  # what sets something
             self.complete(opcode)
@@ -241,7 +240,7 @@ class Program:
             answer["told"] = self.controller.advertise(sender, strength(sender.rssi, 0))
         controller = self.controller
         answer.update(controller.count, scans=controller.scans, active=controller.is_active, filter=controller.drops_repeated,
-                      silent=controller.silent)
+                      silent=controller.silent, isBusy=bool(controller.later))
         print(json.dumps(answer), flush=True)
 
     def run(self):
