@@ -8,11 +8,6 @@ struct BlueZAdapter {
     var address = ""
     var isPowered = false
 
-    /// The service takes monitors for it.
-    var takesMonitors = false
-    /// Ours are registered, but a discovery that began before does not know of them.
-    var isAwaitingMonitors = false
-
     init(path: String) { self.path = path }
 
     /// `hci0`

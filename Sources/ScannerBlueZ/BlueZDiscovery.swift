@@ -31,7 +31,7 @@ import Scanners
     init(_ bus: SystemBus, _ path: String) { (self.bus, self.path) = (bus, path) }
 
     private func ask(_ member: String, answer: @escaping SystemBus.Answer = { _ in }) {
-        bus.ask(BlueZScanner.Name.service, path, BlueZScanner.Name.adapter, member, answer: answer)
+        bus.ask(BlueZName.service, path, BlueZName.adapter, member, answer: answer)
     }
 
     // MARK: Discovery
@@ -89,9 +89,9 @@ import Scanners
     /// With an empty filter bluetoothd has none: its discovery is another one, which the kernel does not filter either.
     private func setFilter() {
         bus.call(
-            BlueZScanner.Name.service,
+            BlueZName.service,
             path,
-            BlueZScanner.Name.adapter,
+            BlueZName.adapter,
             "SetDiscoveryFilter",
             { message in
                 message.container("a", "{sv}") {

@@ -31,9 +31,9 @@ import Scanners
         do throws(SystemBus.Failure) {
             let bus = try SystemBus(place)
             self.bus = bus
-            bus.onEnd = { self.end(BlueZScanner.Fault.noBus) }
+            bus.onEnd = { self.end(BlueZFault.noBus) }
         } catch {
-            return end(error == .noLibrary ? BlueZScanner.Fault.noLibrary : BlueZScanner.Fault.noBus)
+            return end(error == .noLibrary ? BlueZFault.noLibrary : BlueZFault.noBus)
         }
         alarm = Loop.Alarm {
             self.end(ScannerFault(.service, "bluetoothd does not answer", advice: "systemctl restart bluetooth"))
@@ -41,36 +41,36 @@ import Scanners
         alarm?.set(after: patience)
         // A call to the service itself would start it.
         bus?.call(
-            BlueZScanner.Name.bus,
-            BlueZScanner.Name.busPath,
-            BlueZScanner.Name.bus,
+            BlueZName.bus,
+            BlueZName.busPath,
+            BlueZName.bus,
             "GetNameOwner",
-            { $0.append(BlueZScanner.Name.service) },
+            { $0.append(BlueZName.service) },
             answer: { self.takeOwner($0) }
         )
     }
 
     private func takeOwner(_ answer: BusMessage?) {
         guard answer?.kind == .return else {
-            return end(hasAdapter ? BlueZScanner.Fault.noService : ScannerFault.noAdapter)
+            return end(hasAdapter ? BlueZFault.noService : ScannerFault.noAdapter)
         }
-        bus?.ask(BlueZScanner.Name.service, "/", BlueZScanner.Name.objects, "GetManagedObjects") { answer in
+        bus?.ask(BlueZName.service, "/", BlueZName.objects, "GetManagedObjects") { answer in
             self.takeObjects(answer)
         }
     }
 
     private func takeObjects(_ answer: BusMessage?) {
-        guard let answer, answer.kind == .return else { return end(BlueZScanner.Fault.refused(answer)) }
+        guard let answer, answer.kind == .return else { return end(BlueZFault.refused(answer)) }
         var adapters: [BlueZAdapter] = []
         do throws(BusMessage.Malformed) {
             try answer.eachInterface { path, name throws(BusMessage.Malformed) in
-                guard name == BlueZScanner.Name.adapter else { return try answer.skip("a{sv}") }
+                guard name == BlueZName.adapter else { return try answer.skip("a{sv}") }
                 var adapter = BlueZAdapter(path: path)
                 try adapter.read(answer)
                 adapters.append(adapter)
             }
         } catch {
-            return end(BlueZScanner.Fault.unknownForm)
+            return end(BlueZFault.unknownForm)
         }
         var status = ScannerStatus(adapters: adapters.sorted { $0.path < $1.path }.map { $0.shown() })
         if adapters.isEmpty {

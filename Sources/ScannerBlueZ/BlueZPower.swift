@@ -17,7 +17,7 @@ import Scanners
 
     func isInUse() async -> Bool {
         let prefix = path + "/"
-        return await ask(BlueZScanner.Name.service, "/", BlueZScanner.Name.objects, "GetManagedObjects") { answer in
+        return await ask(BlueZName.service, "/", BlueZName.objects, "GetManagedObjects") { answer in
             guard let answer, answer.kind == .return else { return true }
             // What cannot be read may be a connection.
             return (try? Self.hasConnection(answer, below: prefix)) ?? true
@@ -27,21 +27,21 @@ import Scanners
     func turn(_ isOn: Bool) async -> PowerOutcome {
         // A call to the service itself would start it, which is not for this to decide.
         let isThere = await ask(
-            BlueZScanner.Name.bus,
-            BlueZScanner.Name.busPath,
-            BlueZScanner.Name.bus,
+            BlueZName.bus,
+            BlueZName.busPath,
+            BlueZName.bus,
             "GetNameOwner",
-            { $0.append(BlueZScanner.Name.service) },
+            { $0.append(BlueZName.service) },
             read: { $0?.kind == .return }
         )
         guard isThere else { return .failed }
         return await ask(
-            BlueZScanner.Name.service,
+            BlueZName.service,
             path,
-            BlueZScanner.Name.properties,
+            BlueZName.properties,
             "Set",
             { message in
-                message.append(BlueZScanner.Name.adapter)
+                message.append(BlueZName.adapter)
                 message.append("Powered")
                 message.container("v", "b") { message.append(isOn) }
             },
@@ -60,7 +60,7 @@ import Scanners
     ) throws(BusMessage.Malformed) -> Bool {
         var result = false
         try message.eachInterface { path, name throws(BusMessage.Malformed) in
-            guard name == BlueZScanner.Name.device, path.hasPrefix(prefix) else { return try message.skip("a{sv}") }
+            guard name == BlueZName.device, path.hasPrefix(prefix) else { return try message.skip("a{sv}") }
             var device = BlueZDevice()
             try device.read(message)
             if device.isConnected { result = true }

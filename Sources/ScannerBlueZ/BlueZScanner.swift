@@ -12,33 +12,6 @@ package import Scanners
     package weak var observer: (any ScannerObserver)?
     package private(set) var status = ScannerStatus()
 
-    enum Name {
-        static let service = "org.bluez"
-        static let adapter = "org.bluez.Adapter1"
-        static let device = "org.bluez.Device1"
-        static let objects = "org.freedesktop.DBus.ObjectManager"
-        static let properties = "org.freedesktop.DBus.Properties"
-        static let bus = "org.freedesktop.DBus"
-        static let busPath = "/org/freedesktop/DBus"
-    }
-
-    /// What can be in the way.
-    enum Fault {
-        static let noLibrary =
-            ScannerFault(.service, "libsystemd is not there", advice: "install libsystemd0", isFinal: true)
-        static let noBus = ScannerFault(.service, "no connection to the system's D-Bus", advice: "systemctl start dbus")
-        static let noService = ScannerFault(.service, "bluetoothd does not run", advice: "systemctl start bluetooth")
-        static let unknownForm =
-            ScannerFault(.scan, "bluetoothd answers in an unknown form", advice: "report this with its version")
-
-        /// What an error in the place of an answer says; nil: there was none in time.
-        static func refused(_ answer: BusMessage?) -> ScannerFault {
-            guard answer?.errorName == "org.freedesktop.DBus.Error.AccessDenied" else { return noService }
-            let advice = "allow user badged to talk to org.bluez in /etc/dbus-1/system.d"
-            return ScannerFault(.access, "bluetoothd may not be asked", advice: advice)
-        }
-    }
-
     /// Times in milliseconds.
     package struct Timing: Sendable {
         /// In power saving the adapter discovers for so long, then leaves the radio to others for so long.
@@ -64,16 +37,13 @@ package import Scanners
     private var owner: String?
     private var adapters: [String: BlueZAdapter] = [:]
     private var discoveries: [String: BlueZDiscovery] = [:]
-    private var devices: [String: BlueZDevice] = [:]
+    private var devices = BlueZDevices()
+    private var monitors: BlueZMonitorRegistration?
     private var fault: ScannerFault?
     private var malformed = 0
     private var failures = 0
-    /// In power saving: now is the pause.
-    private var isPausing = false
-    private var dutyAlarm: Loop.Alarm?
+    private lazy var duty = BlueZDuty(on: timing.on, off: timing.off) { [weak self] in self?.dutyTurns() }
     private var retryAlarm: Loop.Alarm?
-    /// Devices that match a profile, at most; the tracker holds fewer.
-    private static let mostDevices = 8192
     private static let longestPause: Int64 = 30_000
 
     /// - Parameters:
@@ -100,7 +70,7 @@ package import Scanners
         self.demand = demand
         guard old != nil else { return open() }
         if old?.mode != demand.mode { setDuty() }
-        if old?.profiles != demand.profiles { renewMonitors() }
+        if old?.profiles != demand.profiles { monitors?.renew(demand.profiles) }
     }
 
     package func stop() {
@@ -108,7 +78,8 @@ package import Scanners
         // The service ends what belongs to a connection that goes.
         bus?.close()
         forgetEverything()
-        (dutyAlarm, retryAlarm, fault, failures, malformed) = (nil, nil, nil, 0, 0)
+        duty.reset()
+        (retryAlarm, fault, failures, malformed) = (nil, nil, 0, 0)
         status = ScannerStatus()
     }
 
@@ -127,10 +98,10 @@ package import Scanners
         switch step {
         case .probe:
             // Not in the pause of power saving; the next one comes after the probe.
-            if isPausing { turnDuty() } else if dutyAlarm != nil { dutyAlarm?.set(after: timing.on) }
+            duty.holdOn()
             for discovery in discoveries { discovery.probe(for: timing.probe) }
         case .renew: for discovery in discoveries { discovery.renewFilter() }
-        case .restart: if !isPausing { for discovery in discoveries { discovery.restart() } }
+        case .restart: if !duty.isPausing { for discovery in discoveries { discovery.restart() } }
         // That would take the radio away from those that hear.
         case .reopen: return isForAll && reopen()
         case .powerCycle: return cyclePower(chosen.filter(\.isPowered))
@@ -163,31 +134,35 @@ package import Scanners
             bus.onMessage = { [weak self] message in self?.take(message) }
             bus.onEnd = { [weak self] in self?.connectionLost() }
             self.bus = bus
-            match("type='signal',sender='\(Name.service)'")
-            match("type='signal',sender='\(Name.bus)',member='NameOwnerChanged',arg0='\(Name.service)'")
+            monitors = BlueZMonitorRegistration(bus, demand?.profiles ?? []) { [weak self] path in
+                guard let discovery = self?.discoveries[path], discovery.state == .on else { return }
+                discovery.restart()
+            }
+            match("type='signal',sender='\(BlueZName.service)'")
+            match("type='signal',sender='\(BlueZName.bus)',member='NameOwnerChanged',arg0='\(BlueZName.service)'")
             askForObjects()
         } catch {
             switch error {
             case .noLibrary:
-                fail(Fault.noLibrary)
+                fail(BlueZFault.noLibrary)
             case .system: connectionLost()
             }
         }
     }
 
     private func match(_ rule: String) {
-        bus?.call(Name.bus, Name.busPath, Name.bus, "AddMatch") { $0.append(rule) }
+        bus?.call(BlueZName.bus, BlueZName.busPath, BlueZName.bus, "AddMatch") { $0.append(rule) }
     }
 
     private func connectionLost() {
         forgetEverything()
-        fail(Fault.noBus)
+        fail(BlueZFault.noBus)
         retryLater()
     }
 
     private func forgetEverything() {
         for adapter in adapters.values { observer?.adapterGone(adapter.number) }
-        (bus, owner, adapters, discoveries, devices) = (nil, nil, [:], [:], [:])
+        (bus, monitors, owner, adapters, discoveries, devices) = (nil, nil, nil, [:], [:], BlueZDevices())
     }
 
     private func retryLater() {
@@ -203,12 +178,12 @@ package import Scanners
         guard bus != nil else { return open() }
         guard owner != nil else { return askForObjects() }
         // In the pause of power saving they wait for its end.
-        if !isPausing { for discovery in discoveries.values { discovery.retry() } }
+        if !duty.isPausing { for discovery in discoveries.values { discovery.retry() } }
     }
 
     /// What is there, with everything that was said before the match was in place.
     private func askForObjects() {
-        bus?.ask(Name.service, "/", Name.objects, "GetManagedObjects") { [weak self] answer in
+        bus?.ask(BlueZName.service, "/", BlueZName.objects, "GetManagedObjects") { [weak self] answer in
             self?.takeObjects(answer)
         }
     }
@@ -216,7 +191,7 @@ package import Scanners
     private func takeObjects(_ answer: BusMessage?) {
         guard demand != nil else { return }
         guard let answer, answer.kind == .return else {
-            fail(Fault.refused(answer))
+            fail(BlueZFault.refused(answer))
             return retryLater()
         }
         (owner, failures, fault) = (answer.sender, 0, nil)
@@ -227,7 +202,7 @@ package import Scanners
                 }
             }
         } catch {
-            fail(Fault.unknownForm)
+            fail(BlueZFault.unknownForm)
         }
         update()
     }
@@ -236,12 +211,12 @@ package import Scanners
         var takesMonitors = false
         try message.interfaces { name throws(BusMessage.Malformed) in
             switch name {
-            case Name.adapter:
+            case BlueZName.adapter:
                 var adapter = adapters[path] ?? BlueZAdapter(path: path)
                 try adapter.read(message)
                 adapters[path] = adapter
                 begin(path)
-            case Name.device:
+            case BlueZName.device:
                 var device = BlueZDevice()
                 try device.read(message)
                 // The strength of a device that was there already is from an unknown time.
@@ -253,26 +228,26 @@ package import Scanners
             default: try message.skip("a{sv}")
             }
         }
-        if takesMonitors, adapters[path] != nil {
-            adapters[path]?.takesMonitors = true
-            registerMonitors(path)
-        }
+        if takesMonitors, adapters[path] != nil, demand != nil { monitors?.register(path) }
     }
 
     // MARK: Signals
 
     private func take(_ message: BusMessage) {
         // Anybody may send a signal to a single receiver, past all matches.
-        guard message.sender == owner || message.sender == Name.bus else { return }
-        if message.kind == .call { return answer(message) }
+        guard message.sender == owner || message.sender == BlueZName.bus else { return }
+        if message.kind == .call {
+            monitors?.answer(message)
+            return
+        }
         do throws(BusMessage.Malformed) {
             switch (message.interface, message.member) {
-            case (Name.properties, "PropertiesChanged"): try propertiesChanged(message)
-            case (Name.objects, "InterfacesAdded"):
+            case (BlueZName.properties, "PropertiesChanged"): try propertiesChanged(message)
+            case (BlueZName.objects, "InterfacesAdded"):
                 try readInterfaces(of: try message.string("o"), message, isNew: true)
                 update()
-            case (Name.objects, "InterfacesRemoved"): try removed(message)
-            case (Name.bus, "NameOwnerChanged") where message.sender == Name.bus: try ownerChanged(message)
+            case (BlueZName.objects, "InterfacesRemoved"): try removed(message)
+            case (BlueZName.bus, "NameOwnerChanged") where message.sender == BlueZName.bus: try ownerChanged(message)
             default: break
             }
         } catch {
@@ -284,11 +259,11 @@ package import Scanners
     private func propertiesChanged(_ message: BusMessage) throws(BusMessage.Malformed) {
         let path = message.path
         switch try message.string() {
-        case Name.device:
-            var device = devices[path] ?? BlueZDevice(path: path)
+        case BlueZName.device:
+            var device = devices[path]
             try device.read(message)
             tell(device, path)
-        case Name.adapter:
+        case BlueZName.adapter:
             guard var adapter = adapters[path] else { return }
             let wasPowered = adapter.isPowered
             try adapter.read(message)
@@ -304,9 +279,10 @@ package import Scanners
         let path = try message.string("o")
         try message.each("s") { () throws(BusMessage.Malformed) in
             switch try message.string() {
-            case Name.device: devices[path] = nil
-            case Name.adapter:
+            case BlueZName.device: devices.remove(path)
+            case BlueZName.adapter:
                 discoveries[path] = nil
+                monitors?.forget(path)
                 guard let adapter = adapters.removeValue(forKey: path) else { return }
                 observer?.adapterGone(adapter.number)
             default: break
@@ -316,14 +292,15 @@ package import Scanners
     }
 
     private func ownerChanged(_ message: BusMessage) throws(BusMessage.Malformed) {
-        guard try message.string() == Name.service else { return }
+        guard try message.string() == BlueZName.service else { return }
         _ = try message.string()
         let new = try message.string()
         guard new != owner else { return }
         for adapter in adapters.values { observer?.adapterGone(adapter.number) }
-        (owner, adapters, discoveries, devices) = (nil, [:], [:], [:])
+        (owner, adapters, discoveries, devices) = (nil, [:], [:], BlueZDevices())
+        monitors?.forgetAll()
         if new.isEmpty {
-            fail(ScannerFault(.service, "bluetoothd has ended", advice: "systemctl start bluetooth"))
+            fail(BlueZFault.serviceEnded)
         } else {
             askForObjects()
         }
@@ -331,64 +308,11 @@ package import Scanners
 
     private func tell(_ device: BlueZDevice, _ path: String) {
         guard let text = device.address, let address = DeviceAddress(text, isRandom: device.isRandom) else { return }
-        let isKnown = devices[path] != nil
-        if isKnown || AdvertisementDecoder().facts(in: device.advertisingData.span).profile != nil {
-            if !isKnown, devices.count >= Self.mostDevices { devices.removeAll() }
-            devices[path] = device
-        }
+        devices.keep(device, at: path)
         guard let rssi = device.rssi, demand != nil else { return }
         let report = AdvertisingReport(address: address, rssi: Int8(clamping: rssi))
         let adapter = path.lastIndex(of: "/").flatMap { adapters[String(path[..<$0])]?.number }
         observer?.heard(report, device.advertisingData.span, adapter: adapter ?? 0)
-    }
-
-    // MARK: Monitors
-
-    private func registerMonitors(_ path: String) {
-        guard demand != nil else { return }
-        adapters[path]?.isAwaitingMonitors = true
-        bus?.call(
-            Name.service,
-            path,
-            BlueZMonitors.manager,
-            "RegisterMonitor",
-            { message in message.append(BlueZMonitors.root, "o") },
-            answer: { _ in }
-        )
-    }
-
-    private func renewMonitors() {
-        for (path, adapter) in adapters where adapter.takesMonitors {
-            bus?.call(
-                Name.service,
-                path,
-                BlueZMonitors.manager,
-                "UnregisterMonitor",
-                { message in message.append(BlueZMonitors.root, "o") },
-                answer: { [weak self] _ in self?.registerMonitors(path) }
-            )
-        }
-    }
-
-    /// bluetoothd reads the monitors, says that they are in force, and which devices come and go; those tell of themselves.
-    private func answer(_ call: BusMessage) {
-        let monitors = BlueZMonitors(demand?.profiles ?? [])
-        switch (call.interface, call.member) {
-        case (Name.objects, "GetManagedObjects") where call.path == BlueZMonitors.root:
-            bus?.reply(to: call) { monitors.describe($0) }
-        case (BlueZMonitors.monitor, let member):
-            bus?.reply(to: call)
-            if member == "Activate", monitors.isLast(call.path) { monitorsActivated() }
-        default: bus?.refuse(call, "org.freedesktop.DBus.Error.UnknownMethod")
-        }
-    }
-
-    /// A discovery that runs already has begun without them.
-    private func monitorsActivated() {
-        for (path, adapter) in adapters where adapter.isAwaitingMonitors {
-            adapters[path]?.isAwaitingMonitors = false
-            if discoveries[path]?.state == .on { discoveries[path]?.restart() }
-        }
     }
 
     // MARK: Discovery
@@ -400,14 +324,14 @@ package import Scanners
             new.onOutcome = { [weak self] outcome in self?.started(path, outcome) }
             discoveries[path] = new
         }
-        if !isPausing { discoveries[path]?.start() }
+        if !duty.isPausing { discoveries[path]?.start() }
         setDuty()
     }
 
     private func started(_ path: String, _ outcome: BlueZDiscovery.Outcome) {
         guard demand != nil else { return }
         switch outcome {
-        case .started: if isPausing { discoveries[path]?.end() }
+        case .started: if duty.isPausing { discoveries[path]?.end() }
         case .notReady: adapters[path]?.isPowered = false
         case .refused: retryLater()
         }
@@ -415,24 +339,13 @@ package import Scanners
     }
 
     /// The rhythm of power saving, or none.
-    private func setDuty() {
-        if demand?.mode == .powerSaving {
-            guard dutyAlarm == nil else { return }
-            dutyAlarm = Loop.Alarm { [weak self] in self?.turnDuty() }
-            dutyAlarm?.set(after: timing.on)
-        } else {
-            dutyAlarm = nil
-            if isPausing { turnDuty() }
-        }
-    }
+    private func setDuty() { if demand?.mode == .powerSaving { duty.begin() } else { duty.end() } }
 
-    private func turnDuty() {
-        isPausing.toggle()
+    private func dutyTurns() {
         for path in adapters.keys {
-            if isPausing { discoveries[path]?.end() } else { begin(path) }
+            if duty.isPausing { discoveries[path]?.end() } else { begin(path) }
         }
-        if !isPausing { for discovery in discoveries.values { discovery.retry() } }
-        dutyAlarm?.set(after: isPausing ? timing.off : timing.on)
+        if !duty.isPausing { for discovery in discoveries.values { discovery.retry() } }
     }
 
     // MARK: Status
@@ -447,7 +360,7 @@ package import Scanners
         let running = adapters.values.filter(\.isPowered)
         new.adapters = adapters.values.sorted { $0.path < $1.path }.map { adapter in
             let isOn = discoveries[adapter.path]?.state == .on
-            return adapter.shown(isListening: adapter.isPowered && (isOn || isPausing))
+            return adapter.shown(isListening: adapter.isPowered && (isOn || duty.isPausing))
         }
         new.isListening = new.adapters.contains(where: \.isListening)
         new.malformed = malformed
@@ -461,8 +374,7 @@ package import Scanners
         if adapters.isEmpty { return .noAdapter }
         if running.isEmpty { return .adapterOff }
         if running.allSatisfy({ discoveries[$0.path]?.state == .refused }) {
-            let advice = "another program may hold the radio; systemctl restart bluetooth ends that"
-            return ScannerFault(.scan, "bluetoothd refuses to scan", advice: advice)
+            return BlueZFault.refusesScan
         }
         return nil
     }

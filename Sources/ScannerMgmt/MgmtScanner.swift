@@ -40,17 +40,13 @@ package import Scanners
     private let mayDisconnect: Bool
     private var demand: ScanDemand?
     private var adapters: [UInt16: ManagementAdapter] = [:]
-    private var registration: Loop.Registration?
+    private var reader: ManagementReader?
     private var windowAlarm: Loop.Alarm?
     private var retryAlarm: Loop.Alarm?
     private var isWindow = false
     private var fault: ScannerFault?
     private var hasList = false
     private var malformed = 0
-    private var packets = ManagementPackets()
-    private var pace = FetchPace()
-    /// The end of a pause between two fetches.
-    private var fetchAlarm: Loop.Alarm?
     private weak var look: ManagementLook?
     private let power: ManagementPower?
     /// They go on after the scan.
@@ -59,8 +55,6 @@ package import Scanners
     private var unwantedMonitors: Set<UInt16> = []
     private var unwantedAlarm: Loop.Alarm?
     private let waiters = Waiters()
-    /// So often all that is there is fetched before others get their turn.
-    private static let atOnce = 4
 
     /// - Parameters:
     ///   - socket: opened with CAP_NET_ADMIN; nil: there is none, so this way does not work.
@@ -71,6 +65,13 @@ package import Scanners
         power = socket.map { ManagementPower($0, patience: timing.answer) }
         cycles = PowerCycles(timing: timing.cycles)
         cycles.onRest = { [weak self] in self?.rest() }
+        reader = socket.map { socket in
+            ManagementReader(
+                socket,
+                onPacket: { [weak self] packet in self?.take(packet) },
+                onLoss: { [weak self] in self?.lost() }
+            )
+        }
     }
 
     // MARK: Scanner
@@ -84,18 +85,13 @@ package import Scanners
             for index in adapters.keys { renewMonitor(index) }
             return
         }
-        guard let socket else { return fail(Self.noSocket) }
+        guard let reader else { return fail(Self.noSocket) }
         look?.end()
-        if registration == nil {
-            // What has piled up since the last scan is old.
-            socket.drain(&packets)
-            do throws(SystemError) {
-                registration = try Loop.watch(socket.descriptor, .read) { [weak self] _ in self?.fetch() }
-            } catch {
-                return fail(ScannerFault(.service, error.description, advice: "restart badged.service", isFinal: true))
-            }
+        do throws(SystemError) {
+            try reader.begin()
+        } catch {
+            return fail(ScannerFault(.service, error.description, advice: "restart badged.service", isFinal: true))
         }
-        fetchAlarm = Loop.Alarm { [weak self] in self?.fetch() }
         windowAlarm = Loop.Alarm { [weak self] in self?.windowTurns() }
         retryAlarm = Loop.Alarm { [weak self] in self?.retry() }
         send(.readIndexList)
@@ -111,12 +107,11 @@ package import Scanners
             unwantedAlarm = Loop.Alarm { [weak self] in self?.forgetUnwanted() }
             unwantedAlarm?.set(after: timing.answer)
         }
-        (fetchAlarm, windowAlarm, retryAlarm) = (nil, nil, nil)
+        (windowAlarm, retryAlarm) = (nil, nil)
         (demand, fault, hasList, isWindow, malformed) = (nil, nil, false, false, 0)
         adapters = [:]
-        pace = FetchPace()
         status = ScannerStatus()
-        registration?.change(.read)
+        reader?.slowDown()
         rest()
     }
 
@@ -125,12 +120,11 @@ package import Scanners
         await waiters.wait { self.unwantedMonitors.isEmpty }
     }
 
-    /// From now on nothing is read, so nothing wakes up; the kernel drops what nobody reads. Unless it owes answers.
+    /// After the scan nothing is read, unless the kernel owes answers.
     private func rest() {
         defer { waiters.look() }
         guard demand == nil, !cycles.areRunning, unwantedMonitors.isEmpty else { return }
-        registration?.cancel()
-        (registration, packets) = (nil, ManagementPackets())
+        reader?.end()
     }
 
     private func forgetUnwanted() {
@@ -149,7 +143,7 @@ package import Scanners
         guard let socket else { return ScannerStatus(fault: Self.noSocket) }
         // The socket has one reader.
         if cycles.areRunning { return ScannerStatus(fault: .adapterOff) }
-        await waiters.wait { self.registration == nil || self.demand != nil }
+        await waiters.wait { self.reader?.isReading != true || self.demand != nil }
         if demand != nil { return status }
         return await ManagementLook.status(socket, patience: timing.look) { look = $0 }
     }
@@ -197,52 +191,31 @@ package import Scanners
 
     // MARK: Events
 
-    private func fetch() {
-        guard let socket else { return }
-        var count = 0
-        for _ in 0..<Self.atOnce {
-            socket.receive(&packets)
-            count += packets.count
-            handle(packets)
-            guard registration != nil else { return }
-            guard packets.isFull else { break }
+    private func take(_ packet: Span<UInt8>) {
+        let event = ManagementEvent(packet)
+        if case .answer(let command, let index, let status, let result) = event {
+            power?.answered(command, index, status, result)
+            if answeredLate(command, index, status, result) { return }
         }
-        // After the scan only answers come.
         guard demand != nil else { return }
-        pace.fetched(count, at: Loop.now)
-        registration?.change(pace.isResting ? [] : .read)
-        if pace.isResting { fetchAlarm?.set(after: packets.isFull ? 0 : FetchPace.pause) }
+        guard let event else {
+            malformed += 1
+            status.malformed = malformed
+            return
+        }
+        if case .deviceFound(let index, let report, let data) = event {
+            observer?.heard(report, packet.extracting(data), adapter: Int(index))
+        } else {
+            take(event)
+        }
     }
 
-    private func handle(_ packets: ManagementPackets) {
-        for range in packets.ranges where registration != nil {
-            guard !range.isEmpty else {
-                registration?.cancel()
-                registration = nil
-                power?.end()
-                unwantedMonitors = []
-                waiters.look()
-                guard demand != nil else { return }
-                return fail(ScannerFault(.service, "the kernel's Bluetooth is gone", advice: "modprobe bluetooth"))
-            }
-            let packet = packets.bytes.span.extracting(range)
-            let event = ManagementEvent(packet)
-            if case .answer(let command, let index, let status, let result) = event {
-                power?.answered(command, index, status, result)
-                if answeredLate(command, index, status, result) { continue }
-            }
-            guard demand != nil else { continue }
-            guard let event else {
-                malformed += 1
-                status.malformed = malformed
-                continue
-            }
-            if case .deviceFound(let index, let report, let data) = event {
-                observer?.heard(report, packet.extracting(data), adapter: Int(index))
-            } else {
-                take(event)
-            }
-        }
+    private func lost() {
+        power?.end()
+        unwantedMonitors = []
+        waiters.look()
+        guard demand != nil else { return }
+        fail(ScannerFault(.service, "the kernel's Bluetooth is gone", advice: "modprobe bluetooth"))
     }
 
     /// The answer to what was asked for a scan that has ended meanwhile.

@@ -54,6 +54,7 @@ struct BlueZScannerTests {
         stage.service.found(BlueZStage.door, FakeBlueZ.seos("C0:00:00:00:00:01", -60))
         stage.service.changed(BlueZStage.door, FakeBlueZ.strength(-61))
         await stage.ear.wait { $0.heard.count == 2 }
+        #expect(stage.service.calls.filter { $0.hasPrefix("GetManagedObjects") }.count == 1)
         #expect(stage.ear.heard.map(\.report.rssi) == [-60, -61])
         for entry in stage.ear.heard {
             #expect(entry.report.address == DeviceAddress("C0:00:00:00:00:01", isRandom: true))
@@ -230,6 +231,19 @@ struct BlueZScannerTests {
         await stage.service.wait(for: "StartDiscovery hci0", times: 2)
     }
 
+    @Test("a scan that begins after one that has ended in its pause discovers at once")
+    @Loop func stopInPause() async throws {
+        var timing = BlueZScanner.Timing()
+        (timing.on, timing.off) = (1, 600_000)
+        let stage = try await BlueZStage(timing: timing)
+        await stage.listen(.powerSaving)
+        await stage.service.wait(for: "StopDiscovery hci0")
+        stage.scanner.stop()
+        let count = stage.service.calls.filter { $0 == "StartDiscovery hci0" }.count
+        await stage.listen(.powerSaving)
+        await stage.service.wait(for: "StartDiscovery hci0", times: count + 1)
+    }
+
     @Test("each step can be taken on one adapter, and leaves the other alone")
     @Loop func oneAdapter() async throws {
         let stage = try await BlueZStage { $0.adapters["/org/bluez/hci1"] = .init() }
@@ -279,10 +293,10 @@ struct BlueZScannerTests {
                 continuation.resume()
             }
         }
-        #expect(await look().fault == BlueZScanner.Fault.noService)
+        #expect(await look().fault == BlueZFault.noService)
         #expect(await look(hasAdapter: false).fault == .noAdapter)
         stage.bus.stop()
-        #expect(await look().fault == BlueZScanner.Fault.noBus)
+        #expect(await look().fault == BlueZFault.noBus)
     }
 
     @Test("signals with wrong types and values, and those of others, do no harm")
