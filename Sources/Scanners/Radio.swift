@@ -233,6 +233,8 @@ package import Loop
         package var name: String
         package var ok: Bool
         package var advice: String?
+        /// While somebody scans: since it went wrong.
+        package var errorAgo: Milliseconds?
     }
 
     /// What is to be said of the radio now. While nobody scans it is looked at once, for this answer; nothing is started
@@ -284,6 +286,9 @@ package import Loop
             silence = "\(silent.names) heard nothing for \(seconds) s while others did: plug it in again"
         }
         checks.append(Check(name: "bluetoothScan", ok: silence == nil, advice: silence))
+        if let since = state.errorSince {
+            for index in checks.indices where !checks[index].ok { checks[index].errorAgo = clock.now - since }
+        }
         let malformed = scanner.status.malformed
         let report =
             malformed == 0 ? nil : "\(malformed) messages could not be read: report this with the system's versions"

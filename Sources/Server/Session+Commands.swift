@@ -101,7 +101,7 @@ extension Session {
             let radio = await server.radio?.checks() ?? []
             let lines =
                 checks.map { HealthLine(name: $0.name, ok: $0.ok, advice: $0.advice) }
-                + radio.map { HealthLine(name: $0.name, ok: $0.ok, advice: $0.advice) }
+                + radio.map { HealthLine(name: $0.name, ok: $0.ok, advice: $0.advice, errorAgo: $0.errorAgo) }
             answer(.health(lines), toCopied: request)
         }
     }

@@ -83,9 +83,11 @@ package struct HealthLine: Sendable, Equatable {
     package var name: String
     package var ok: Bool
     package var advice: String?
+    /// Milliseconds since it went wrong, where that is known.
+    package var errorAgo: Int64?
 
-    package init(name: String, ok: Bool, advice: String?) {
-        (self.name, self.ok, self.advice) = (name, ok, advice)
+    package init(name: String, ok: Bool, advice: String?, errorAgo: Int64? = nil) {
+        (self.name, self.ok, self.advice, self.errorAgo) = (name, ok, advice, errorAgo)
     }
 }
 
@@ -290,6 +292,7 @@ extension HealthLine {
     fileprivate func write(to writer: inout JSONWriter) {
         writer.beginObject()
         if let advice { writer.member("advice", advice) }
+        if let errorAgo { writer.member("errorAgo", Int(errorAgo)) }
         writer.member("name", name)
         writer.key("ok")
         writer.bool(ok)

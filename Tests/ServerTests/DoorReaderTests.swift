@@ -247,6 +247,8 @@ struct DoorReaderTests {
         let line = try #require(health.first { $0["name"] == .string("bluetooth") })
         #expect(line["ok"] == .bool(false))
         #expect(line["advice"] == .string("systemctl start bluetooth"))
+        #expect(line["errorAgo"]?.int == 5000)
+        #expect(health.filter { $0["errorAgo"] != nil }.count == 1)
         stage.scanner.change(RadioStage.listening)
         #expect(await client.next("SCAN")?["error"] == nil)
     }
@@ -315,6 +317,7 @@ struct DoorReaderTests {
         let line = try #require(health.first { $0["name"] == .string("bluetoothScan") })
         #expect(line["ok"] == .bool(false))
         #expect(line["advice"]?.string?.hasPrefix("nothing was heard for 30 s") == true)
+        #expect(line["errorAgo"]?.int == 30_000)
         _ = state
         stage.scanner.hear(RadioStage.seos(), from: RadioStage.door(1), -60)
         #expect(await client.ask(#"{"cmd":"GET_SCAN"}"#, "DOOR_READER") != nil)
