@@ -27,6 +27,7 @@ for backend in ("mgmt", "bluez"):
         check("nothing is wrong with the radio", not wrong, wrong)
         shown = run(f"{BIN}/badgectl", "scan", "--code", "0", "--socket", badged.path)
         check("badgectl scan shows them", shown.returncode == 0 and "door-0003" in shown.stdout and "33" in shown.stdout, shown)
+        check("no address is in the log", "C3:33:22" not in badged.log().upper(), badged.log())
         badged.end()
         radio.unplug()
 finish()
