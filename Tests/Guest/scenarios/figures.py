@@ -37,13 +37,13 @@ for backend, limit in (("mgmt", 20), ("bluez", 100)):
     figure(f"300 adverts/s, {backend}: memory of badged", f"{memory(badged.pid)} kB")
     check("the controller told of about 300 a second", rate > 200, rate)
 
-    # News among all these.
+    # News among all these. So many that the slowest one alone is not the p99.
     times = []
-    for number in range(500, 600):
+    for number in range(500, 1000):
         at = radio.tell(once=seos(number, code=number))["at"]
         if client.until(lambda m: m["msg"] == "DOOR_READER" and m["reader"]["lockServiceCode"] == number, 1):
             times.append((time.monotonic() - at) * 1000)
-    check("nearly every new reader among them is told of", len(times) > 80, len(times))
+    check("nearly every new reader among them is told of", len(times) > 400, len(times))
     for part, name in ((0.5, "p50"), (0.99, "p99")):
         figure(f"300 adverts/s, {backend}: new reader to event: {name}", f"{percentile(times, part):.1f} ms", f"{limit} ms" if part > 0.9 else "")
 
