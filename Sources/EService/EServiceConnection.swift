@@ -40,7 +40,8 @@ package protocol EServiceConnection: Sendable {
     @discardableResult
     func fail(_ error: ECardResult) async -> ECardResult?
 
-    /// Finds out where the user's browser has to go, also after errors. TR-03124-1, 2.7.
+    /// Finds out where the user's browser has to go, also after errors. TR-03124-1, 2.7. A cancellation that comes
+    /// meanwhile ends the search; one that came before does not.
     /// - Parameter result: how the authentication ended; it becomes ResultMajor and ResultMinor in the address.
     /// - Returns: the address, and what was wrong with it.
     func refreshAddress(after result: ECardResult) async -> RefreshOutcome

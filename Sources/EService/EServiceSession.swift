@@ -110,8 +110,18 @@ package actor EServiceSession: EServiceConnection {
         return paos?.fail(error)
     }
 
-    package func refreshAddress(after result: ECardResult) async -> RefreshOutcome {
+    package nonisolated func refreshAddress(after result: ECardResult) async -> RefreshOutcome {
         canceller.reset()
+        // The browser of a user who has cancelled before is sent back as well.
+        guard !Task.isCancelled else { return await findAddress(after: result) }
+        return await withTaskCancellationHandler {
+            await findAddress(after: result)
+        } onCancel: {
+            canceller.cancel()
+        }
+    }
+
+    private func findAddress(after result: ECardResult) -> RefreshOutcome {
         paos = nil  // its connections are of no use any more
         guard let refreshAddress else { return RefreshOutcome(url: errorAddress) }
         // In developer mode descriptions need not be true.

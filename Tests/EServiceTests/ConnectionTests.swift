@@ -276,6 +276,39 @@ struct ConnectionTests {
         }
     }
 
+    @Test("a search for the way back that is cancelled ends at once, without the address that it was to find")
+    func cancelledSearch() async throws {
+        let (asked, said) = AsyncStream<Void>.makeStream()
+        let release = DispatchSemaphore(value: 0)
+        defer { release.signal() }
+        let port = Mutex<UInt16>(0)
+        let peer = try Peer(
+            answer: { request, _ in
+                guard request.path == "/token" else {
+                    said.yield()
+                    release.wait()
+                    return HTTPResponse(404)
+                }
+                // Not valid, but it says where to go on: by another name, which is another origin.
+                let elements = ["RefreshAddress", "CommunicationErrorAddress"].map { name in
+                    "<\(name)>https://127.0.0.1:\(port.withLock { $0 })/\(name)</\(name)>"
+                }
+                var response = HTTPResponse(200)
+                response.body = Array("<TCTokenType>\(elements.joined())</TCTokenType>".utf8)
+                return response
+            }
+        )
+        port.withLock { $0 = peer.listener.port }
+        let session = try peer.session()
+        await #expect(throws: EServiceFailure(.getTcTokenInvalidData, .invalidTcToken)) { try await session.request() }
+        let task = Task { await session.refreshAddress(after: .ok) }
+        for await _ in asked { break }
+        task.cancel()
+        let outcome = await task.value
+        #expect(outcome.failure?.reason == .userCancelled)
+        #expect(outcome.url?.contains("/CommunicationErrorAddress?ResultMajor=error") == true)
+    }
+
     @Test("the language's own threads never wait for a server")
     func thread() async throws {
         let names = Mutex<[String]>([])

@@ -379,11 +379,14 @@ struct AuthenticationTests {
 
     @Test(
         "CANCEL while the server takes its time ends it at once",
-        arguments: [TestService.Step.request, .eac1, .eac2, .transmit]
+        arguments: [TestService.Step.request, .eac1, .challenge, .eac2, .transmit]
     )
     @Loop func cancel(at step: TestService.Step) async throws {
         let gate = TestService.Gate()
-        let service = TestService { $0.gates[step] = gate }
+        let service = TestService { plan in
+            plan.gates[step] = gate
+            plan.hasAdditionalRound = step == .challenge
+        }
         let (server, scene) = try await Self.stage(service)
         if step == .request {
             try await scene.play("> RUN_AUTH\n< AUTH")
