@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import CWebSockets
 import Glibc
 import Wire
 
@@ -47,10 +46,10 @@ package final class BrowserExchange: DaemonLink.Owner {
         case isOver
     }
 
-    /// Sends what there is, as far as the browser takes it.
+    /// Sends what there is, as far as the browser takes it; the library has made the socket one that does not wait.
     func send(to socket: Int32) -> Sending {
         while !pending.isEmpty {
-            let count = Glibc.send(socket, pending, pending.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
+            let count = Glibc.send(socket, pending, pending.count, Int32(MSG_NOSIGNAL))
             if count < 0, errno == EINTR { continue }
             if count < 0, errno == EAGAIN || errno == EWOULDBLOCK { return .wantsMore }
             guard count > 0 else { return .isOver }
