@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The programs together: badged with a virtual card, badgectl and badged-eidserver. Authentications end well in both
-# models, leave no memory behind, and without libcurl badged says what is missing and does the rest.
+# models, leave no memory behind, link certificates are kept, and without libcurl badged says what is missing and does the
+# rest.
 . "$(dirname "$0")/lib.sh"
 needs_programs badged badgectl badged-eidserver
 socket=$work/badged.sock
@@ -60,8 +61,32 @@ check "they leave less than 1 MB behind (from $before to $after kB)" test "$afte
 check "memory returns to within 1 MB of what it was before the first ($idle kB)" returns
 check "an authentication after that" ends_well ''
 check "they leave no thread behind" test "$(threads)" -le "$threads"
-kill $daemon && wait $daemon || true
-daemon=''
+ends() {
+    kill $daemon && wait $daemon || true
+    daemon=''
+}
+ends
+
+# The second root is believed only by the link certificate that the first has signed.
+rm "$work/anchors/test/cvca-next.cvcert"
+start env
+fails_by() { ! authenticate "$1" >"$work/out" 2>&1 && holds "$work/out" "$2"; }
+no_chain=Pre_Verification_Invalid_Certificate_Chain
+check "a service below an unknown root is not believed" fails_by '?chain=late' $no_chain
+check "with a link certificate from a known one it is" ends_well '?chain=link'
+ends
+start env
+check "the link is kept for services that leave it out, also by the next daemon" ends_well '?chain=late'
+ends
+rm "$work"/state/link-certificates/*.cvcert
+start env
+check "it was kept in the state directory, and nowhere else" fails_by '?chain=late' $no_chain
+ends
+echo 'date=2001-01-01' >>"$work/badged.conf"
+start env
+check "certificates are judged on the day of [eid] date" fails_by '' Pre_Verification_Certificate_Expired
+ends
+sed -i '$d' "$work/badged.conf"
 
 library=$(ldconfig -p | sed -n 's/.*libcurl\.so\.4 .*=> //p' | head -n 1)
 if [ -n "$library" ] && isolated true 2>/dev/null; then
