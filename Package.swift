@@ -254,7 +254,7 @@ let package = Package(
             ["Activation", "CWebSockets", "CLinux", "Loop", "Server", "Wire", "TestSupport"]
         ),
         tests("EIDServerTests", ["EIDServer", "EID", "Crypto", "ISO7816", "ReadersVirtual", "TestSupport"]),
-        tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
+        tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "Workers", "TestSupport"]),
         tests("OpenPACETests", ["EID", "Crypto", "ISO7816", "Secrets", "COpenPACE", "TestSupport"]),
     ] + fuzzing,
     swiftLanguageModes: [.v6]

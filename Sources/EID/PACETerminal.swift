@@ -2,10 +2,13 @@
 import Crypto
 import ISO7816
 package import Secrets
+import Workers
 
 extension PACE {
     /// The terminal's side of one PACE run. Call the steps in the order in which they stand here; after an error the
     /// run is over.
+    ///
+    /// Of its five multiplications, two do not need the chip's next answer, and are made while the chip works at it.
     package struct Terminal: ~Copyable, Sendable {
         private enum Step { case nonce, mapping, agreement, token, over }
 
@@ -13,7 +16,8 @@ extension PACE {
         private let passwordKey: Secret
         private var fixedKeys: FixedKeys?
         private var step = Step.nonce
-        private var nonce: Secret?
+        private let nextMappingKey: Ahead<ECPrivateKey, CryptoError>
+        private var noncePoint: Ahead<NoncePoint, CryptoError>?
         private var mappingKey: ECPrivateKey?
         private var agreementKey: ECPrivateKey?
         private var keys: SessionKeys?
@@ -32,6 +36,8 @@ extension PACE {
             self.parameters = parameters
             self.passwordKey = passwordKey
             self.fixedKeys = fixedKeys
+            let curve = parameters.curve
+            nextMappingKey = Ahead { () throws(CryptoError) in try ECPrivateKey(on: try curve.group) }
         }
 
         /// Data field of the first command: asks for the nonce.
@@ -43,10 +49,12 @@ extension PACE {
             let encrypted = try only(0x80, in: data)
             guard nonceLengths.contains(encrypted.count) else { throw .malformed("nonce of a wrong length") }
             do throws(CryptoError) {
-                nonce = try AES.decrypt(encrypted, key: passwordKey)
-                let key = try makeKey(for: .mapping, fixedKeys, on: try parameters.curve.group)
+                let nonce = try AES.decrypt(encrypted, key: passwordKey)
+                let key = try makeMappingKey()
+                let group = key.group
                 ownKey = key.publicKey
                 mappingKey = consume key
+                noncePoint = Ahead { () throws(CryptoError) in try NoncePoint(nonce, on: group) }
             } catch {
                 throw PACEError(error)
             }
@@ -58,9 +66,10 @@ extension PACE {
         package mutating func receiveMapping(_ data: [UInt8]) throws(PACEError) -> [UInt8] {
             try take(.mapping)
             let peer = try point(0x82, in: data, differentFrom: ownKey, on: parameters.curve)
-            guard let own = mappingKey.take(), let nonce = nonce.take() else { throw .outOfOrder }
+            guard let own = mappingKey.take(), let ahead = noncePoint.take() else { throw .outOfOrder }
             do throws(CryptoError) {
-                let group = try own.group.mapped(nonce: nonce, key: own, peer: peer)
+                guard let product = try ahead.take() else { throw .library }
+                let group = try own.group.mapped(product, key: own, peer: peer)
                 let key = try makeKey(for: .ephemeral, fixedKeys, on: group)
                 ownKey = key.publicKey
                 agreementKey = consume key
@@ -117,6 +126,11 @@ extension PACE {
                 idPCD: ownKey.compressed,
                 certificationAuthorities: authorities
             )
+        }
+
+        private func makeMappingKey() throws(CryptoError) -> ECPrivateKey {
+            if fixedKeys == nil, let key = try nextMappingKey.take() { return key }
+            return try makeKey(for: .mapping, fixedKeys, on: try parameters.curve.group)
         }
 
         private func send(_ tag: UInt32) throws(PACEError) -> [UInt8] {

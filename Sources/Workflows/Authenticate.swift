@@ -80,7 +80,13 @@ package struct AuthenticationResult: Sendable, Equatable {
     }
 
     private func authenticate() async throws(EServiceFailure) {
-        let request = try await service.request()
+        let request: AuthenticationRequest
+        do throws(EServiceFailure) {
+            request = try await service.request()
+        } catch {
+            // A service that fails in the moment in which the client cancels: the client hears of its CANCEL.
+            throw Task.isCancelled ? EServiceFailure(.userCancelled, .cancelledByUser) : error
+        }
         let consent: Consent
         do throws(Interruption) {
             consent = try await client.confirm(Consent(request, today: today))
