@@ -25,7 +25,10 @@ struct CardContent {
         }
         algorithms = CardAlgorithms(files)
         do throws(CVCertificateError) {
-            trustPoint = try Authority(trustPoint: surroundings.trustPoint ?? bytes(digits: DefaultCard.cvca))
+            trustPoint =
+                if let given = surroundings.trustPoint { try Authority(trustPoint: given) } else {
+                    try Self.defaultTrustPoint.get()
+                }
         } catch {
             throw .invalid("the trust point is no self-signed CV certificate: \(error)")
         }
@@ -33,16 +36,8 @@ struct CardContent {
     }
 
     private static func files(_ given: [VirtualCardDescription.File]?) throws(CardShelfError) -> CardFileSystem {
-        var files = CardFileSystem()
-        func add(_ file: DefaultCard.File) {
-            files.add(.init(fileID: file.fileID, shortFileID: file.shortFileID, content: bytes(digits: file.content)))
-        }
-        DefaultCard.mandatoryFiles.forEach(add)
-        guard let given else {
-            DefaultCard.dataGroups.forEach(add)
-            files.add(.init(fileID: 0x010E, shortFileID: 0x0E, content: DefaultCard.signatureImage))
-            return files
-        }
+        guard let given else { return defaultFiles }
+        var files = mandatoryFiles
         for (index, file) in given.enumerated() {
             guard (1...30).contains(file.shortFileID) else {
                 throw .invalid("files[\(index)].shortFileId is not from 01 to 1E")
@@ -54,6 +49,21 @@ struct CardContent {
             files.add(file)
         }
         return files
+    }
+
+    // What does not differ from card to card is made once.
+
+    private static let mandatoryFiles = CardFileSystem(DefaultCard.mandatoryFiles)
+
+    private static let defaultFiles: CardFileSystem = {
+        var files = CardFileSystem(DefaultCard.mandatoryFiles + DefaultCard.dataGroups)
+        files.add(.init(fileID: 0x010E, shortFileID: 0x0E, content: DefaultCard.signatureImage))
+        return files
+    }()
+
+    /// Its signature is verified once.
+    private static let defaultTrustPoint = Result<Authority, CVCertificateError> { () throws(CVCertificateError) in
+        try Authority(trustPoint: bytes(digits: DefaultCard.cvca))
     }
 
     /// The same for all cards: to read a key takes as long as to use it.
@@ -133,6 +143,15 @@ extension CardPasswords {
 private func bytes(digits: String) -> [UInt8] {
     let values = digits.utf8.map { $0 < 0x3A ? $0 &- 0x30 : $0 &- 0x37 }
     return stride(from: 0, to: values.count - 1, by: 2).map { values[$0] << 4 | values[$0 + 1] }
+}
+
+extension CardFileSystem {
+    fileprivate init(_ files: [DefaultCard.File]) {
+        self.init()
+        for file in files {
+            add(.init(fileID: file.fileID, shortFileID: file.shortFileID, content: bytes(digits: file.content)))
+        }
+    }
 }
 
 extension Secret {
