@@ -3,6 +3,7 @@
 # reader would be known once in ten seconds: too little to say whether somebody comes or goes. A monitor of advertisements keeps
 # the system from asking: that of badged in the kernel, or, where bluetoothd takes monitors (5.66: with -E), that in bluetoothd.
 # short
+# kernel: time-travel
 import time
 
 from guest import Badged, Radio, check, figure, finish, seos, start_bluetoothd, start_bus
