@@ -21,6 +21,9 @@ package struct CertificateDescription: Sendable, Equatable {
     package let subjectURL: String?
     /// The text of the terms of usage; of a PDF file its bytes in upper-case hexadecimal.
     package let termsOfUsage: String
+    /// Why the service wants the data, cut out of the terms of usage, in the words of the service; empty when there is
+    /// nothing of the kind. Found while it is read, not when it is asked for: long terms take a while to search.
+    package let purpose: String
     package let redirectURL: String?
     /// Hashes of the TLS certificates that the service and its eID-Server may use, made with the hash function of the
     /// document verifier's certificate; empty when the description names none.
@@ -65,6 +68,7 @@ package struct CertificateDescription: Sendable, Equatable {
         subjectURL = try text(4, Self.printable)
         redirectURL = try text(6, Self.printable)
         termsOfUsage = try Self.terms(terms, kind)
+        purpose = kind == .pdf ? "" : Self.purpose(in: termsOfUsage)
         communicationCertificates = try Self.hashes(try content(7))
         encoded = bytes
     }
@@ -116,16 +120,13 @@ package struct CertificateDescription: Sendable, Equatable {
         return hash == expected
     }
 
-    /// Why the service wants the data, cut out of the terms of usage, in the words of the service; empty when there is
-    /// nothing of the kind.
-    package var purpose: String {
-        guard kind != .pdf else { return "" }
-        let lines = termsOfUsage.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-        for label in Self.labels {
+    private static func purpose(in terms: String) -> String {
+        let lines = terms.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        for label in labels {
             for (index, line) in lines.enumerated() {
                 guard let found = line.indices.first(where: { line[$0...].hasPrefix(label) }) else { continue }
                 let rest = [line[found...].dropFirst(label.count)] + lines[(index + 1)...]
-                let paragraph = rest.map(Self.trimmed).drop { $0.isEmpty }.prefix { !$0.isEmpty }
+                let paragraph = rest.map(trimmed).drop { $0.isEmpty }.prefix { !$0.isEmpty }
                 return paragraph.joined(separator: "\n")
             }
         }

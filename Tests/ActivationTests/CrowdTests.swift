@@ -60,7 +60,8 @@ struct CrowdTests {
     func connect() async throws {
         let door = try await door()
         let request = "CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n"
-        #expect(try await WebSocketDoor.answer { try door.exchange(request) } == "")
+        // The exchange ends when the door closes the connection.
+        #expect(try await !WebSocketDoor.answer { try door.exchange(request) }.contains(" 200 "))
     }
 
     @Test(
