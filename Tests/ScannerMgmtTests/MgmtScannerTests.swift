@@ -13,7 +13,7 @@ extension ScannerStage where Subject == MgmtScanner, Other == FakeKernel {
     init(
         _ configure: (FakeKernel) -> Void = { _ in },
         mayDisconnect: Bool = false,
-        timing: MgmtScanner.Timing = .init()
+        timing: MgmtScanner.Timing = .patient
     ) throws {
         let kernel = try FakeKernel()
         configure(kernel)
@@ -26,7 +26,8 @@ extension ScannerStage where Subject == MgmtScanner, Other == FakeKernel {
 }
 
 extension MgmtScanner.Timing {
-    fileprivate static var patient: Self {
+    /// For a machine that is busy with other tests.
+    static var patient: Self {
         var timing = Self()
         timing.look = 60_000
         return timing
