@@ -61,11 +61,16 @@ import Scanners
         }
 
         func turn(_ isOn: Bool) async -> PowerOutcome {
-            let answer = await kernel.ask(.setPowered(adapter, isOn))
-            switch answer?.status {
-            case ManagementCommand.Status.success: return .done
+            guard let answer = await kernel.ask(.setPowered(adapter, isOn)) else {
+                return kernel.isEnded ? .gone : .failed
+            }
+            switch answer.status {
+            // It may be the late one to the command before.
+            case ManagementCommand.Status.success:
+                return ManagementAdapterInfo.settings(answer.result).map { ($0 & 1 == 1) == isOn } == true
+                    ? .done : .failed
             case ManagementCommand.Status.invalidIndex: return .gone
-            default: return kernel.isEnded ? .gone : .failed
+            default: return .failed
             }
         }
     }

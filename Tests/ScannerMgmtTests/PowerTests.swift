@@ -100,6 +100,18 @@ struct PowerTests {
         #expect(stage.kernel.isPowered(0) == true)
     }
 
+    @Test("the late answer to switching off is not taken for that to switching on")
+    @Loop func lateAnswer() async throws {
+        let kernel = try FakeKernel()
+        kernel.held = [ManagementCommand.Code.setPowered]
+        let power = ManagementPower(kernel.other, patience: 60_000)
+        let outcome = Task { @Loop in await power.power(of: 0).turn(true) }
+        await kernel.wait(for: "5 hci0")
+        // Powered is bit 0.
+        power.answered(ManagementCommand.Code.setPowered, 0, ManagementCommand.Status.success, [0x80, 0x02, 0, 0])
+        #expect(await outcome.value == .failed)
+    }
+
     @Test("an adapter that is pulled out while it is off is nobody's business any more")
     @Loop func pulled() async throws {
         let stage = try await offStage()
