@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import DoorReaders
+import Glibc
 import TestSupport
 import Testing
 
@@ -79,6 +80,24 @@ import Testing
         #expect(signal.mean(at: 5400) == nil)
         #expect(signal.list(at: 5501).isEmpty)
         #expect(signal.history == [-62, -61, -70, -60, -50, -90])
+    }
+
+    @Test("the average follows by time, not by the number of reports: up within 0.5 s, down within 2.5 s")
+    func average() {
+        let share = 1 - exp(-1.0)
+        for count in [1, 10, 25] {
+            var rising = SignalTrack(-80, at: 0), falling = SignalTrack(-60, at: 0)
+            for index in 1...count {
+                rising.add(-60, at: Milliseconds(500 * index / count))
+                falling.add(-80, at: Milliseconds(2500 * index / count))
+            }
+            #expect(abs(rising.average - (-80 + 20 * share)) < 0.001, "\(count) reports")
+            #expect(abs(falling.average - (-60 - 20 * share)) < 0.001, "\(count) reports")
+        }
+        // What was before a silence says nothing.
+        var silent = SignalTrack(-90, at: 0)
+        silent.add(-50, at: 3001)
+        #expect(silent.average == -50)
     }
 
     @Test("fifty values are the most that are kept")
