@@ -80,9 +80,11 @@ public struct HealthCheck: Sendable, Equatable {
     public var isOK: Bool
     /// What to do when it is not.
     public var advice: String?
+    /// Since when, where badged has been watching: for the radio while somebody scans.
+    public var errorAge: Duration?
 
-    public init(name: String, isOK: Bool, advice: String? = nil) {
-        (self.name, self.isOK, self.advice) = (name, isOK, advice)
+    public init(name: String, isOK: Bool, advice: String? = nil, errorAge: Duration? = nil) {
+        (self.name, self.isOK, self.advice, self.errorAge) = (name, isOK, advice, errorAge)
     }
 }
 

@@ -195,7 +195,12 @@ extension Card {
 extension HealthCheck {
     init?(_ json: JSON) {
         guard let name = json["name"]?.string, let isOK = json["ok"]?.bool else { return nil }
-        self.init(name: name, isOK: isOK, advice: json["advice"]?.string)
+        self.init(
+            name: name,
+            isOK: isOK,
+            advice: json["advice"]?.string,
+            errorAge: json["errorAgo"]?.int.map { .milliseconds($0) }
+        )
     }
 }
 

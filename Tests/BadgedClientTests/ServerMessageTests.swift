@@ -139,9 +139,18 @@ private let plain = ReaderState(
                 .enter(SecretQuestion(kind: .puk, reader: Reader(name: "gone", isAttached: false), number: 7))
             ),
             (
-                .health([.init(name: "pcscd", ok: false, advice: "start it"), .init(name: "v", ok: true, advice: nil)]),
+                .health([
+                    .init(name: "pcscd", ok: false, advice: "start it"), .init(name: "v", ok: true, advice: nil),
+                    .init(name: "bluetoothScan", ok: false, advice: "move it", errorAgo: 1500),
+                ]),
                 .health([
                     HealthCheck(name: "pcscd", isOK: false, advice: "start it"), HealthCheck(name: "v", isOK: true),
+                    HealthCheck(
+                        name: "bluetoothScan",
+                        isOK: false,
+                        advice: "move it",
+                        errorAge: .milliseconds(1500)
+                    ),
                 ])
             ),
             (
