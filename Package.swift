@@ -88,7 +88,7 @@ let package = Package(
 
         // Drivers
         target("ReadersPCSC", ["Readers", "ISO7816", "CPCSCLite", "CLinux", "Workers"]),
-        target("ReadersNFC", ["Readers", "ISO7816", "ISODEP", "CNFC", "CNFCSystem", "CUdev", "CLinux"]),
+        target("ReadersNFC", ["Readers", "ISO7816", "ISODEP", "CNFC", "CNFCSystem", "CUdev", "CLinux", "Workers"]),
         target("ReadersVirtual", ["Secrets", "Readers", "ISO7816", "EID", "Crypto", "Workers"]),
 
         // The web side of an online authentication
@@ -186,7 +186,7 @@ let package = Package(
             ["ReadersNFC", "Readers", "ISO7816", "ISODEP", "CNFC", "CLinux", "NFCTestSupport", "TestSupport"]
         ),
         tests("ISODEPTests", ["ISODEP", "NFCTestSupport", "TestSupport"]),
-        tests("ReadersPCSCTests", ["ReadersPCSC", "Readers", "ISO7816"]),
+        tests("ReadersPCSCTests", ["ReadersPCSC", "Readers", "ISO7816", "Workers"]),
         tests(
             "SystemTests",
             [

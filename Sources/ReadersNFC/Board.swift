@@ -3,6 +3,7 @@ import Dispatch
 import ISO7816
 import Readers
 import Synchronization
+import Workers
 
 /// One device at work: a reader, with a thread of its own on which all calls to libnfc block.
 ///
@@ -12,8 +13,7 @@ import Synchronization
 /// not while it may hold a secure channel.
 final class Board: Sendable {
     private struct State {
-        var jobs: [@Sendable (FieldCard?) -> Void] = []
-        var insertion: Insertion?
+        var visit: Visit?
         /// Connections that have not been closed.
         var holders = 0
         /// What to do when an insertion ends.
@@ -22,8 +22,6 @@ final class Board: Sendable {
         /// In `NFCDevice.poll` or `NFCDevice.wait`.
         var isPolling = false
         var isStopped = false
-        /// Nothing is told any more, and nobody is served.
-        var isOver = false
     }
 
     let connection: ConnectionString
@@ -65,7 +63,11 @@ final class Board: Sendable {
 
     /// Has the thread end: the field goes off, the device is given back. Blocks until that is done, or `limit` is over.
     func stop(within limit: DispatchTimeInterval = .milliseconds(700)) {
-        state.withLock { $0.isStopped = true }
+        let visit = state.withLock { state in
+            state.isStopped = true
+            return state.visit
+        }
+        visit?.queue.finish()
         wake.signal()
         let deadline = DispatchTime.now() + limit
         // The abort is lost when it comes before libnfc waits, which is some milliseconds after the call of it.
@@ -79,33 +81,9 @@ final class Board: Sendable {
 
     // MARK: - For connections
 
-    func contains(_ insertion: Insertion) -> Bool { state.withLock { $0.insertion == insertion } }
-
-    /// Runs `body` on the thread with the card of just this insertion.
-    /// - Throws: `.removed` when it is over.
-    func run<Value: Sendable>(
-        _ insertion: Insertion,
-        _ body: @escaping @Sendable (FieldCard) -> Result<Value, CardError>
-    ) async throws(CardError) -> Value {
-        let result = await withCheckedContinuation { continuation in
-            let isQueued = enqueue(for: insertion) { card in
-                continuation.resume(returning: card.map(body) ?? .failure(.removed))
-            }
-            if !isQueued { continuation.resume(returning: .failure(.removed)) }
-        }
-        return try result.get()
-    }
-
-    /// False when the insertion is over; then `job` does not run.
-    @discardableResult
-    func enqueue(for insertion: Insertion, _ job: @escaping @Sendable (FieldCard?) -> Void) -> Bool {
-        let isQueued = state.withLock { state in
-            guard state.insertion == insertion, !state.isOver else { return false }
-            state.jobs.append(job)
-            return true
-        }
-        if isQueued { wake.signal() }
-        return isQueued
+    /// nil when just this insertion is over.
+    func visit(of insertion: Insertion) -> Visit? {
+        state.withLock { $0.visit?.insertion == insertion ? $0.visit : nil }
     }
 
     func hold() { state.withLock { $0.holders += 1 } }
@@ -116,7 +94,7 @@ final class Board: Sendable {
     func atEnd(of insertion: Insertion, _ body: @escaping @Sendable () -> Void) -> UInt64 {
         let (number, isOver) = state.withLock { state in
             state.farewellNumber += 1
-            guard state.insertion == insertion else { return (state.farewellNumber, true) }
+            guard state.visit?.insertion == insertion else { return (state.farewellNumber, true) }
             state.farewells[state.farewellNumber] = body
             return (state.farewellNumber, false)
         }
@@ -139,8 +117,6 @@ final class Board: Sendable {
         } catch {
             reason = error
         }
-        endInsertion()
-        state.withLock { $0.isOver = true }
         device.close()
         onEnd(self, reason)
         ended.signal()
@@ -205,35 +181,37 @@ final class Board: Sendable {
         if device.sendsFrames != couldSendFrames { publish(.changed(description)) }
         guard !card.isGone else { return }
         let insertion = Insertion(reader: reader, number: nextInsertion())
-        state.withLock { $0.insertion = insertion }
-        publish(.inserted(insertion, answerToReset: card.answerToReset))
-        defer { endInsertion() }
-        while !card.isGone {
-            let (job, isHeld, isStopped) = state.withLock { state in
-                (state.jobs.isEmpty ? nil : state.jobs.removeFirst(), state.holders > 0, state.isStopped)
-            }
-            if let job {
-                job(card)
-                if let failure = card.failure { throw failure }
-            } else if isStopped {
-                return
-            } else if card.mayHoldChannel {
-                wake.wait()
-            } else if wake.wait(timeout: .now() + Self.presenceInterval) == .timedOut {
-                _ = try card.checkPresence(isHeld: isHeld)
+        let answerToReset = card.answerToReset
+        let visit = Visit(insertion, of: card)
+        let isStopped = state.withLock { state in
+            if !state.isStopped { state.visit = visit }
+            return state.isStopped
+        }
+        guard !isStopped else { return }
+        publish(.inserted(insertion, answerToReset: answerToReset))
+        defer { end(visit) }
+        while let mayHoldChannel = try visit.withCard({ card throws(NFCCode) in
+            if let failure = card.failure { throw failure }
+            return card.isGone ? nil : card.mayHoldChannel
+        }) ?? nil {
+            switch visit.queue.serve(until: mayHoldChannel ? .distantFuture : .now() + Self.presenceInterval) {
+            case .worked: break
+            case .over: return
+            case .timedOut:
+                let isHeld = state.withLock { $0.holders > 0 }
+                _ = try visit.withCard { card throws(NFCCode) in try card.checkPresence(isHeld: isHeld) }
             }
         }
     }
 
     /// Those who still want something of the card hear that it has left.
-    private func endInsertion() {
-        let (insertion, jobs, farewells) = state.withLock { state in
-            defer { (state.insertion, state.jobs, state.farewells) = (nil, [], [:]) }
-            return (state.insertion, state.jobs, state.farewells.values)
+    private func end(_ visit: Visit) {
+        let farewells = state.withLock { state in
+            defer { (state.visit, state.farewells) = (nil, [:]) }
+            return state.farewells.values
         }
-        guard let insertion else { return }
-        publish(.withdrawn(insertion))
-        for job in jobs { job(nil) }
+        publish(.withdrawn(visit.insertion))
+        visit.end()
         for farewell in farewells { farewell() }
     }
 }

@@ -58,14 +58,13 @@ package final class NFCBackend: ReaderBackend {
         let farewell = board.atEnd(of: insertion) { turn.abandon() }
         defer { board.forget(farewell) }
         guard await turn.value() != nil else {
-            throw board.contains(insertion) ? .other("cancelled") : .removed
+            throw board.visit(of: insertion) != nil ? .other("cancelled") : .removed
         }
-        let connection = NFCConnection(to: insertion, on: board)
-        guard board.contains(insertion) else {
-            await connection.disconnect(reset: false)
+        guard let visit = board.visit(of: insertion) else {
+            board.gate.leave(insertion.reader)
             throw .removed
         }
-        return connection
+        return NFCConnection(to: visit, on: board)
     }
 
     package func currentHealth() async -> [HealthCheck] {

@@ -6,39 +6,37 @@ import Synchronization
 /// A card in the field of a device, held by one user.
 final class NFCConnection: CardConnection {
     private let board: Board
-    private let insertion: Insertion
+    private let visit: Visit
     private let isClosed = Mutex(false)
 
     /// The caller has entered the board's gate; the connection leaves it.
-    init(to insertion: Insertion, on board: Board) {
-        (self.board, self.insertion) = (board, insertion)
+    init(to visit: Visit, on board: Board) {
+        (self.board, self.visit) = (board, visit)
         board.hold()
     }
 
     deinit {
         guard close() else { return }
         // Whoever comes next waits at the gate until the card has forgotten.
-        let isQueued = board.enqueue(for: insertion) { [board, reader = insertion.reader] card in
-            if let card, card.isUsed { card.resetOrFail() }
-            board.leave(reader)
-        }
-        if !isQueued { board.leave(insertion.reader) }
+        visit.reset { [board] in board.leave() }
     }
 
     func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
         guard !isClosed.withLock({ $0 }) else { throw .other("the connection to the card has been closed") }
-        return try await board.run(insertion) { $0.transmitOrFail(command) }
+        return try await visit.run { $0.transmitOrFail(command) }
     }
+
+    var executor: (any SerialExecutor)? { visit.queue }
 
     func disconnect(reset: Bool) async {
         guard close() else { return }
         if reset {
-            _ = try? await board.run(insertion) { card -> Result<Void, CardError> in
+            _ = try? await visit.run { card -> Result<Void, CardError> in
                 if card.isUsed { card.resetOrFail() }
                 return .success(())
             }
         }
-        board.leave(insertion.reader)
+        board.leave()
     }
 
     /// True the first time.
@@ -52,7 +50,7 @@ final class NFCConnection: CardConnection {
 
 extension Board {
     /// A connection ends.
-    fileprivate func leave(_ reader: String) {
+    fileprivate func leave() {
         release()
         gate.leave(reader)
     }

@@ -2,6 +2,7 @@
 package import ISO7816
 package import Readers
 import Synchronization
+import Workers
 
 /// Readers of pcscd, through libpcsclite.
 package final class PCSCBackend: ReaderBackend {
@@ -41,7 +42,7 @@ package final class PCSCBackend: ReaderBackend {
         let first = watch.atEnd(of: insertion) { turn.abandon() }
         defer { watch.forget(first) }
         guard await turn.value() != nil else { throw Self.whyNot(insertion, watch) }
-        guard let thread = CardThread(name: "pcsc-card", onEnd: { [gate] in gate.leave(reader) }) else {
+        guard let thread = ThreadQueue(thread: "pcsc-card", onEnd: { [gate] in gate.leave(reader) }) else {
             gate.leave(reader)
             throw .other("no thread left for the card")
         }
@@ -59,8 +60,8 @@ package final class PCSCBackend: ReaderBackend {
                 result = .failure(error)
             }
             // A connection that nobody takes any more closes itself when it is dropped here.
-            if !handover.give(result) { thread.finish {} }
-            if case .failure = result { thread.finish {} }
+            if !handover.give(result) { thread.finish() }
+            if case .failure = result { thread.finish() }
         }
         guard let result = await handover.value() else { throw Self.whyNot(insertion, watch) }
         let connection = try result.get()

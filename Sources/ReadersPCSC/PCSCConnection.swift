@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ISO7816
 import Readers
+import Workers
 
 /// A card held in a transaction of pcscd, on a thread of its own that ends with it.
 final class PCSCConnection: CardConnection {
-    private let thread: CardThread
+    private let thread: ThreadQueue
     private let link: CardLink
 
-    init(thread: CardThread, link: CardLink) {
+    init(thread: ThreadQueue, link: CardLink) {
         (self.thread, self.link) = (thread, link)
     }
 
     deinit { thread.finish { [link] in link.close() } }
 
     func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
-        guard !thread.isCurrent else { return try link.transmit(command).get() }
         let answer = await thread.run { [link] in link.transmit(command) }
         return try (answer ?? .failure(CardLink.closed)).get()
     }
@@ -24,7 +24,7 @@ final class PCSCConnection: CardConnection {
     func disconnect(reset: Bool) async {
         // Not when the reader was left at work: then the thread gives the card back by itself, and takes no more jobs.
         _ = await thread.run { [link] in link.close(reset: reset) }
-        thread.finish {}
+        thread.finish()
     }
 
     var features: ReaderFeatures { link.features }

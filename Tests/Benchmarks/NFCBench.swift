@@ -65,7 +65,7 @@ enum NFCBench {
         }
     }
 
-    /// Through the driver, as a workflow does it.
+    /// Through the driver, as a workflow does it: from an actor on the executor of the connection.
     private static func own(
         _ board: EmulatedPN532,
         _ data: [UInt8],
@@ -87,21 +87,38 @@ enum NFCBench {
             }
             defer { withExtendedLifetime(events) {} }
             guard let insertion, let connection = try? await backend.connect(insertion) else { return }
+            let times = await CardUser(connection)?.exchange(data, times: count)
+            await connection.disconnect(reset: true)
+            await backend.close()
+            box.result.withLock { $0 = times }
+        }
+        done.wait()
+        guard let times = box.result.withLock({ $0 }) else { throw BenchError("the driver brings no answer") }
+        for time in times { samples.add(time) }
+    }
+
+    private actor CardUser {
+        private nonisolated let connection: any CardConnection
+        private nonisolated let executor: any SerialExecutor
+
+        nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+        init?(_ connection: any CardConnection) {
+            guard let executor = connection.executor else { return nil }
+            (self.connection, self.executor) = (connection, executor)
+        }
+
+        /// Microseconds of each exchange; nil when one failed.
+        func exchange(_ data: [UInt8], times count: Int) async -> [Double]? {
             var times: [Double] = []
             for _ in 0..<count {
                 let start = monotonicNow()
                 let answer = try? await connection.transmit(CommandAPDU(0, 0xC0, 0, 0, data: data))
                 times.append(microseconds(since: start))
-                guard answer?.data.count == data.count else { return }
+                guard answer?.data.count == data.count else { return nil }
             }
-            await connection.disconnect(reset: true)
-            await backend.close()
-            let all = times
-            box.result.withLock { $0 = all }
+            return times
         }
-        done.wait()
-        guard let times = box.result.withLock({ $0 }) else { throw BenchError("the driver brings no answer") }
-        for time in times { samples.add(time) }
     }
 
     private final class Box: Sendable {

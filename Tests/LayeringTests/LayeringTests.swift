@@ -21,7 +21,7 @@ private let allowed: [String: Set<String>] = [
     "Readers": ["Secrets", "ISO7816", "CLinux"],
     "CardFile": ["Secrets", "Wire", "Readers", "ISO7816"],
     "ReadersPCSC": ["Readers", "ISO7816", "CPCSCLite", "CLinux", "Workers"],
-    "ReadersNFC": ["Readers", "ISO7816", "ISODEP", "CNFC", "CNFCSystem", "CUdev", "CLinux"],
+    "ReadersNFC": ["Readers", "ISO7816", "ISODEP", "CNFC", "CNFCSystem", "CUdev", "CLinux", "Workers"],
     "ReadersVirtual": ["Secrets", "Readers", "ISO7816", "EID", "Crypto", "Workers"],
     "EService": ["ECard", "ISO7816", "Crypto", "EID", "CCurl", "CExpat", "COpenSSLTLS", "CLinux"],
     "Workflows": ["Secrets", "Loop", "Readers", "ISO7816", "EID", "ECard", "EService"],

@@ -173,6 +173,21 @@ struct NFCCardTests {
         #expect(resets.withLock { $0 } > after)
     }
 
+    @Test("the actor that drives a card sends its commands without a change of threads, and outlives the card")
+    func executor() async throws {
+        var world = try await World()
+        let connection = try await world.connect(PICC(application: PICC.echo))
+        let user = try #require(CardUser(connection))
+        let (command, answer) = World.echo(300)
+        #expect(try await user.transmitUndisturbed(command) == answer)
+        world.field.remove()
+        try await world.events.wait(for: "withdrawn \(world.reader)")
+        await #expect(throws: CardError.removed) { try await user.transmitUndisturbed(command) }
+        world.field.insert(PICC(application: PICC.echo))
+        try await world.events.wait(for: "inserted \(world.reader)")
+        await #expect(throws: CardError.removed) { try await user.transmitUndisturbed(command) }
+    }
+
     @Test("a second connection waits for the first, or for the end of the card")
     func turns() async throws {
         var world = try await World()
@@ -213,5 +228,28 @@ struct NFCCardTests {
         _ = try await connection.transmit(World.echo(1).command)
         world.field.remove()
         try await world.events.wait(for: "withdrawn \(world.reader)")
+    }
+}
+
+private actor CardUser {
+    private nonisolated let connection: any CardConnection
+    private nonisolated let executor: any SerialExecutor
+    private var disturbances = 0
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    init?(_ connection: any CardConnection) {
+        guard let executor = connection.executor else { return nil }
+        (self.connection, self.executor) = (connection, executor)
+    }
+
+    /// Another job, which waits for the actor to be free, does not run before the answer is there.
+    func transmitUndisturbed(_ command: CommandAPDU) async throws -> ResponseAPDU {
+        let other = Task { disturbances += 1 }
+        let before = disturbances
+        let answer = try await connection.transmit(command)
+        #expect(disturbances == before)
+        await other.value
+        return answer
     }
 }

@@ -2,6 +2,7 @@
 import Readers
 import Synchronization
 import Testing
+import Workers
 
 @testable import ReadersPCSC
 
@@ -56,13 +57,26 @@ struct HandoverTests {
     func thread() async throws {
         let ended = Handover<[Int]>()
         let order = Order()
-        let thread = try #require(CardThread(name: "pcsc-test") { _ = ended.give(order.numbers) })
+        let thread = try #require(ThreadQueue(thread: "pcsc-test") { _ = ended.give(order.numbers) })
         for number in 1...100 { thread.async { order.add(number) } }
         #expect(await thread.run { 7 } == 7)
         thread.finish { order.add(101) }
         #expect(await ended.value() == Array(1...101))
         #expect(await thread.run { 8 } == nil)
         #expect(!thread.async {})
+    }
+
+    @Test("an actor runs on the card's thread, and elsewhere when that has ended")
+    func actorOfThread() async throws {
+        let ended = Handover<Void>()
+        let thread = try #require(ThreadQueue(thread: "pcsc-test") { _ = ended.give(()) })
+        let user = User(of: thread)
+        #expect(await user.isOnThread)
+        #expect(await user.isUndisturbed())
+        thread.finish()
+        #expect(await ended.value() != nil)
+        #expect(await !user.isOnThread)
+        #expect(await thread.run { 9 } == nil)
     }
 
     @Test("a reader is for one at a time, in the order of asking, and who gives up loses the place")
@@ -89,6 +103,26 @@ struct HandoverTests {
         gate.leave("A")
         #expect(await gate.enter("A").value() != nil)
         #expect(await quitter.value() == nil)
+    }
+}
+
+private actor User {
+    private nonisolated let thread: ThreadQueue
+    private var disturbances = 0
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { thread.asUnownedSerialExecutor() }
+
+    init(of thread: ThreadQueue) { self.thread = thread }
+
+    var isOnThread: Bool { thread.isCurrent }
+
+    /// Another job, which waits for the actor to be free, does not run while a block is run.
+    func isUndisturbed() async -> Bool {
+        let other = Task { disturbances += 1 }
+        let isOnThread = await thread.run { [thread] in thread.isCurrent }
+        let isUndisturbed = disturbances == 0
+        await other.value
+        return isOnThread == true && isUndisturbed
     }
 }
 
