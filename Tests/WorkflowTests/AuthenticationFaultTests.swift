@@ -26,9 +26,7 @@ struct AuthenticationFaultTests {
         ]
 
         func card(_ faults: [VirtualCardDescription.Fault] = []) -> VirtualCardDescription {
-            var card = Dialogue(name: name, retryCounter: retryCounter).card(faults)
-            card.faults = faults
-            return card
+            Dialogue(name: name, retryCounter: retryCounter).quickCard(faults)
         }
     }
 

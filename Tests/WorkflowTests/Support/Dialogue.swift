@@ -4,6 +4,8 @@ import Readers
 import Secrets
 import TestSupport
 
+@testable import ReadersVirtual
+
 /// One of the dialogues of the fault matrix: a card, and what its honest user types.
 struct Dialogue: Sendable {
     let name: String
@@ -49,12 +51,19 @@ struct Dialogue: Sendable {
     }
 
     /// The same card, but PACE is on NIST P-256, which libcrypto computes many times faster than brainpoolP256r1: that
-    /// is half of the matrix' time. For dialogues that read no data group.
+    /// is half of the matrix' time.
     func quickCard(_ faults: [VirtualCardDescription.Fault] = []) -> VirtualCardDescription {
         var card = card(faults)
-        card.files = [.init(fileID: 0x011C, shortFileID: 0x1C, content: Self.cardAccess)]
+        card.files = Self.quickFiles
+        card.keys = [.init(id: 41, content: SecretBox(Secret(Self.chipAuthenticationKey)))]
         return card
     }
+
+    private static let quickFiles: [VirtualCardDescription.File] =
+        DefaultCard.dataGroups.map { .init(fileID: $0.fileID, shortFileID: $0.shortFileID, content: hex($0.content)) }
+        + [.init(fileID: 0x011C, shortFileID: 0x1C, content: cardAccess)]
+
+    private static let chipAuthenticationKey = hex(DefaultCard.keys.first { $0.id == 41 }?.content ?? "")
 
     /// The default card's EF.CardAccess with PACE on the parameters 12.
     private static let cardAccess = hex(
