@@ -10,7 +10,7 @@ import Testing
 @Suite("a virtual card under hostile input")
 struct HostileInputTests {
     /// What a run of commands ended in.
-    private struct Tally {
+    fileprivate struct Tally {
         var answers = 0
         var statuses: Set<UInt16> = []
 
@@ -30,9 +30,8 @@ struct HostileInputTests {
     @Test("answers any bytes with a status word, and keeps its tries")
     func randomBytes() async throws {
         let card = try VirtualCard()
-        var generator = SystemRandomNumberGenerator()
-        var tally = Tally()
-        for _ in 0..<100_000 {
+        var generator = SplitMix64(seed: 1)
+        let tally = try await card.exchange(times: 100_000) { _ in
             let count = Int(generator.next(upperBound: UInt8(40)))
             var command = (0..<count).map { _ in UInt8(truncatingIfNeeded: generator.next()) }
             // Half of them look like commands that the card knows.
@@ -41,7 +40,7 @@ struct HostileInputTests {
                 command[1] = Self.instructions.randomElement(using: &generator) ?? 0
                 if count < 40 { command[4] = UInt8(count - 5) }
             }
-            try tally.add(await card.exchange(command))
+            return command
         }
         #expect(tally.answers == 100_000)
         #expect(tally.statuses.count > 5)
@@ -62,9 +61,8 @@ struct HostileInputTests {
         ].map { hex($0) }
         let certificate = try TestPKI.file("terminal.cvcert")
         let card = try VirtualCard()
-        var generator = SystemRandomNumberGenerator()
-        var tally = Tally()
-        for round in 0..<20_000 {
+        var generator = SplitMix64(seed: 2)
+        let tally = try await card.exchange(times: 20_000) { round in
             var command = commands[round % commands.count]
             if round % 7 == 0 {
                 command = [0x00, 0x2A, 0x00, 0xBE, 0, 0x01, 0x6C] + certificate.dropFirst(4)
@@ -78,7 +76,7 @@ struct HostileInputTests {
                 default: command[index] ^= 0x80
                 }
             }
-            try tally.add(await card.exchange(command))
+            return command
         }
         #expect(tally.answers == 20_000)
         #expect(tally.statuses.contains(0x9000))
@@ -96,5 +94,17 @@ struct HostileInputTests {
             #expect(["6987", "6988"].contains(answer))
             #expect(try await card.send("0CB09C000D9701008E08000000000000000000") == "6882")
         }
+    }
+}
+
+extension VirtualCard {
+    /// So many commands in a row, without a change of threads.
+    fileprivate func exchange(
+        times count: Int,
+        _ command: sending (Int) -> [UInt8]
+    ) async throws -> HostileInputTests.Tally {
+        var tally = HostileInputTests.Tally()
+        for round in 0..<count { try tally.add(await exchange(command(round))) }
+        return tally
     }
 }

@@ -115,13 +115,16 @@ struct DaemonTests {
         _ = await witness.exchange(#"{"cmd":"GET_INFO"}"#, #"{"cmd":"GET_HEALTH"}"#, #"{"cmd":"RUN_CHANGE_PIN"}"#)
         let before = daemon.privateMemory
         var most = 0
+        // A long line that is answered, a longer one that is not, and half of a third.
+        let lines =
+            Array(repeating: UInt8(ascii: "x"), count: 1 << 20) + [0x0A]
+            + Array(repeating: UInt8(ascii: "y"), count: 1 << 20 + 9) + [0x0A]
+            + Array(repeating: UInt8(ascii: "["), count: 1 << 20)
         for _ in 1...2 {
             var clients: [TestClient] = []
             for _ in 1...30 {
                 let client = try daemon.connect()
-                // A long line that is answered, a longer one that is not, and half of a third.
-                await client.send(String(repeating: "x", count: 1 << 20), String(repeating: "y", count: 1 << 20 + 9))
-                await client.send(bytes: Array(repeating: UInt8(ascii: "["), count: 1 << 20))
+                await client.send(bytes: lines)
                 clients.append(client)
             }
             for client in clients { _ = await (client.next("INVALID"), client.next("INVALID")) }
