@@ -10,8 +10,7 @@ enum HealthCommand {
         if !invocation.wantsJSON {
             if checks.isEmpty { Output.line("good: no driver that could miss something") }
             for check in checks {
-                let advice = check.advice.map { ": \($0)" } ?? ""
-                Output.line("\(check.isOK ? "good" : "BAD ") \(check.name)\(check.isOK ? "" : advice)")
+                Output.line(check.isOK ? "good \(check.name)" : "BAD  \(words(check))")
             }
         }
         guard bad == 0 else {
@@ -22,5 +21,19 @@ enum HealthCommand {
             )
         }
         return .done
+    }
+
+    /// What has failed, since when, and what to do.
+    private static func words(_ check: HealthCheck) -> String {
+        let age = check.errorAge.map { " for \(words($0))" } ?? ""
+        return check.name + age + (check.advice.map { ": \($0)" } ?? "")
+    }
+
+    /// In the largest unit of which there are two at least: 90 minutes are not one hour.
+    private static func words(_ time: Duration) -> String {
+        let seconds = max(time.components.seconds, 1)
+        let units: [(length: Int64, name: String)] = [(86_400, "days"), (3600, "h"), (60, "min")]
+        let unit = units.first { seconds >= 2 * $0.length } ?? (1, "s")
+        return "\(seconds / unit.length) \(unit.name)"
     }
 }

@@ -66,6 +66,21 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
     }
 
     @Test(
+        "health says for how long something has been wrong",
+        arguments: [
+            (0, "1 s"), (1999, "1 s"), (119_999, "119 s"), (120_000, "2 min"), (7_199_999, "119 min"),
+            (7_200_000, "2 h"), (172_799_999, "47 h"), (172_800_000, "2 days"), (864_000_000, "10 days"),
+        ]
+    )
+    func healthAge(milliseconds: Int, words: String) async throws {
+        let check = #"{"advice":"plug one in","errorAgo":\#(milliseconds),"name":"bluetoothAdapter","ok":false}"#
+        let peer = try ScriptedPeer { $0.answer("GET_HEALTH", #"{"checks":[\#(check)],"msg":"HEALTH"}"#) }
+        let sorry = try badgectl(peer, "health")
+        #expect(await sorry.exitCode == 1)
+        #expect(sorry.text(.output) == "BAD  bluetoothAdapter for \(words): plug one in\n")
+    }
+
+    @Test(
         "a reader is told in words",
         arguments: [
             (Say.reader(), "R  eID card\n"), (Say.reader(left: 2), "R  eID card, 2 PIN tries left\n"),
