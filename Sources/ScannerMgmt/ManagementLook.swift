@@ -55,7 +55,8 @@ import Scanners
     private func readable() {
         repeat {
             socket.receive(&packets)
-            for range in packets.ranges where continuation != nil {
+            for index in 0..<packets.count where continuation != nil {
+                let range = packets.range(index)
                 guard !range.isEmpty else { return end(Self.noAnswer) }
                 if let event = ManagementEvent(packets.bytes.span.extracting(range)) { take(event) }
             }

@@ -64,7 +64,8 @@ import Loop
     }
 
     private func take(_ packets: ManagementPackets) {
-        for range in packets.ranges where isReading {
+        for index in 0..<packets.count where isReading {
+            let range = packets.range(index)
             guard !range.isEmpty else {
                 end()
                 return onLoss()

@@ -62,9 +62,10 @@ struct ManagementPackets {
         lengths = [UInt32](repeating: 0, count: Self.most)
     }
 
-    /// Where they lie in `bytes`.
-    var ranges: [Range<Int>] {
-        (0..<count).map { $0 * Self.longest..<$0 * Self.longest + Int(lengths[$0]) }
+    /// Where one of them lies in `bytes`.
+    func range(_ index: Int) -> Range<Int> {
+        let start = index * Self.longest
+        return start..<start + Int(lengths[index])
     }
 
     /// There may be more.
