@@ -236,8 +236,14 @@ final class Scanner: Sendable {
     /// The group of a device file by name.
     private static func group(of path: String) -> String? {
         var status = stat()
-        guard stat(path, &status) == 0, status.st_gid != 0, let group = getgrgid(status.st_gid) else { return nil }
-        return String(cString: group.pointee.gr_name)
+        guard stat(path, &status) == 0, status.st_gid != 0 else { return nil }
+        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { buffer in
+            var (entry, found) = (Glibc.group(), UnsafeMutablePointer<Glibc.group>?.none)
+            guard let start = buffer.baseAddress,
+                getgrgid_r(status.st_gid, &entry, start, buffer.count, &found) == 0
+            else { return nil }
+            return found.map { String(cString: $0.pointee.gr_name) }
+        }
     }
 
     /// Two devices of a kind have the same name in libnfc.

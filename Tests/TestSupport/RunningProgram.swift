@@ -127,11 +127,13 @@ package final class RunningProgram: Sendable {
         var (master, slave): (Int32, Int32) = (-1, -1)
         var name = ""
         if hasTerminal {
-            guard openpty(&master, &slave, nil, nil, nil) == 0, let path = ttyname(slave) else {
+            // Not ttyname, whose result is one for all threads.
+            var path = [CChar](repeating: 0, count: 128)
+            guard openpty(&master, &slave, nil, nil, nil) == 0, ttyname_r(slave, &path, path.count) == 0 else {
                 throw StartError(text: "no terminal")
             }
             for end in [master, slave] { clinux_set_cloexec(end) }
-            name = String(cString: path)
+            name = String(decoding: path.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
         }
         let path = program.hasPrefix("/") ? program : Self.programs + "/" + program
         let settings = ["SWIFT_BACKTRACE": "enable=no", "PATH": "/usr/bin:/bin"]

@@ -54,13 +54,17 @@ struct AuthenticationFaultTests {
 
     enum Outcome: String, CaseIterable { case unnoticed, askedAgain, failed, removed }
 
+    /// Each with a server of its own.
     private static let workers = 4
 
     @Test("whatever a card does at whatever command, there is one true end, no try is lost, and the reader is free")
     @Loop func matrix() async throws {
-        let names = (1...Self.workers).map { $0 == 1 ? "Simulator" : "Simulator \($0)" }
-        let server = try TestServer(readers: names.count, service: { url, _ in Self.service(url) })
-        try await server.ready(names)
+        var servers: [TestServer] = []
+        for _ in 0..<Self.workers {
+            let server = try TestServer(readers: 1, service: { url, _ in Self.service(url) })
+            try await server.ready()
+            servers.append(server)
+        }
         var cells: [Cell] = []
         for course in Course.all {
             let plan = try await Self.plan(course)
@@ -72,7 +76,7 @@ struct AuthenticationFaultTests {
         }
         #expect(cells.count > 500)
         let queue = Queue(cells)
-        let workers = names.map { reader in Task { @Loop in try await queue.work(server, reader) } }
+        let workers = servers.map { server in Task { @Loop in try await queue.work(server, "Simulator") } }
         try await withTaskCancellationHandler {
             for worker in workers { try await worker.value }
         } onCancel: {
@@ -85,7 +89,7 @@ struct AuthenticationFaultTests {
             print("  \(all.count) \(reason)")
         }
         #expect(queue.outcomes.count == cells.count)
-        for line in server.logged { #expect(Dialogue.secrets.allSatisfy { !line.contains($0) }, "\(line)") }
+        for line in servers.flatMap(\.logged) { #expect(Dialogue.secrets.allSatisfy { !line.contains($0) }, "\(line)") }
     }
 
     @Loop private final class Queue {
