@@ -124,6 +124,16 @@ package actor Loop {
 
     @Loop static var microseconds: Int64 { shared.executor.microseconds }
 
+    /// Has jobs that belong to no executor run on the loop, too; to be called once, before the first task.
+    ///
+    /// Such a job is nearly always a task that has been waiting: the language sends it by way of its pool to the actor
+    /// that it belongs to, here at the cost of two changes of threads. And that pool, once it has had a job, wakes the
+    /// process every second to look after its threads. What computes or blocks has threads of its own, such as
+    /// `Workers.Pool`. What sleeps for a time (`Task.sleep`) still uses the language's pool.
+    package static func takeJobsOfNoExecutor() {
+        clinux_take_global_jobs { job in Loop.shared.executor.enqueue(.ofNoExecutor(UInt(bitPattern: job))) }
+    }
+
     /// Blocks the calling thread for ever; the end of `main`.
     package static func park() -> Never {
         while true { pause() }
@@ -146,10 +156,16 @@ package struct SystemError: Error, Sendable, CustomStringConvertible {
 private final class EpollExecutor: SerialExecutor, @unchecked Sendable {
     private let epoll: Int32
     private let wake: Int32
-    private let jobs = Mutex<[UnownedJob]>([])
+    private let jobs = Mutex<[Job]>([])
     private let threadID = Atomic<UInt>(0)
 
     private static let wakeToken: UInt64 = 0
+
+    enum Job: Sendable {
+        case ofLoop(UnownedJob)
+        /// Its address, from the language's runtime.
+        case ofNoExecutor(UInt)
+    }
 
     /// Of this round; nil: nobody has asked. Only for the loop's thread.
     private var time: Int64?
@@ -192,7 +208,10 @@ private final class EpollExecutor: SerialExecutor, @unchecked Sendable {
     }
 
     func enqueue(_ job: consuming ExecutorJob) {
-        let job = UnownedJob(job)
+        enqueue(.ofLoop(UnownedJob(job)))
+    }
+
+    func enqueue(_ job: Job) {
         let wasEmpty = jobs.withLock { jobs in
             jobs.append(job)
             return jobs.count == 1
@@ -225,7 +244,12 @@ private final class EpollExecutor: SerialExecutor, @unchecked Sendable {
             defer { jobs = [] }
             return jobs
         }
-        for job in pending { job.runSynchronously(on: asUnownedSerialExecutor()) }
+        for job in pending {
+            switch job {
+            case .ofLoop(let job): job.runSynchronously(on: asUnownedSerialExecutor())
+            case .ofNoExecutor(let address): clinux_run_global_job(UnsafeMutableRawPointer(bitPattern: address))
+            }
+        }
         let hasMore = jobs.withLock { !$0.isEmpty }
         var patience: Int32 = 0
         if !hasMore { Loop.assumeIsolated { patience = Loop.patience } }

@@ -4,21 +4,12 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// The threads for all work that has no thread of its own: as many as there are processors, started when there is work
-/// for them, asleep in the kernel when there is none, and ended by `rest`.
-///
-/// They take the place of the language's pool. That one, once it has had a job, wakes the process every second to look
-/// after its threads. What sleeps for a time (`Task.sleep`) still uses it.
+/// The threads for what computes and has no thread of its own: as many as there are processors, started when there is
+/// work for them, asleep in the kernel when there is none, and ended by `rest`.
 package final class Pool: Sendable {
-    private enum Work: Sendable {
-        /// Address of a job that belongs to no executor, from the language's runtime.
-        case job(UInt)
-        case block(@Sendable () -> Void)
-    }
-
     private struct State {
         /// First come first served: the daemon has no work of different urgency.
-        var work: [Work] = []
+        var work: [@Sendable () -> Void] = []
         var threads = 0
         /// Threads that wait, and that nobody has called yet.
         var idle = 0
@@ -34,15 +25,9 @@ package final class Pool: Sendable {
 
     private init() {}
 
-    /// Takes the jobs of the language's pool as well. To be called once, before the first task.
-    package static func install() {
-        _ = shared
-        clinux_take_global_jobs { job in Pool.shared.put(.job(UInt(bitPattern: job))) }
-    }
-
     /// Runs a block that does not wait for anything.
     package static func run(_ block: @escaping @Sendable () -> Void) {
-        shared.put(.block(block))
+        shared.put(block)
     }
 
     /// Ends the threads that have nothing to do: each keeps a stack, free memory of malloc and random numbers of libcrypto
@@ -60,7 +45,7 @@ package final class Pool: Sendable {
 
     private enum Step { case nothing, wake, start }
 
-    private func put(_ work: Work) {
+    private func put(_ work: @escaping @Sendable () -> Void) {
         let step = state.withLock { state -> Step in
             state.work.append(work)
             if state.idle > 0 {
@@ -95,17 +80,16 @@ package final class Pool: Sendable {
 
     private func run() {
         while true {
-            let work = state.withLock { state -> Work? in
+            let work = state.withLock { state -> (@Sendable () -> Void)? in
                 if state.work.isEmpty {
                     state.idle += 1
                     return nil
                 }
                 return state.work.removeFirst()
             }
-            switch work {
-            case .job(let job): clinux_run_global_job(UnsafeMutableRawPointer(bitPattern: job))
-            case .block(let block): block()
-            case nil:
+            if let work {
+                work()
+            } else {
                 wake.wait()
                 if mayLeave() { return }
             }

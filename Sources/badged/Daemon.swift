@@ -122,7 +122,7 @@ import Workflows
             Log.error("browsers are not served: \(error.message); hint: \(error.hint)")
             // Another eID client has the users' attention then. Not awaited: nothing here depends on what it does.
             let port = configuration.activationPort
-            Task.detached {
+            _ = startThread("badged-ask") {
                 guard let owner = LoopbackSockets.askOwnerToShowItself(port: port) else { return }
                 Log.notice("port \(port) belongs to \(owner), which was asked to show itself")
             }

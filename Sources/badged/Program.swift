@@ -3,13 +3,12 @@ import Glibc
 import Host
 import Loop
 import ScannerMgmt
-import Workers
 
 /// The daemon: reads what it is told, wires the targets together, and ends when it is asked to.
 @main struct Program {
     static func main() {
         ProcessHardening.apply()
-        Pool.install()
+        Loop.takeJobsOfNoExecutor()
         do throws(StartError) {
             let options = try CommandLineOptions(arguments: CommandLine.arguments.dropFirst())
             switch options.action {
