@@ -118,10 +118,12 @@ struct Baseline {
         self.init(machine: machine, values: values)
     }
 
-    /// Keeps rows that this run did not measure.
+    /// Keeps rows that this run did not measure. Small values get more digits: by three, 0.0053 would be 6 % above itself.
     func write(to path: String) throws(BenchError) {
         var lines = ["{", "  \"machine\": \"\(machine)\",", "  \"rows\": {"]
-        let rows = Row.allCases.compactMap { row in values[row].map { "    \"\(row.rawValue)\": \(text($0, 3))" } }
+        let rows = Row.allCases.compactMap { row in
+            values[row].map { "    \"\(row.rawValue)\": \(text($0, abs($0) < 1 ? 6 : 3))" }
+        }
         lines += [rows.joined(separator: ",\n"), "  }", "}", ""]
         let content = lines.joined(separator: "\n")
         let file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o644)

@@ -60,7 +60,7 @@ enum Row: String, CaseIterable {
         case .adverts: "advertising reports decoded, filtered and tracked"
         case .advertsMemory: "growth of the heap meanwhile"
         case .scanClient: "the same in badged, replayed to a client"
-        case .floodTail: "GET_INFO round trip in a flood of readers, p99"
+        case .floodTail: "GET_INFO round trip in a flood of readers, p99, median of 10 parts"
         case .floodQuietTail: "the same without the flood"
         case .floodMemory: "growth of resident memory in it"
         case .flips: "changes of mind too many, per walk"
