@@ -35,6 +35,14 @@ def log_has(badged, step, watcher):
     return f"recovery: {step}" in badged.log()
 
 
+def is_switching(watcher):
+    """Waits until the command has reached the controller: badged says what it is about to do, and then asks others to do it."""
+    limit = time.monotonic() + LIMIT
+    while not (busy := radio.tell()["isBusy"]) and time.monotonic() < limit:
+        watcher.fetch(0.01)
+    return busy
+
+
 start_bus()
 start_bluetoothd()
 radio = Radio()
@@ -48,7 +56,8 @@ for backend, before in (("mgmt", "restart"), ("bluez", "reopen")):
         radio.tell(silent="reset")
         log_has(badged, before, watcher)
         resets = radio.tell(slow=0.5)["resets"]
-        check("the adapter is being switched off and on", log_has(badged, "powerCycle", watcher) and radio.tell()["isBusy"], badged.log())
+        check("the adapter is being switched off and on", log_has(badged, "powerCycle", watcher) and is_switching(watcher),
+              badged.log())
         leave(badged, client)
         limit = time.monotonic() + LIMIT
         while leave is not end and not (is_on() and not radio.tell()["isBusy"]) and time.monotonic() < limit:
