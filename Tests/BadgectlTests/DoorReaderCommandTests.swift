@@ -55,6 +55,44 @@ private func capture() throws -> String {
         )
     }
 
+    @Test("on a terminal the table is drawn anew with all news, strongest first")
+    func table() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("START_SCAN", scanning)
+            peer.send(#"{"msg":"DOOR_READER","reader":\#(reader("seos-A", "-90.4", inRange: false))}"#)
+            peer.send(#"{"msg":"DOOR_READER","reader":\#(reader("seos-B", "-60.0", inRange: true))}"#)
+            peer.send(#"{"id":"seos-B","msg":"DOOR_READER_LOST"}"#)
+            peer.untilClosed()
+        }
+        // The output of the programs that tests start is no terminal; the one that belongs to its session is.
+        let command = "exec \(RunningProgram.programs)/badgectl --socket \(peer.path) scan --watch >/dev/tty"
+        let program = try RunningProgram("/bin/sh", ["-c", command], hasTerminal: true)
+        let weak = "██··········  -90 dBm  seos-A\r\n"
+        let strong = "████████····  -60 dBm  seos-B  motion\r\n"
+        for table in [weak, strong + weak, weak] { #expect(await program.says("\u{1B}[H\u{1B}[2J" + table)) }
+        program.signal(SIGINT)
+        #expect(await program.exitCode == 130)
+    }
+
+    @Test(
+        "--code and --type reach the scan; with --json what comes is shown as it is",
+        arguments: [
+            (["--code", "9"], #""lockServiceCodes":[9]"#), (["--code", "0"], #""lockServiceCodes":[]"#),
+            (["--type", "seamless"], #""openingTypes":["seamless"]"#),
+        ]
+    )
+    func options(options: [String], parameter: String) async throws {
+        let message = #"{"msg":"DOOR_READER","reader":\#(reader("seos-A", "-60.0", inRange: true))}"#
+        let peer = try ScriptedPeer { peer in
+            peer.answer("START_SCAN", scanning)
+            peer.send(message)
+        }
+        let program = try RunningProgram("badgectl", ["--socket", peer.path, "--json", "scan"] + options)
+        #expect(await program.exitCode == 0)
+        #expect(program.text(.output).split(separator: "\n").contains(Substring(message)))
+        #expect(await peer.received().contains { $0.contains("START_SCAN") && $0.contains(parameter) })
+    }
+
     @Test("what is in the way of the scan is said, and the wait goes on")
     func fault() async throws {
         let bad = scanning.replacing(
@@ -97,8 +135,11 @@ private func capture() throws -> String {
         #expect(program.text(.output) == "████████····  -60 dBm  seos-A  motion\n")
     }
 
-    @Test("capture writes what comes as a file that can be read again")
-    func captures() async throws {
+    @Test(
+        "capture writes what comes as a file that can be read again; addresses are made up unless it is told otherwise",
+        arguments: [([], "hashed"), (["--raw"], "raw")]
+    )
+    func captures(options: [String], addresses: String) async throws {
         let path = "/tmp/badgectl-capture-\(UUID().uuidString)"
         defer { unlink(path) }
         let advert =
@@ -110,9 +151,10 @@ private func capture() throws -> String {
             peer.send(#"{"address":"nonsense","msg":"ADVERT"}"#)
             peer.send(advert)
         }
-        let program = try badgectl(peer, "capture", path)
+        let program = try RunningProgram("badgectl", ["--socket", peer.path, "capture", path] + options)
         // badged goes; what was written stays.
         #expect(await program.exitCode == 3)
+        #expect(await peer.received().contains { $0.contains(#""adverts":"\#(addresses)""#) })
         let file = Array(try Data(contentsOf: URL(filePath: path)))
         var reports: [AdvertisingReport] = []
         try BTSnoop.forEachEvent(in: file.span) { _, _, place in
