@@ -40,6 +40,18 @@ import Testing
         #expect(Set(tracker.readers.filter { !$0.isLost }.map(\.number)) == shown)
     }
 
+    @Test("of a full table the reader that was not heard for longest goes first")
+    func oldestFirst() {
+        let tracker = ReaderTracker(capacity: 3)
+        var lost: [DeviceAddress] = []
+        tracker.observer = { change, reader in if change == .lost { lost.append(reader.address) } }
+        for (now, number) in [1, 2, 3, 1, 4, 3, 5].enumerated() {
+            tracker.hear(Adverts.seos(), from: .door(UInt64(number)), -90, at: Milliseconds(10 * now))
+        }
+        #expect(lost == [.door(2), .door(1)])
+        #expect(tracker.readers.map(\.address) == [.door(4), .door(3), .door(5)])
+    }
+
     @Test("a table full of readers in range takes nobody in until one of them falls silent")
     func full() {
         let tracker = ReaderTracker(capacity: 4)

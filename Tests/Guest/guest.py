@@ -172,16 +172,19 @@ class Radio:
 class Badged(Daemon):
     """badged as it is installed: not root, and with CAP_NET_ADMIN only for the management socket."""
 
-    def __init__(self, backend, user=str(NOBODY), wrapper=(), **ble):
-        """wrapper: a program, with what stands before badged's own command line, that becomes badged."""
+    def __init__(self, backend, user=str(NOBODY), wrapper=(), is_capable=None, **ble):
+        """wrapper: a program, with what stands before badged's own command line, that becomes badged. is_capable: whether it gets
+        CAP_NET_ADMIN, as from its unit; without a word it does where the backend needs it."""
         config = os.path.join(WORK, "badged.conf")
         with open(config, "w", encoding="utf-8") as file:
             file.write(f"[ble]\nbackend = {backend}\n")
             file.writelines(f"{key} = {value}\n" for key, value in ble.items())
-        capabilities = "+net_admin" if backend == "mgmt" else "-all"
+        if is_capable is None:
+            is_capable = backend == "mgmt"
+        capabilities = "+net_admin" if is_capable else "-all"
         self.path = os.path.join(WORK, "badged.sock")
         super().__init__("setpriv", [
-            f"--reuid={user}", f"--regid={user}", "--clear-groups", "--bounding-set=-all,+net_admin" if backend == "mgmt"
+            f"--reuid={user}", f"--regid={user}", "--clear-groups", "--bounding-set=-all,+net_admin" if is_capable
             else "--bounding-set=-all", f"--inh-caps={capabilities}", f"--ambient-caps={capabilities}",
             *wrapper, f"{BIN}/badged", "--no-pcsc", "--no-nfc", "--virtual", "--log-level", "info", "--config", config, "--socket", self.path],
             WORK)

@@ -18,6 +18,11 @@ trap 'exit 1' INT TERM HUP
 # The guest's memory is a file; this is where it is no file of a disk.
 [ ! -w /dev/shm ] || export TMPDIR=/dev/shm
 
+# The guest has one processor, played by processes of this machine that take turns. Where these wake each other across processors,
+# each of its system calls takes twice as long; so they stay on one, some other one for another run of this.
+pin="taskset -c $(taskset -cp $$ | sed 's/.*: //' | tr , '\n' |
+    awk -F- -v chosen=$$ '{ for (i = $1; i <= $NF; i++) all[n++] = i } END { print all[chosen % n] }')"
+
 # boot FOLDER COMMAND SECONDS OPTION...: runs the command in a guest; output to stdout, exit code to FOLDER/code.
 boot() {
     folder=$1 command=$2 seconds=$3
@@ -27,7 +32,8 @@ boot() {
     quote() { printf "%s='%s'\n" "$1" "$(printf %s "$2" | sed "s/'/'\\\\''/g")"; }
     { quote root "$root"; quote bin "$bin"; quote scenario "$command"; } >"$folder/parameters"
     # Output goes through a terminal, which ends lines with CR LF.
-    timeout --kill-after=5 "$seconds" "$kernel" mem=512M root=none rootfstype=hostfs rootflags=/ ro init="$folder/init" con=null \
+    # shellcheck disable=SC2086  # a list of words
+    $pin timeout --kill-after=5 "$seconds" "$kernel" mem=512M root=none rootfstype=hostfs rootflags=/ ro init="$folder/init" con=null \
         con0=null,fd:1 quiet "$@" -- "$folder" </dev/null 2>"$folder/kernel.log" | tr -d '\r' |
         sed -u '/^reboot: System halted$/d'
 }

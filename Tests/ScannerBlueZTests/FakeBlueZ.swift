@@ -24,9 +24,10 @@ import TestSupport
     private var answers: [() -> Void] = []
     /// What was called, such as "StartDiscovery hci0".
     private(set) var calls: [String] = []
-    private(set) var filter: [String] = []
+    /// Of the discovery, values in words.
+    private(set) var filter: [String: String] = [:]
     /// All that were set.
-    private(set) var filters: [[String]] = []
+    private(set) var filters: [[String: String]] = []
     /// How many patterns each monitor has, as the client described them.
     private(set) var patterns: [String: Int] = [:]
 
@@ -91,13 +92,7 @@ import TestSupport
         case "GetManagedObjects": bus.reply(to: call, describe)
         case "Set": setPowered(call)
         case "SetDiscoveryFilter":
-            filter = []
-            try? call.each("{sv}") { () throws(BusMessage.Malformed) in
-                try call.enter("e", "sv") { () throws(BusMessage.Malformed) in
-                    filter.append(try call.string())
-                    try call.skip("v")
-                }
-            }
+            filter = (try? Self.filter(call)) ?? ["malformed": ""]
             filters.append(filter)
             bus.reply(to: call)
         case "StartDiscovery":
@@ -135,6 +130,25 @@ import TestSupport
         _ = try? (call.string(), call.string())
         try? call.enter("v", "b") { () throws(BusMessage.Malformed) in power(call.path, try call.bool()) }
         if held.contains("Set") { answers.append { [self] in bus.reply(to: call) } } else { bus.reply(to: call) }
+    }
+
+    private static func filter(_ call: BusMessage) throws(BusMessage.Malformed) -> [String: String] {
+        var filter: [String: String] = [:]
+        try call.each("{sv}") { () throws(BusMessage.Malformed) in
+            try call.enter("e", "sv") { () throws(BusMessage.Malformed) in
+                let key = try call.string()
+                let type = try call.variantType()
+                try call.enter("v", type) { () throws(BusMessage.Malformed) in
+                    switch type {
+                    case "s": filter[key] = try call.string()
+                    case "n": filter[key] = "\(try call.number("n", as: Int16.self))"
+                    case "b": filter[key] = "\(try call.bool())"
+                    default: try call.skip(type)
+                    }
+                }
+            }
+        }
+        return filter
     }
 
     private static func countPatterns(_ message: BusMessage) throws(BusMessage.Malformed) -> [String: Int] {

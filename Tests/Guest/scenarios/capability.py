@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # badged as its unit starts it: as user badged, with CAP_NET_ADMIN ambient. It opens the kernel's management socket, gives the
-# capability up, by capset(2) or, where that is refused, by becoming itself once more, and scans with the socket it has kept.
+# capability up, by capset(2) or, where that is refused, by becoming itself once more, and scans with the socket it has kept. Without
+# the capability, or where that is configured, it scans through bluetoothd.
 # short
 import os
 import subprocess
@@ -23,7 +24,7 @@ radio = Radio()
 radio.tell(advertise=[seos(1)])
 for case, wrapper in (("capset(2) is allowed", []),
                       ("capset(2) is refused, as by the unit", [sys.executable, f"{HERE}/no-capset.py"])):
-    badged = Badged("mgmt", user="badged", wrapper=wrapper)
+    badged = Badged("auto", user="badged", wrapper=wrapper, is_capable=True)
     check(f"{case}: badged runs as its user", field(badged.pid, "Uid").split()[0] != "0", field(badged.pid, "Uid"))
     # 2: a filter is in force.
     check("with or without a filter for system calls", field(badged.pid, "Seccomp") == ("2" if wrapper else "0"))
@@ -41,4 +42,12 @@ for case, wrapper in (("capset(2) is allowed", []),
     check("no warning", "CAP_NET_ADMIN" not in badged.log(), badged.log())
     code, _ = badged.end()
     check("it ends as it should", code == 0, code)
+for backend, is_capable in (("auto", False), ("bluez", True)):
+    badged = Badged(backend, user="badged", is_capable=is_capable)
+    client = badged.client()
+    client.begin()
+    case = f"backend {backend}, {'with' if is_capable else 'without'} the capability"
+    check(f"{case}: it scans through bluetoothd", client.says(None) and client.scan["backend"] == "bluez", (client.scan, badged.log()))
+    check("and hears", client.hears(1), (client.scan, badged.log()))
+    badged.end()
 finish()
