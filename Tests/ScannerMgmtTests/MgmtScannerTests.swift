@@ -89,7 +89,7 @@ struct MgmtScannerTests {
 
     @Test("windows of discovery open and close")
     @Loop func windows() async throws {
-        var timing = MgmtScanner.Timing()
+        var timing = MgmtScanner.Timing.patient
         timing.performance = (2, 2)
         let stage = try MgmtStage(timing: timing)
         await stage.listen(ScanDemand(mode: .performance))
@@ -135,7 +135,7 @@ struct MgmtScannerTests {
 
     @Test("what is refused for the moment is tried again; a discovery of others is as good as ours")
     @Loop func busy() async throws {
-        var timing = MgmtScanner.Timing()
+        var timing = MgmtScanner.Timing.patient
         timing.retry = 1
         let stage = try MgmtStage(
             { kernel in
@@ -180,7 +180,7 @@ struct MgmtScannerTests {
 
     @Test("each step can be taken on one adapter, and leaves the other alone")
     @Loop func oneAdapter() async throws {
-        var timing = MgmtScanner.Timing()
+        var timing = MgmtScanner.Timing.patient
         // The window that opens with the scan is over, and no other one opens but that of the probe.
         timing.powerSaving = (1, 600_000)
         timing.probe = 1
@@ -232,7 +232,7 @@ struct MgmtScannerTests {
 
     @Test("a kernel that does not answer a look is said to be hung; it is not said to have no adapter")
     @Loop func hung() async throws {
-        var timing = MgmtScanner.Timing()
+        var timing = MgmtScanner.Timing.patient
         timing.look = 1
         let stage = try MgmtStage({ $0.isSilent = true }, timing: timing)
         #expect(await stage.scanner.examine().fault?.text == "the kernel's Bluetooth does not answer")
