@@ -4,7 +4,8 @@
 SWIFT ?= swift
 export SWIFT
 # Swift's own libraries go into the programs: they start faster, need less memory, and no Swift where they run.
-RELEASE = -c release --static-swift-stdlib
+CHECKS = --explicit-target-dependency-import-check error
+RELEASE = -c release --static-swift-stdlib $(CHECKS)
 BIN = .build/release
 PROGRAMS = badged badgectl badged-virtual-card
 # Started by badged alone.
@@ -26,7 +27,7 @@ FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 POLKITDIR ?= /usr/share/polkit-1/rules.d
 CONFDIR ?= /etc/badged
 
-VERSION = $(shell sed -n 's/.*static let current = "\(.*\)"/\1/p' Sources/Host/Version.swift)
+VERSION = $(shell sed -n 's/.*static let current = "\(.*\)"/\1/p' Sources/Base/Host/Version.swift)
 MANUALS = badged.8 badgectl.1 badged-virtual-card.1 badged.conf.5
 FILL = sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@BINDIR@|$(BINDIR)|g'
 

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import PackageDescription
 
-/// Settings of every Swift target.
+/// Settings of every Swift target. The build itself checks each `import` against the dependencies that are named here:
+/// `make` passes `--explicit-target-dependency-import-check error`.
 let strict: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("InternalImportsByDefault"),
@@ -11,21 +12,67 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
+/// A folder of Sources: one floor of the house. docs/architecture.md.
+struct Floor {
+    let name: String
+
+    func target(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+        .target(name: name, dependencies: dependencies, path: "Sources/\(self.name)/\(name)", swiftSettings: strict)
+    }
+
+    func program(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+        .executableTarget(
+            name: name,
+            dependencies: dependencies,
+            path: "Sources/\(self.name)/\(name)",
+            swiftSettings: strict
+        )
+    }
+}
+
+let base = Floor(name: "Base")
+let card = Floor(name: "Card")
+let readers = Floor(name: "Readers")
+let doors = Floor(name: "Doors")
+let services = Floor(name: "Services")
+let proto = Floor(name: "Protocol")
+let features = Floor(name: "Features")
+let client = Floor(name: "Client")
+let programs = Floor(name: "Programs")
+
+/// C code of our own: shims, and functions that Swift cannot see.
+func c(_ name: String, libraries: [String] = []) -> Target {
+    .target(name: name, path: "Sources/C/\(name)", linkerSettings: libraries.map { .linkedLibrary($0) })
+}
+
 /// A thin module map over a system C library.
-func c(_ name: String, _ pkgConfig: String, _ apt: String) -> Target {
-    .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([apt])])
+func library(_ name: String, _ pkgConfig: String, _ apt: String, in folder: String = "Sources/C") -> Target {
+    .systemLibrary(name: name, path: "\(folder)/\(name)", pkgConfig: pkgConfig, providers: [.apt([apt])])
 }
 
-func target(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
-    .target(name: name, dependencies: dependencies, swiftSettings: strict)
+/// A library that only tests use.
+func testLibrary(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, path: "Tests/\(name)", swiftSettings: strict)
 }
 
-func tool(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-    .executableTarget(name: name, dependencies: dependencies, swiftSettings: strict)
+/// A program that only tests use; not installed.
+func testProgram(
+    _ name: String,
+    _ dependencies: [Target.Dependency],
+    in folder: String,
+    exclude: [String] = []
+) -> Target {
+    .executableTarget(
+        name: name,
+        dependencies: dependencies,
+        path: "Tests/\(folder)",
+        exclude: exclude,
+        swiftSettings: strict
+    )
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-    .testTarget(name: name, dependencies: dependencies, swiftSettings: strict)
+    .testTarget(name: name, dependencies: dependencies, path: "Tests/\(name)", swiftSettings: strict)
 }
 
 /// Only with BADGED_FUZZ=1, as Tests/Fuzz/run.sh sets it: the program links libFuzzer.
@@ -34,16 +81,14 @@ let fuzzing: [Target] =
     ? []
     : [
         .target(name: "CFuzzer", path: "Tests/Fuzz/CFuzzer"),
-        .executableTarget(
-            name: "badged-fuzz",
-            dependencies: [
-                "CFuzzer", "Secrets", "Wire", "CardFile", "ISO7816", "ISODEP", "CNFC", "ReadersNFC", "Crypto", "EID",
-                "ECard", "EService",
-                "ReadersVirtual", "DoorReaders", "ScannerMgmt", "Activation", "BadgedClient", "BadgedSDKWrapper",
-                "CLinux", "Loop", "Scanners", "ScannerBlueZ",
+        testProgram(
+            "badged-fuzz",
+            [
+                "CFuzzer", "Secrets", "Text", "Wire", "ISO7816", "ISODEP", "CNFC", "ReadersNFC", "Readers", "Crypto",
+                "EID", "EService", "ReadersVirtual", "DoorReaders", "ScannerMgmt", "Activation", "BadgedClient",
+                "BadgedSDKWrapper", "CLinux", "Concurrency", "Scanners", "ScannerBlueZ",
             ],
-            path: "Tests/Fuzz/badged-fuzz",
-            swiftSettings: strict
+            in: "Fuzz/badged-fuzz"
         ),
     ]
 
@@ -52,141 +97,177 @@ let package = Package(
     products: [.library(name: "BadgedClient", targets: ["BadgedClient", "BadgedSDKWrapper"])],
     targets: [
         // C
-        .target(name: "CLinux"),
-        .target(name: "CBluetooth"),
-        .target(name: "CNFCSystem", linkerSettings: [.linkedLibrary("dl")]),
-        .target(name: "CSystemd", linkerSettings: [.linkedLibrary("dl")]),
-        c("CPCSCLite", "libpcsclite", "libpcsclite-dev"),
-        c("CNFC", "libnfc", "libnfc-dev"),
-        c("CUdev", "libudev", "libudev-dev"),
-        c("COpenSSL", "libcrypto", "libssl-dev"),
-        c("COpenPACE", "libeac", "libeac-dev"),
-        c("COpenSSLTLS", "libssl", "libssl-dev"),
-        c("CExpat", "expat", "libexpat1-dev"),
-        .target(name: "CCurl"),
-        c("CWebSockets", "libwebsockets", "libwebsockets-dev"),
+        c("CLinux"),
+        c("CBluetooth"),
+        c("CNFC", libraries: ["nfc", "dl"]),
+        c("CPCSCLite", libraries: ["pcsclite"]),
+        c("CSystemd", libraries: ["dl"]),
+        c("CCurl"),
+        library("CUdev", "libudev", "libudev-dev"),
+        library("COpenSSL", "libssl", "libssl-dev"),
+        library("CExpat", "expat", "libexpat1-dev"),
+        library("CWebSockets", "libwebsockets", "libwebsockets-dev"),
 
-        // Pure
-        target("Secrets"),
-        target("ISO7816", ["Secrets"]),
-        target("ISODEP"),
-        target("Wire", ["Secrets"]),
-        target("ECard"),
-        target("DoorReaders"),
+        // Base
+        base.target("Secrets"),
+        base.target("Text", ["Secrets"]),
+        base.target("Concurrency", ["CLinux"]),
+        base.target("Host", ["CLinux"]),
+        base.target("Crypto", ["Secrets", "COpenSSL"]),
 
-        // The event loop and what the host system gives
-        target("Loop", ["CLinux"]),
-        target("Host", ["CLinux"]),
-        target("Workers", ["CLinux"]),
-        target("Scanners", ["DoorReaders", "Loop"]),
+        // Card
+        card.target("ISO7816", ["Secrets"]),
+        card.target("ISODEP"),
+        card.target("EID", ["Secrets", "ISO7816", "Crypto", "Concurrency"]),
 
-        // The card and the seam
-        target("Crypto", ["Secrets", "COpenSSL"]),
-        target("EID", ["Secrets", "ISO7816", "Crypto", "Workers"]),
-        target("Readers", ["Secrets", "ISO7816", "CLinux"]),
-        target("CardFile", ["Secrets", "Wire", "Readers", "ISO7816"]),
+        // Readers
+        readers.target("Readers", ["Secrets", "ISO7816", "CLinux", "Concurrency"]),
+        readers.target("ReadersPCSC", ["Readers", "ISO7816", "CPCSCLite", "CLinux", "Concurrency"]),
+        readers.target("ReadersNFC", ["Readers", "ISO7816", "ISODEP", "CNFC", "CUdev", "CLinux", "Concurrency"]),
+        readers.target("ReadersVirtual", ["Secrets", "Text", "Readers", "ISO7816", "EID", "Crypto", "Concurrency"]),
 
-        // Drivers
-        target("ReadersPCSC", ["Readers", "ISO7816", "CPCSCLite", "CLinux", "Workers"]),
-        target("ReadersNFC", ["Readers", "ISO7816", "ISODEP", "CNFC", "CNFCSystem", "CUdev", "CLinux", "Workers"]),
-        target("ReadersVirtual", ["Secrets", "Readers", "ISO7816", "EID", "Crypto", "Workers"]),
+        // Doors
+        doors.target("DoorReaders"),
+        doors.target("Scanners", ["DoorReaders", "Concurrency"]),
+        doors.target("ScannerMgmt", ["Scanners", "DoorReaders", "Concurrency", "CBluetooth"]),
+        doors.target("ScannerBlueZ", ["Scanners", "DoorReaders", "Concurrency", "CSystemd"]),
 
-        // The web side of an online authentication
-        target("EService", ["ECard", "ISO7816", "Crypto", "EID", "CCurl", "CExpat", "COpenSSLTLS", "CLinux"]),
+        // Services
+        services.target(
+            "EService",
+            ["ISO7816", "Crypto", "EID", "CCurl", "CExpat", "COpenSSL", "CLinux", "Concurrency"]
+        ),
 
-        target("ScannerMgmt", ["Scanners", "DoorReaders", "Loop", "CBluetooth"]),
-        target("ScannerBlueZ", ["Scanners", "DoorReaders", "Loop", "CSystemd"]),
+        // Protocol
+        proto.target("Wire", ["Secrets", "Text"]),
+        proto.target("Activation", ["Text", "Wire", "CLinux", "CWebSockets"]),
 
-        // Dialogues and the socket
-        target("Workflows", ["Secrets", "Loop", "Readers", "ISO7816", "EID", "ECard", "EService"]),
-        target(
+        // Features
+        features.target("Workflows", ["Secrets", "Concurrency", "Readers", "ISO7816", "EID", "EService"]),
+        proto.target(
             "Server",
             [
-                "Secrets", "Loop", "Wire", "Readers", "CardFile", "ECard", "Workflows", "CLinux", "DoorReaders",
-                "Scanners", "Workers",
+                "Secrets", "Text", "Concurrency", "Wire", "Readers", "ReadersVirtual", "EService", "Workflows",
+                "CLinux",
+                "DoorReaders", "Scanners",
             ]
         ),
-        target("BadgedClient", ["Secrets", "Wire"]),
-        target("BadgedSDKWrapper", ["Secrets", "Wire", "BadgedClient"]),
 
-        // The door for browsers, a process of its own
-        target("Activation", ["Wire", "CLinux", "CWebSockets"]),
+        // Client
+        client.target("BadgedClient", ["Secrets", "Text", "Wire"]),
+        client.target("BadgedSDKWrapper", ["Secrets", "Text", "Wire", "BadgedClient"]),
 
         // Programs
-        tool(
+        programs.program(
             "badged",
             [
-                "Loop", "Workers", "Host", "Wire", "Server", "Workflows", "EID", "EService", "Readers", "ReadersPCSC",
+                "Concurrency", "Host", "Text", "Wire", "Server", "Workflows", "EID", "EService", "Readers",
+                "ReadersPCSC",
                 "ReadersNFC", "ReadersVirtual", "CLinux", "DoorReaders", "Scanners", "ScannerBlueZ", "ScannerMgmt",
             ]
         ),
-        tool("badgectl", ["Secrets", "Wire", "BadgedClient", "Host", "DoorReaders"]),
-        tool("badged-activation", ["Activation", "Host", "Wire", "CLinux"]),
-        tool("badged-virtual-card", ["CardFile", "Host", "Wire", "Readers", "ReadersVirtual", "CLinux"]),
+        programs.program("badgectl", ["Secrets", "Text", "Wire", "BadgedClient", "Host", "DoorReaders"]),
+        programs.program("badged-activation", ["Activation", "Host", "Text", "Wire", "CLinux"]),
+        programs.program("badged-virtual-card", ["Host", "Text", "Readers", "ReadersVirtual", "CLinux"]),
 
-        // Measures the daemon; not installed
-        .executableTarget(
-            name: "badged-bench",
-            dependencies: [
-                "CLinux", "CPCSCLite", "CNFCClient", "CTestSupport", "Wire", "Readers", "ISO7816", "ReadersNFC",
+        // What tests share
+        .target(name: "CTestSupport", path: "Tests/CTestSupport"),
+        .target(name: "CNFCClient", dependencies: ["CNFC"], path: "Tests/CNFCClient"),
+        library("COpenPACE", "libeac", "libeac-dev", in: "Tests"),
+        testLibrary(
+            "TestSupport",
+            [
+                "CTestSupport", "Secrets", "Text", "Concurrency", "Wire", "ISO7816", "Crypto", "EID", "EService",
+                "Readers",
+                "ReadersVirtual", "Server", "Workflows", "CLinux", "Activation", "DoorReaders", "Scanners",
+            ]
+        ),
+        testLibrary("NFCTestSupport", ["CLinux", "Concurrency", "Readers", "ReadersVirtual"]),
+        testLibrary("DoorWalks", ["DoorReaders"]),
+        // An eService with its eID-Server
+        testLibrary("EIDServer", ["Secrets", "ISO7816", "Crypto", "EID", "Text", "Wire", "COpenSSL"]),
+        testProgram("badged-eidserver", ["EIDServer", "EID", "Text", "Wire"], in: "EIDServerProgram"),
+        // An NFC board on USB, for tests in a kernel with vhci_hcd
+        testProgram("badged-nfc-board", ["NFCTestSupport", "ReadersVirtual", "Secrets"], in: "NFCBoard"),
+        // Measures the daemon
+        testProgram(
+            "badged-bench",
+            [
+                "CLinux", "CPCSCLite", "CNFCClient", "CTestSupport", "Text", "Wire", "Readers", "ISO7816", "ReadersNFC",
                 "NFCTestSupport", "DoorReaders", "DoorWalks",
             ],
-            path: "Tests/Benchmarks",
-            exclude: ["run.sh", "packages.sh", "baseline.json"],
-            swiftSettings: strict
-        ),
-
-        // An NFC board on USB, for tests in a kernel with vhci_hcd; not installed
-        .executableTarget(
-            name: "badged-nfc-board",
-            dependencies: ["NFCTestSupport", "ReadersVirtual", "Secrets"],
-            path: "Tests/NFCBoard",
-            swiftSettings: strict
-        ),
-
-        // An eService with its eID-Server, for tests; not installed
-        .systemLibrary(
-            name: "COpenSSLServer",
-            path: "Tests/COpenSSLServer",
-            providers: [.apt(["libssl-dev"])]
-        ),
-        .target(
-            name: "EIDServer",
-            dependencies: ["Secrets", "ISO7816", "Crypto", "EID", "Wire", "COpenSSLServer"],
-            path: "Tests/EIDServer",
-            swiftSettings: strict
-        ),
-        .executableTarget(
-            name: "badged-eidserver",
-            dependencies: ["EIDServer", "EID", "Wire"],
-            path: "Tests/EIDServerProgram",
-            swiftSettings: strict
+            in: "Benchmarks",
+            exclude: ["run.sh", "packages.sh", "baseline.json"]
         ),
 
         // Tests
-        .target(name: "CTestSupport", path: "Tests/CTestSupport"),
-        .target(
-            name: "TestSupport",
-            dependencies: [
-                "CTestSupport", "Secrets", "Loop", "Wire", "ISO7816", "Crypto", "EID", "ECard", "EService", "Readers",
-                "ReadersVirtual", "Server", "Workflows", "CLinux", "Activation", "DoorReaders", "Scanners",
-            ],
-            path: "Tests/TestSupport",
-            swiftSettings: strict
-        ),
-        .target(name: "CNFCClient", dependencies: ["CNFC"], path: "Tests/CNFCClient"),
-        .target(
-            name: "NFCTestSupport",
-            dependencies: ["CLinux", "Readers", "ReadersVirtual"],
-            path: "Tests/NFCTestSupport",
-            swiftSettings: strict
-        ),
+        tests("HostTests", ["Host"]),
+        tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
+        tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
+        tests("ISODEPTests", ["ISODEP", "NFCTestSupport", "TestSupport"]),
+        tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "Concurrency", "TestSupport"]),
+        tests("EIDVirtualTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
+        tests("OpenPACETests", ["EID", "Crypto", "ISO7816", "Secrets", "COpenPACE", "TestSupport"]),
+        tests("ReadersPCSCTests", ["ReadersPCSC", "Readers", "ISO7816", "Concurrency"]),
         tests(
             "ReadersNFCTests",
             ["ReadersNFC", "Readers", "ISO7816", "ISODEP", "CNFC", "CLinux", "NFCTestSupport", "TestSupport"]
         ),
-        tests("ISODEPTests", ["ISODEP", "NFCTestSupport", "TestSupport"]),
-        tests("ReadersPCSCTests", ["ReadersPCSC", "Readers", "ISO7816", "Workers"]),
+        tests(
+            "ReadersVirtualTests",
+            ["ReadersVirtual", "Readers", "EID", "Crypto", "ISO7816", "Secrets", "Text", "TestSupport"]
+        ),
+        tests("DoorReadersTests", ["DoorReaders", "DoorWalks", "TestSupport"]),
+        tests("ScannersTests", ["Scanners", "DoorReaders", "Concurrency", "TestSupport"]),
+        tests("ScannerMgmtTests", ["ScannerMgmt", "Scanners", "DoorReaders", "Concurrency", "CLinux", "TestSupport"]),
+        tests(
+            "ScannerBlueZTests",
+            ["ScannerBlueZ", "Scanners", "DoorReaders", "Concurrency", "CLinux", "TestSupport"]
+        ),
+        tests(
+            "EServiceTests",
+            ["EService", "EID", "EIDServer", "Crypto", "ISO7816", "Wire", "COpenSSL", "Concurrency", "TestSupport"]
+        ),
+        tests("EIDServerTests", ["EIDServer", "EID", "Crypto", "ISO7816", "ReadersVirtual", "TestSupport"]),
+        tests("WireTests", ["Wire", "Text", "Secrets", "TestSupport"]),
+        tests(
+            "ServerTests",
+            [
+                "Secrets", "Text", "Concurrency", "Wire", "Readers", "ISO7816", "EID", "EService", "ReadersVirtual",
+                "Workflows", "Server", "CLinux", "DoorReaders", "Scanners", "TestSupport",
+            ]
+        ),
+        tests(
+            "WorkflowTests",
+            [
+                "Secrets", "Text", "Concurrency", "Wire", "Readers", "ISO7816", "EID", "EService", "ReadersVirtual",
+                "Workflows", "Server", "TestSupport", "ReadersNFC", "NFCTestSupport",
+            ]
+        ),
+        tests(
+            "ActivationTests",
+            ["Activation", "CWebSockets", "CLinux", "Concurrency", "Server", "Text", "Wire", "TestSupport"]
+        ),
+        tests(
+            "BadgedClientTests",
+            [
+                "BadgedClient", "DoorReaders", "Concurrency", "Scanners", "Secrets", "Server", "TestSupport", "Text",
+                "Wire",
+            ]
+        ),
+        tests("BadgedSDKWrapperTests", ["BadgedSDKWrapper", "badged", "Text", "Wire", "TestSupport"]),
+        tests(
+            "BadgectlTests",
+            ["badgectl", "badged", "BadgedClient", "Text", "Wire", "Secrets", "TestSupport", "DoorReaders"]
+        ),
+        tests(
+            "AuthenticationTests",
+            [
+                "BadgedClient", "BadgedSDKWrapper", "badged", "badgectl", "badged-activation", "Secrets", "EIDServer",
+                "EService", "EID", "Concurrency", "Readers", "ReadersVirtual", "Text", "Wire", "Workflows", "Server",
+                "TestSupport",
+            ]
+        ),
         tests(
             "SystemTests",
             [
@@ -194,68 +275,6 @@ let package = Package(
                 "TestSupport",
             ]
         ),
-        tests("LayeringTests", []),
-        tests("HostTests", ["Host"]),
-        tests(
-            "ServerTests",
-            [
-                "Secrets", "Loop", "Wire", "Readers", "ISO7816", "EID", "ECard", "EService", "ReadersVirtual",
-                "Workflows",
-                "Server", "CLinux", "DoorReaders", "Scanners", "TestSupport",
-            ]
-        ),
-        tests(
-            "WorkflowTests",
-            [
-                "Secrets", "Loop", "Wire", "Readers", "ISO7816", "EID", "ECard", "EService", "CardFile",
-                "ReadersVirtual",
-                "Workflows", "Server", "TestSupport", "ReadersNFC", "NFCTestSupport",
-            ]
-        ),
-        tests(
-            "EServiceTests",
-            ["EService", "ECard", "EID", "EIDServer", "Crypto", "ISO7816", "Wire", "COpenSSLServer", "TestSupport"]
-        ),
-        tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
-        tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
-        .target(name: "DoorWalks", dependencies: ["DoorReaders"], path: "Tests/DoorWalks", swiftSettings: strict),
-        tests("DoorReadersTests", ["DoorReaders", "DoorWalks", "TestSupport"]),
-        tests("ScannerMgmtTests", ["ScannerMgmt", "Scanners", "DoorReaders", "Loop", "CLinux", "TestSupport"]),
-        tests("ScannerBlueZTests", ["ScannerBlueZ", "Scanners", "DoorReaders", "Loop", "CLinux", "TestSupport"]),
-        tests("ScannersTests", ["Scanners", "DoorReaders", "Loop", "TestSupport"]),
-        tests("WireTests", ["Wire", "Secrets", "TestSupport"]),
-        tests("CardFileTests", ["CardFile", "Readers", "ISO7816", "Secrets", "Wire"]),
-        tests("BadgedSDKWrapperTests", ["BadgedSDKWrapper", "badged", "Wire", "TestSupport"]),
-        tests(
-            "BadgedClientTests",
-            ["BadgedClient", "DoorReaders", "Loop", "Scanners", "Secrets", "Server", "TestSupport", "Wire"]
-        ),
-        tests(
-            "BadgectlTests",
-            ["badgectl", "badged", "BadgedClient", "Wire", "Secrets", "TestSupport", "DoorReaders"]
-        ),
-        tests("EIDVirtualTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
-        tests(
-            "ReadersVirtualTests",
-            ["ReadersVirtual", "Readers", "EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]
-        ),
-        tests(
-            "AuthenticationTests",
-            [
-                "BadgedClient", "BadgedSDKWrapper", "badged", "badgectl", "badged-activation", "Secrets", "EIDServer",
-                "ECard", "EService", "EID",
-                "Loop", "Readers", "ReadersVirtual", "Wire", "Workflows",
-                "Server",
-                "TestSupport",
-            ]
-        ),
-        tests(
-            "ActivationTests",
-            ["Activation", "CWebSockets", "CLinux", "Loop", "Server", "Wire", "TestSupport"]
-        ),
-        tests("EIDServerTests", ["EIDServer", "EID", "Crypto", "ISO7816", "ReadersVirtual", "TestSupport"]),
-        tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "Workers", "TestSupport"]),
-        tests("OpenPACETests", ["EID", "Crypto", "ISO7816", "Secrets", "COpenPACE", "TestSupport"]),
     ] + fuzzing,
     swiftLanguageModes: [.v6]
 )

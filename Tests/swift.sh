@@ -8,7 +8,7 @@ export SWIFT_BACKTRACE=enable=no
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
 tests() {
-    { ${SWIFT:-swift} test "$@" 2>&1 || echo "swift test: exit status $?"; } | tee "$output"
+    { ${SWIFT:-swift} test --explicit-target-dependency-import-check error "$@" 2>&1 || echo "swift test: exit status $?"; } | tee "$output"
     grep -q '^swift test: exit status' "$output" || return 0
     echo
     echo "swift.sh: what failed:"

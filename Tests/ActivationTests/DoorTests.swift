@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import Glibc
-import Loop
 import Server
 import TestSupport
 import Testing
+import Text
 import Wire
 
 @testable import Activation

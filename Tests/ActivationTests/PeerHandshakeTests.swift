@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import FoundationEssentials
 import Glibc
-import Loop
 import TestSupport
 import Testing
 

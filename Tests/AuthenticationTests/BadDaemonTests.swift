@@ -8,6 +8,7 @@ import Secrets
 import Synchronization
 import TestSupport
 import Testing
+import Text
 import Wire
 
 /// Where a client stands when badged fails it.

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Glibc
 import TestSupport
 import Testing
+import Text
 import Wire
 
 /// A browser, the programs badged, badged-activation and badgectl, a virtual card and an eID-Server: the whole way.

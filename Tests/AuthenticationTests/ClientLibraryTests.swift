@@ -5,6 +5,7 @@ import Secrets
 import Synchronization
 import TestSupport
 import Testing
+import Text
 import Wire
 
 /// BadgedClient against the program badged and an eID-Server, as an app meets them.

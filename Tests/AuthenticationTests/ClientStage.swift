@@ -7,6 +7,7 @@ import FoundationEssentials
 import Secrets
 import Synchronization
 import TestSupport
+import Text
 import Wire
 
 extension RunningDaemon {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import EIDServer
 import EService
-import Loop
 import TestSupport
 import Testing
 import Wire

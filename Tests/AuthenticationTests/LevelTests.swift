@@ -7,6 +7,7 @@ import Secrets
 import Synchronization
 import TestSupport
 import Testing
+import Text
 import Wire
 
 /// badged's socket at an API level, for the wrapper, which has no command for it. SET_CARD is not there at level 1, where

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import EIDServer
 import EService
-import Loop
 import ReadersVirtual
 import TestSupport
 import Testing
+import Text
 import Wire
 
 @Suite("RUN_AUTH over the network", .serialized, .timeLimit(.minutes(5)))

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import EID
 import EIDServer
 import EService
-import Loop
 import TestSupport
+import Text
 import Wire
 
 /// One RUN_AUTH of a client that agrees to everything, with the default card, over the network to an eID-Server.

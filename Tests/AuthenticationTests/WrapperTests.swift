@@ -5,6 +5,7 @@ import FoundationEssentials
 import Synchronization
 import TestSupport
 import Testing
+import Text
 import Wire
 
 @Suite("Callbacks of the AusweisApp SDK Wrapper", .timeLimit(.minutes(5))) struct WrapperTests {

@@ -2,6 +2,7 @@
 import Glibc
 import TestSupport
 import Testing
+import Text
 import Wire
 
 @Suite("badgectl: auth", .timeLimit(.minutes(5))) struct AuthTests {

@@ -2,6 +2,7 @@
 import Glibc
 import TestSupport
 import Testing
+import Text
 import Wire
 
 private let idle = #"{"msg":"STATUS","progress":null,"state":null,"workflow":null}"#

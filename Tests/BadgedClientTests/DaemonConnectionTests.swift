@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
-import Loop
+import Concurrency
 import Secrets
 import TestSupport
 import Testing
+import Text
 import Wire
 
 private let info = #"{"VersionInfo":{"Name":"badged","Implementation-Version":"9"},"msg":"INFO"}"#

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Concurrency
 import DoorReaders
-import Loop
 import Scanners
 import Server
 import TestSupport

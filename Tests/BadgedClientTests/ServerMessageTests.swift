@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import TestSupport
 import Testing
+import Text
 import Wire
 
 @testable import BadgedClient

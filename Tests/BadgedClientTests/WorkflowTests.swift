@@ -5,6 +5,7 @@ import Secrets
 import Synchronization
 import TestSupport
 import Testing
+import Text
 import Wire
 
 /// Answers from a list, and keeps what it was asked.

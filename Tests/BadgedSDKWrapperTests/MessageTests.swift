@@ -2,6 +2,7 @@
 import BadgedSDKWrapper
 import Dispatch
 import Testing
+import Text
 
 @Suite("Messages and callbacks", .timeLimit(.minutes(5)))
 struct MessageTests {

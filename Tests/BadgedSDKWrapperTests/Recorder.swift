@@ -2,6 +2,7 @@
 import BadgedSDKWrapper
 import FoundationEssentials
 import Synchronization
+import Text
 import Wire
 
 /// Callbacks as lines of text, in the order in which they came.

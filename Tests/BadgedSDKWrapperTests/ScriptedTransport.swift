@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedSDKWrapper
 import Synchronization
+import Text
 import Wire
 
 /// The SDK as a script: keeps the commands, gives the messages.

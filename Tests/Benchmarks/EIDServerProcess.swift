@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
+import Text
 import Wire
 
 /// `badged-eidserver`, and a configuration with which badged believes it; docs/testing.md, The eID-Server.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
+import Text
 import Wire
 
 /// The figures of one run, their limits and their baseline.

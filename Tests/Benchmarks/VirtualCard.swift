@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
+import Text
 import Wire
 
 /// `badged-virtual-card` in a reader of vpcd; badged-virtual-card(1).

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 import Wire
 
 /// The web side: what each path answers.

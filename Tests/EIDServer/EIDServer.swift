@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import COpenSSLServer
+import COpenSSL
 import Crypto
 package import EID
 import Glibc
 import Synchronization
-package import Wire
+package import Text
+import Wire
 
 /// An eService with its eID-Server on loopback, for tests: TR-03124-1 and TR-03112 towards the client, TR-03110 towards
 /// the card. It can be told to do almost anything wrong; see `ServiceOptions` and `Fault`.

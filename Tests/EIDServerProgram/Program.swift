@@ -2,6 +2,7 @@
 import EID
 import EIDServer
 import Glibc
+import Text
 import Wire
 
 /// The test eID-Server as a program, for `make demo`, other programs and trying things by hand.

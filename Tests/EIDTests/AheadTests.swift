@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import Synchronization
 import Testing
-import Workers
 
 @Suite("Values computed ahead")
 struct AheadTests {

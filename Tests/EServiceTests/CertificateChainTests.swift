@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import ECard
 import EID
 import Foundation
 import TestSupport

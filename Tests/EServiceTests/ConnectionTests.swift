@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import COpenSSLServer
+import COpenSSL
 import Dispatch
-import ECard
 import EID
 import EService
 import Foundation

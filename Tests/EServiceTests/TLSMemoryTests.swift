@@ -2,6 +2,7 @@
 import Crypto
 import EIDServer
 import Testing
+import Text
 import Wire
 
 @testable import EService

@@ -10,7 +10,7 @@ seconds=${1:-60}
 shift || true
 export SWIFT_BACKTRACE=enable=no BADGED_FUZZ=1
 echo "building the fuzz targets"
-swift build -c release --scratch-path .build-fuzz --product badged-fuzz -Xswiftc -sanitize=fuzzer,address \
+swift build -c release --explicit-target-dependency-import-check error --scratch-path .build-fuzz --product badged-fuzz -Xswiftc -sanitize=fuzzer,address \
     -Xswiftc -use-ld=lld
 fuzz=.build-fuzz/release/badged-fuzz
 targets=("$@")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
+import Concurrency
 package import Glibc
 import Readers
 import Synchronization

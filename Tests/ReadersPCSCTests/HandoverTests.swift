@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import Readers
 import Synchronization
 import Testing
-import Workers
 
 @testable import ReadersPCSC
 

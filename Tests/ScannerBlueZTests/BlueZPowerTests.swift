@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import DoorReaders
-import Loop
 import Scanners
 import TestSupport
 import Testing

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
+import Concurrency
 import DoorReaders
 import Glibc
-import Loop
 import TestSupport
 
 @testable import ScannerMgmt

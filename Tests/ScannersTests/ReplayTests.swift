@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import DoorReaders
 import FoundationEssentials
 import Glibc
-import Loop
 import Scanners
 import TestSupport
 import Testing

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import EID
 import EService
-import Loop
 import TestSupport
 import Testing
+import Text
 import Wire
 
 @Suite("RUN_AUTH and the access rights", .timeLimit(.minutes(5)))

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import DoorReaders
-import Loop
 import Scanners
 import Server
 import TestSupport
 import Testing
+import Text
 import Wire
 
 /// A server with a radio that the test plays, and a clock that it moves.

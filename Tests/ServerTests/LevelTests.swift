@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Loop
+import Concurrency
 import Readers
 import TestSupport
 import Testing
+import Text
 import Wire
 
 @Suite("API levels", .timeLimit(.minutes(5)))

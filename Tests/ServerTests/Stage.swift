@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import ISO7816
-import Loop
 import Readers
 import Secrets
 import TestSupport
 import Testing
+import Text
 import Wire
 
 /// Where a dialogue can stand when a command or a misfortune comes.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import ECard
+import Concurrency
 import EService
-import Loop
 import TestSupport
 import Testing
+import Text
 import Wire
 
 @testable import Server

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Loop
+import Concurrency
 import Readers
 import ReadersVirtual
 import Secrets
 import TestSupport
 import Testing
+import Text
 import Wire
 
 @Suite("What SET_PIN and its like take", .timeLimit(.minutes(5)))

@@ -38,20 +38,20 @@ done
 keys=$(sed -n 's/^#\([a-z_]*\) = .*/\1/p' systemd/badged.conf)
 sections=$(sed -n 's/^\(\[.*\]\)$/\1/p' systemd/badged.conf)
 check "badged.conf.5 has every section and key" knows badged.conf.5 $keys $sections
-used=$(grep -oE 'case \("[a-z]+", "[a-z_]+"\)' Sources/Host/Configuration.swift | grep -oE '"[a-z_]+"\)' | tr -d '")')
+used=$(grep -oE 'case \("[a-z]+", "[a-z_]+"\)' Sources/Base/Host/Configuration.swift | grep -oE '"[a-z_]+"\)' | tr -d '")')
 for key in $used; do check "the installed configuration shows the key $key" holds systemd/badged.conf "^#$key ="; done
-for permission in $(sed -n 's/^ *("\([a-z]*\)", \.[a-z]*), ("\([a-z]*\)".*/\1 \2/p' Sources/Host/Permissions.swift); do
+for permission in $(sed -n 's/^ *("\([a-z]*\)", \.[a-z]*), ("\([a-z]*\)".*/\1 \2/p' Sources/Base/Host/Permissions.swift); do
     check "badged.conf.5 has the permission $permission" knows badged.conf.5 "$permission"
 done
 
 # speaks WORDS: each stands in protocol.md as `WORD`.
 speaks() { for word; do grep -qF "\`$word" docs/protocol.md || { echo "protocol.md lacks $word"; return 1; }; done; }
-check "protocol.md has every command" speaks $(sed -n 's/^ *case [a-zA-Z]* = "\([A-Z_]*\)"/\1/p' Sources/Wire/Command.swift)
-check "protocol.md has every message" speaks $(grep -oE '"[A-Z]+(_[A-Z]+)*"' Sources/Wire/Message.swift Sources/Wire/DoorMessage.swift | sed 's/.*://' | tr -d '"' | sort -u | grep -vx UNKNOWN)
-check "protocol.md has every failure reason" speaks $(sed -n 's/^ *case [a-zA-Z]* = "\([A-Za-z_]*\)"/\1/p' Sources/ECard/FailureCode.swift)
+check "protocol.md has every command" speaks $(sed -n 's/^ *case [a-zA-Z]* = "\([A-Z_]*\)"/\1/p' Sources/Protocol/Wire/Command.swift)
+check "protocol.md has every message" speaks $(grep -oE '"[A-Z]+(_[A-Z]+)*"' Sources/Protocol/Wire/Message.swift Sources/Protocol/Wire/DoorMessage.swift | sed 's/.*://' | tr -d '"' | sort -u | grep -vx UNKNOWN)
+check "protocol.md has every failure reason" speaks $(sed -n 's/^ *case [a-zA-Z]* = "\([A-Za-z_]*\)"/\1/p' Sources/Services/EService/FailureCode.swift)
 check "protocol.md has every member of a virtual card" speaks \
-    $(sed -n '/MARK: card/,$s/^ *case "\([a-zA-Z]*\)": result.*/\1/p' Sources/CardFile/CardFile.swift)
-check "protocol.md has every fault" speaks $(sed -n 's/.*is not one of \([^"]*\)".*/\1/p' Sources/CardFile/CardFile.swift | tr -d ',')
+    $(sed -n '/MARK: card/,$s/^ *case "\([a-zA-Z]*\)": result.*/\1/p' Sources/Readers/ReadersVirtual/CardFile.swift)
+check "protocol.md has every fault" speaks $(sed -n 's/.*is not one of \([^"]*\)".*/\1/p' Sources/Readers/ReadersVirtual/CardFile.swift | tr -d ',')
 # The example of README.md, with a card put into the virtual reader, which a person would do by hand.
 awk '/^```python/ {inside = 1; next} /^```/ {inside = 0} inside' README.md |
     sed -e "s|/run/badged/badged.sock|$work/s.sock|" \

@@ -15,7 +15,7 @@ docc=$(command -v docc || dirname "$(readlink -f "$(command -v swift)")" | sed '
 mkdir "$work/symbols"
 cp "$built/symbols/BadgedClient.symbols.json" "$work/symbols"
 check "the reference of BadgedClient compiles, every link in it leads somewhere" \
-    "$docc" convert "$root/Sources/BadgedClient/BadgedClient.docc" --additional-symbol-graph-dir "$work/symbols" \
+    "$docc" convert "$root/Sources/Client/BadgedClient/BadgedClient.docc" --additional-symbol-graph-dir "$work/symbols" \
     --output-dir "$work/reference" --fallback-bundle-identifier badged --warnings-as-errors
 check "with the tutorial" test -e "$work/reference/data/documentation/badgedclient/changeapin.json"
 

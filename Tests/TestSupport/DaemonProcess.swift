@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
+package import Concurrency
 import FoundationEssentials
 import Glibc
-package import Loop
 
 /// The real daemon as a process of its own, with virtual readers and a socket in a folder of its own.
 @Loop package final class DaemonProcess {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import Wire
+package import Text
+import Wire
 
 extension JSON: CustomStringConvertible {
     /// Compact text, as it was sent.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Concurrency
 package import DoorReaders
-package import Loop
 package import Scanners
 
 /// Gathers what a scanner says, and wakes who waits for it.

@@ -3,7 +3,8 @@ import CLinux
 import Dispatch
 import Glibc
 import Synchronization
-package import Wire
+package import Text
+import Wire
 
 /// Plays badged for one client after the other on a temporary socket: the script says what is received and sent, in
 /// order, on a thread of its own. It ends with the value.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Concurrency
 package import DoorReaders
-package import Loop
 package import Scanners
 
 /// A way to the radio that a test plays by hand.

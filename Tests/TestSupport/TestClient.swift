@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
 import CTestSupport
+package import Concurrency
 import Glibc
-package import Loop
-package import Wire
+package import Text
+import Wire
 
 /// A client in the test's own process: a line goes out, messages come in, nothing blocks a thread.
 @Loop package final class TestClient {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
+package import Concurrency
 import EID
 package import EService
 import Glibc
-package import Loop
 package import Readers
 package import ReadersVirtual
 package import Server
+import Text
 import Wire
 package import Workflows
 

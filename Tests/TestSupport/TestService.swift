@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
-package import ECard
 package import EID
 package import EService
 package import ISO7816

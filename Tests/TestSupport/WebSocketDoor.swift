@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Activation
 import CLinux
+package import Concurrency
 import Glibc
-package import Loop
 package import Server
 
 /// The real door for browsers in front of a test's server, on a free port, and clients that come through it.

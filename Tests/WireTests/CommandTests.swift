@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Secrets
 import Testing
+import Text
 import Wire
 
 /// Lends the command that a line is.

@@ -2,6 +2,7 @@
 import Foundation
 import TestSupport
 import Testing
+import Text
 import Wire
 
 /// Any document, up to some depth.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Testing
+import Text
 import Wire
 
 /// One of each kind of message, and what it is on the wire at level 3.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import EID
 import ISO7816
-import Loop
 import Readers
 import ReadersVirtual
 import TestSupport
 import Testing
+import Text
 import Wire
 
 /// Every fault at every command of an authentication.

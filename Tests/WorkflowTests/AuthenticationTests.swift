@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import ECard
+import Concurrency
 import EID
 import EService
 import ISO7816
-import Loop
 import Readers
 import ReadersVirtual
 import Secrets
 import TestSupport
 import Testing
+import Text
 import Wire
 import Workflows
 

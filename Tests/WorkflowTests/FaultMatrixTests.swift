@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import Glibc
 import ISO7816
-import Loop
 import Readers
 import TestSupport
 import Testing

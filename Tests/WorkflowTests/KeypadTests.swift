@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import ISO7816
-import Loop
 import Readers
 import ReadersVirtual
 import TestSupport

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import COpenSSLServer
+import COpenSSL
 import Synchronization
 
 /// Is EF.CardSecurity signed by a document signer of the authority that we know? TR-03110-2 3.4, RFC 5652 5.

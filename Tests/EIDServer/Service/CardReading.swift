@@ -2,6 +2,7 @@
 import Crypto
 import EID
 import ISO7816
+import Text
 import Wire
 
 /// The commands that the service sends through its own secure messaging, and what it learns from the answers.

@@ -2,6 +2,7 @@
 import Crypto
 import EID
 import ISO7816
+import Text
 import Wire
 
 /// EAC1: certificates and wishes go out, the effective rights and the card's beginning come back. TR-03112-7 3.6.4.1.

@@ -2,6 +2,7 @@
 import Crypto
 import EID
 import ISO7816
+import Text
 import Wire
 
 /// EAC2: the terminal's key and signature go out, the chip's proof comes back. TR-03112-7 3.6.4.2.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ISO7816
+import Text
 import Wire
 
 /// Transmit: our commands go to the card, its answers come back. TR-03112-6 3.2.5.

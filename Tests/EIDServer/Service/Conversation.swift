@@ -2,6 +2,7 @@
 import Crypto
 import EID
 import Synchronization
+import Text
 import Wire
 
 /// One authentication, from its token to its end: each message of the client is answered with the next of ours.

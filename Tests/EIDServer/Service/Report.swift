@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
+import Text
 import Wire
 
 /// What is known of a run: for people and tests, not for the client.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import COpenSSLServer
+import COpenSSL
 
 /// A private key of the TLS side.
 final class TLSKey: @unchecked Sendable {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import COpenSSLServer
+import COpenSSL
 import Crypto
 import Glibc
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import COpenSSLServer
+import COpenSSL
 import Glibc
 
 /// How one listener speaks TLS.
@@ -59,7 +59,7 @@ final class TLSContext: @unchecked Sendable {
         try need(SSL_CTX_set_session_id_context(pointer, name, UInt32(name.count)), "session context")
         try need(SSL_CTX_set_cipher_list(pointer, profile.ciphers), "cipher suites")
         SSL_CTX_ctrl(pointer, SSL_CTRL_SET_DH_AUTO, 1, nil)
-        try need(server_set_groups(pointer, TLSProfile.groups), "groups")
+        try need(tls_set_groups(pointer, TLSProfile.groups), "groups")
         for certificate in certificates {
             try need(SSL_CTX_use_certificate(pointer, certificate.pointer), "certificate")
             try need(SSL_CTX_use_PrivateKey(pointer, certificate.key.pointer), "private key")

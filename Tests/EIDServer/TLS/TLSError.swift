@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import COpenSSLServer
+import COpenSSL
 
 /// What libssl or libcrypto could not do, with the library's own words.
 package struct TLSError: Error, Sendable {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
+import Concurrency
 import Dispatch
 import DoorReaders
 import Glibc
-import Loop
 import ScannerBlueZ
 import Scanners
 

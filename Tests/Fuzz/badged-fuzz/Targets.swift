@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import CardFile
 import ISO7816
+import ReadersVirtual
 import Secrets
+import Text
 import Wire
 
 /// Every parser of bytes from outside. A new one is one line here and a seed folder of the same name.

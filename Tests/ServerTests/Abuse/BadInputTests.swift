@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Loop
+import Concurrency
 import TestSupport
 import Testing
+import Text
 import Wire
 
 @Suite("Bad input", .timeLimit(.minutes(5)))

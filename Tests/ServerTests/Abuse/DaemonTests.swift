@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import Glibc
-import Loop
 import TestSupport
 import Testing
+import Text
 import Wire
 
 /// The real program; one test at a time, since they look at memory.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import ISO7816
-import Loop
 import ReadersVirtual
 import Server
 import TestSupport
 import Testing
+import Text
 import Wire
 
 @Suite("Clients that leave", .timeLimit(.minutes(5)))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import TestSupport
+import Text
 import Wire
 
 /// One way in which badged answers differently from AusweisApp2 1.26.2, on purpose.

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import EService
 import Glibc
 import ISO7816
-import Loop
 import Readers
 import Server
 import Synchronization
 import TestSupport
 import Testing
+import Text
 import Wire
 
 /// Speaks the client's part of a recording to badged, at API level 2, and compares what both have answered.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Loop
+import Concurrency
 import Readers
 import Testing
 

@@ -2,6 +2,7 @@
 import FoundationEssentials
 import TestSupport
 import Testing
+import Text
 import Wire
 
 /// A recording of AusweisApp2; Tests/Vectors/peer-transcripts/README.md has the format.

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import Glibc
-import Loop
 import NFCTestSupport
 import Readers
 import ReadersVirtual
 import Secrets
 import TestSupport
 import Testing
+import Text
 import Wire
 
 /// The real daemon as a process, with a board that `[nfc] devices` names.

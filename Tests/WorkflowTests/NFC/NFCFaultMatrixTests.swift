@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Loop
+import Concurrency
 import NFCTestSupport
 import Readers
 import ReadersVirtual
 import Secrets
 import TestSupport
 import Testing
+import Text
 import Wire
 
 /// Every fault of the air in every exchange of frames of a dialogue: nothing is lost that the protocol can save, no try

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Loop
+import Concurrency
 import Readers
 import ReadersVirtual
 import Secrets
 import TestSupport
+import Text
 import Wire
 
 /// One cell of the fault matrix: a dialogue in which one command goes wrong, and the dialogue after it.

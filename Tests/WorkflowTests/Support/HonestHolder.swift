@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Loop
+import Concurrency
 import TestSupport
+import Text
 import Wire
 
 /// A client with a person behind it who authenticates: agrees, types what is right, puts the card back when it is asked

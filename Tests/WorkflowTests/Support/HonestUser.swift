@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Loop
+import Concurrency
 import ReadersVirtual
 import TestSupport
+import Text
 import Wire
 
 /// A client with a person behind it, who answers every question as well as they know, puts the card back when it is

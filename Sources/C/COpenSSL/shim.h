@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* libcrypto and libssl, with the macros of libssl that Swift cannot see as functions. */
+#pragma once
+#include <openssl/bn.h>
+#include <openssl/cms.h>
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/ec.h>
+#include <openssl/ecdsa.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/ocsp.h>
+#include <openssl/param_build.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <openssl/rsa.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+
+static inline int tls_set_version(SSL_CTX *context, int version) {
+    return SSL_CTX_set_min_proto_version(context, version) && SSL_CTX_set_max_proto_version(context, version);
+}
+static inline int tls_set_groups(SSL_CTX *context, const char *list) { return (int)SSL_CTX_set1_groups_list(context, list); }
+static inline int tls_set_signatures(SSL_CTX *context, const char *list) {
+    return (int)SSL_CTX_set1_sigalgs_list(context, list);
+}
+static inline int tls_ask_for_status(SSL_CTX *context) {
+    return (int)SSL_CTX_set_tlsext_status_type(context, TLSEXT_STATUSTYPE_ocsp);
+}
+static inline void tls_set_owner(SSL_CTX *context, void *owner) { SSL_CTX_set_app_data(context, owner); }
+static inline void *tls_owner(const SSL *connection) { return SSL_CTX_get_app_data(SSL_get_SSL_CTX(connection)); }
+/* NULL when there was no ephemeral key; else to be freed. */
+static inline EVP_PKEY *tls_ephemeral_key(SSL *connection) {
+    EVP_PKEY *key = NULL;
+    return SSL_get_peer_tmp_key(connection, &key) ? key : NULL;
+}
+static inline long tls_status_response(SSL *connection, const unsigned char **bytes) {
+    return SSL_get_tlsext_status_ocsp_resp(connection, bytes);
+}

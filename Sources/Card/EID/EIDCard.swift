@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Crypto
+package import ISO7816
+package import Secrets
+
+/// The terminal's side of one eID card on one connection: PACE, PIN management, commands through the channel.
+///
+/// One call at a time. No method ever sends a command again: an answer that is lost or wrong is the caller's to judge,
+/// because the card may have counted a try or changed a PIN already. After an error inside a channel the channel is
+/// closed; `destroyChannel` makes the card usable without it.
+package actor EIDCard {
+    /// The channel's own, so that a command needs no change of threads.
+    private nonisolated let executor: any SerialExecutor
+
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    package nonisolated let profile: EIDProfile
+    private let base: any CardChannel
+    private var channel: SecureChannel?
+
+    package init(channel: any CardChannel, profile: EIDProfile) {
+        base = channel
+        executor = channel.executor ?? Worker()
+        self.profile = profile
+    }
+
+    /// Is there a channel that still takes commands?
+    package var hasChannel: Bool { channel.map { !$0.isClosed } ?? false }
+
+    /// Selects the application again, then the master file: at the start of a workflow, since others may have used the
+    /// card in between.
+    package func select() async throws(EIDError) {
+        _ = try await transmit(.select(application: profile.applicationID))
+        let answer = try await transmit(.selectMasterFile)
+        guard answer.status == .ok else { throw .status(answer.status) }
+    }
+
+    /// Asks for the tries left. Costs none.
+    /// - Throws: `.status` when the answer says nothing about the PIN.
+    package func readPINStatus() async throws(EIDError) -> PINStatus {
+        let answer = try await transmit(.setPACE(profile.cardAccess.pace, .pin))
+        guard let status = PINStatus(answer.status) else { throw .status(answer.status) }
+        return status
+    }
+
+    /// Runs PACE. On success later commands go through the new channel; an older channel carries the run and serves on
+    /// when the password was wrong.
+    ///
+    /// - Parameters:
+    ///   - id: which password it is.
+    ///   - password: ASCII digits, or the characters that `PACE.passwordKey` wants; wiped before the first command.
+    ///   - chat: the object 7F4C with which terminal authentication will follow; nil for PIN management.
+    /// - Returns: how the run ended.
+    /// - Throws: `.status` for a refusal other than those of `PACEOutcome`, `.protocolViolation`, `.card`.
+    package func establishPACE(
+        _ id: PasswordID,
+        password: consuming Secret,
+        chat: [UInt8]? = nil
+    ) async throws(EIDError) -> PACEOutcome {
+        let parameters = profile.cardAccess.pace
+        var terminal = try PACE.Terminal(parameters, password: password, id: id)
+
+        let before = try await transmit(.setPACE(parameters, id, chat: chat)).status
+        switch (before.value, id) {
+        case (0x9000, _), (0x63C1...0x63CF, _): break
+        case (0x63C0, .puk): return .usedUp(before)
+        default: throw .status(before)
+        }
+
+        let nonce = try await authenticate(PACE.Terminal.request)
+        let mapping = try await authenticate(try step { () throws(PACEError) in try terminal.receiveNonce(nonce) })
+        let ephemeral = try await authenticate(
+            try step { () throws(PACEError) in try terminal.receiveMapping(mapping) }
+        )
+        let token = try step { () throws(PACEError) in try terminal.receiveEphemeral(ephemeral) }
+
+        let answer: ResponseAPDU
+        do throws(EIDError) {
+            answer = try await transmit(CommandAPDU(0x00, 0x86, 0x00, 0x00, data: token, le: 256))
+        } catch {
+            // Inside a channel the card may refuse without protection; that closes the channel, but it is a refusal.
+            guard case .status(let status) = error, status.sw1 == 0x63 else { throw error }
+            answer = ResponseAPDU(status)
+        }
+        guard answer.status.sw1 != 0x63 else {
+            return .wrongPassword(statusBefore: before, status: answer.status)
+        }
+        guard answer.status == .ok else { throw .status(answer.status) }
+
+        let outcome = try step { () throws(PACEError) in try terminal.receiveToken(answer.data) }
+        let result = PACEResult(
+            statusBefore: before,
+            idPICC: outcome.idPICC,
+            certificationAuthorities: outcome.certificationAuthorities
+        )
+        channel = SecureChannel(outcome.secureMessaging(), over: base)
+        return .established(result)
+    }
+
+    /// Sets a new PIN inside the channel of the PIN. TR-03110-3 B.11.6.
+    /// - Parameter pin: ASCII digits; encrypted in wiped memory, and wiped before the command goes out.
+    /// - Returns: the status word that the card protected; 9000 alone means that the PIN is changed.
+    /// - Throws: `.card` when the answer is lost: whether the PIN is changed is then unknown; else as `transmit`.
+    package func changePIN(to pin: consuming Secret) async throws(EIDError) -> StatusWord {
+        guard let channel else { throw .protocolViolation("no channel for the new PIN") }
+        return try await channel.exchange(CommandAPDU(0x00, 0x2C, 0x02, 0x03), data: pin).status
+    }
+
+    /// Sets the PIN's retry counter back inside the channel of the PUK. TR-03110-3 B.11.6.
+    /// - Returns: the status word that the card protected; 9000, or 6982 when the PUK is used up.
+    package func unblockPIN() async throws(EIDError) -> StatusWord {
+        guard let channel else { throw .protocolViolation("no channel to unblock the PIN") }
+        return try await channel.exchange(CommandAPDU(0x00, 0x2C, 0x03, 0x03)).status
+    }
+
+    /// Sends any command, through the channel if there is one. Throws `.status` for an error status that came
+    /// unprotected in a channel; `.protocolViolation` for a forged answer, and in a closed channel.
+    package func transmit(_ command: CommandAPDU) async throws(EIDError) -> ResponseAPDU {
+        if let channel { return try await channel.exchange(command) }
+        do throws(CardError) {
+            return try await base.transmit(command)
+        } catch {
+            throw .card(error)
+        }
+    }
+
+    /// Chip authentication has put another channel, with keys that we do not have, in the place of ours.
+    func handOver() { channel = nil }
+
+    /// Forgets the channel on this side, and on the card's by a command that it cannot but refuse; how it answers, and
+    /// whether, does not matter.
+    package func destroyChannel() async {
+        channel = nil
+        _ = try? await base.transmit(CommandAPDU(0x00, 0x22, 0xC1, 0xA4))
+    }
+
+    /// GENERAL AUTHENTICATE, one of a chain. TR-03110-3 B.1.
+    private func authenticate(_ data: [UInt8]) async throws(EIDError) -> [UInt8] {
+        let answer = try await transmit(CommandAPDU(0x10, 0x86, 0x00, 0x00, data: data, le: 256))
+        guard answer.status == .ok else { throw .status(answer.status) }
+        return answer.data
+    }
+}
+
+/// How a PACE run ended that the card did not break off.
+package enum PACEOutcome: Sendable, Equatable {
+    case established(PACEResult)
+    /// The card refused the token. `statusBefore`, of MSE:Set AT, tells how many tries there were before this one.
+    case wrongPassword(statusBefore: StatusWord, status: StatusWord)
+    /// The PUK cannot be used any more: MSE:Set AT answered 63C0. No try was made.
+    case usedUp(StatusWord)
+}
+
+/// What terminal and chip authentication need of a PACE run.
+package struct PACEResult: Sendable, Equatable {
+    /// Status word of MSE:Set AT.
+    package let statusBefore: StatusWord
+    /// Comp() of the chip's ephemeral key: the challenge of terminal authentication is signed with it.
+    package let idPICC: [UInt8]
+    package let certificationAuthorities: PACE.CertificationAuthorities
+
+    package init(
+        statusBefore: StatusWord,
+        idPICC: [UInt8],
+        certificationAuthorities: PACE.CertificationAuthorities
+    ) {
+        (self.statusBefore, self.idPICC) = (statusBefore, idPICC)
+        self.certificationAuthorities = certificationAuthorities
+    }
+}
+
+/// Runs one step of PACE.
+private func step<R: ~Copyable>(_ body: () throws(PACEError) -> R) throws(EIDError) -> R {
+    do throws(PACEError) {
+        return try body()
+    } catch {
+        throw EIDError(error)
+    }
+}
+
+extension PACE.Terminal {
+    /// Takes the password and wipes it.
+    fileprivate init(_ parameters: PACEParameters, password: consuming Secret, id: PasswordID) throws(EIDError) {
+        let key: Secret
+        do throws(CryptoError) {
+            key = try PACE.passwordKey(password, id: id, cipher: parameters.cipher)
+        } catch {
+            throw EIDError(error)
+        }
+        self.init(parameters, passwordKey: key)
+    }
+}

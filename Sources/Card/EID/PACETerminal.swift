@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Crypto
+import ISO7816
+package import Secrets
+
+extension PACE {
+    /// The terminal's side of one PACE run. Call the steps in the order in which they stand here; after an error the
+    /// run is over.
+    ///
+    /// Of its five multiplications, two do not need the chip's next answer, and are made while the chip works at it.
+    package struct Terminal: ~Copyable, Sendable {
+        private enum Step { case nonce, mapping, agreement, token, over }
+
+        private let parameters: PACEParameters
+        private let passwordKey: Secret
+        private var fixedKeys: FixedKeys?
+        private var step = Step.nonce
+        private let nextMappingKey: Ahead<ECPrivateKey, CryptoError>
+        private var noncePoint: Ahead<NoncePoint, CryptoError>?
+        private var mappingKey: ECPrivateKey?
+        private var agreementKey: ECPrivateKey?
+        private var keys: SessionKeys?
+        private var chipKey: ECPublicKey?
+        private var ownKey: ECPublicKey?
+
+        /// - Parameters:
+        ///   - parameters: as the card announces them.
+        ///   - passwordKey: from `PACE.passwordKey`.
+        ///   - fixedKeys: for worked examples alone.
+        package init(
+            _ parameters: PACEParameters,
+            passwordKey: consuming Secret,
+            fixedKeys: consuming FixedKeys? = nil
+        ) {
+            self.parameters = parameters
+            self.passwordKey = passwordKey
+            self.fixedKeys = fixedKeys
+            let curve = parameters.curve
+            nextMappingKey = Ahead { () throws(CryptoError) in try ECPrivateKey(on: try curve.group) }
+        }
+
+        /// Data field of the first command: asks for the nonce.
+        package static let request: [UInt8] = [0x7C, 0x00]
+
+        /// Takes the encrypted nonce (object 80) and gives the mapping key (81).
+        package mutating func receiveNonce(_ data: [UInt8]) throws(PACEError) -> [UInt8] {
+            try take(.nonce)
+            let encrypted = try only(0x80, in: data)
+            guard nonceLengths.contains(encrypted.count) else { throw .malformed("nonce of a wrong length") }
+            do throws(CryptoError) {
+                let nonce = try AES.decrypt(encrypted, key: passwordKey)
+                let key = try makeMappingKey()
+                let group = key.group
+                ownKey = key.publicKey
+                mappingKey = consume key
+                noncePoint = Ahead { () throws(CryptoError) in try NoncePoint(nonce, on: group) }
+            } catch {
+                throw PACEError(error)
+            }
+            step = .mapping
+            return try send(0x81)
+        }
+
+        /// Takes the chip's mapping key (82) and gives the ephemeral key (83).
+        package mutating func receiveMapping(_ data: [UInt8]) throws(PACEError) -> [UInt8] {
+            try take(.mapping)
+            let peer = try point(0x82, in: data, differentFrom: ownKey, on: parameters.curve)
+            guard let own = mappingKey.take(), let ahead = noncePoint.take() else { throw .outOfOrder }
+            do throws(CryptoError) {
+                guard let product = try ahead.take() else { throw .library }
+                let group = try own.group.mapped(product, key: own, peer: peer)
+                let key = try makeKey(for: .ephemeral, fixedKeys, on: group)
+                ownKey = key.publicKey
+                agreementKey = consume key
+            } catch {
+                throw PACEError(error)
+            }
+            step = .agreement
+            return try send(0x83)
+        }
+
+        /// Takes the chip's ephemeral key (84) and gives the token (85).
+        package mutating func receiveEphemeral(_ data: [UInt8]) throws(PACEError) -> [UInt8] {
+            try take(.agreement)
+            let peer = try point(0x84, in: data, differentFrom: ownKey, on: parameters.curve)
+            guard let own = agreementKey.take() else { throw .outOfOrder }
+            do throws(CryptoError) {
+                let secret = try own.sharedSecret(with: peer)
+                let keys = try SessionKeys(sharedSecret: secret, cipher: parameters.cipher)
+                let token = try token(for: peer, parameters: parameters, keys: keys)
+                self.keys = consume keys
+                chipKey = peer
+                step = .token
+                return wrap(BERTLV(0x85, token))
+            } catch {
+                throw PACEError(error)
+            }
+        }
+
+        /// Takes the chip's token (86) and the names of its trust points (87, 88); the channel stands.
+        package mutating func receiveToken(_ data: [UInt8]) throws(PACEError) -> Outcome {
+            try take(.token)
+            let objects = try unwrap(data)
+            guard let first = objects.first, first.tag == 0x86 else { throw .malformed("no token") }
+            var authorities = CertificationAuthorities()
+            for object in objects.dropFirst() {
+                guard !object.value.isEmpty, object.value.count <= 16 else { throw .malformed("name of a CVCA key") }
+                switch (object.tag, authorities.current, authorities.previous) {
+                case (0x87, nil, nil): authorities.current = object.value
+                case (0x88, .some, nil): authorities.previous = object.value
+                default: throw .malformed("another object than the expected one")
+                }
+            }
+            guard let keys = keys.take(), let chipKey, let ownKey else { throw .outOfOrder }
+            let expected: [UInt8]
+            do throws(CryptoError) {
+                expected = try token(for: ownKey, parameters: parameters, keys: keys)
+            } catch {
+                throw PACEError(error)
+            }
+            guard ConstantTime.equal(expected, first.value) else { throw .wrongToken }
+            return Outcome(
+                keys: keys,
+                idPICC: chipKey.compressed,
+                idPCD: ownKey.compressed,
+                certificationAuthorities: authorities
+            )
+        }
+
+        private func makeMappingKey() throws(CryptoError) -> ECPrivateKey {
+            if fixedKeys == nil, let key = try nextMappingKey.take() { return key }
+            return try makeKey(for: .mapping, fixedKeys, on: try parameters.curve.group)
+        }
+
+        private func send(_ tag: UInt32) throws(PACEError) -> [UInt8] {
+            guard let ownKey else { throw .outOfOrder }
+            return wrap(BERTLV(tag, ownKey.uncompressed))
+        }
+
+        /// Is this step due? Until it has ended well the run counts as over.
+        private mutating func take(_ due: Step) throws(PACEError) {
+            let isDue = step == due
+            step = .over
+            guard isDue else { throw .outOfOrder }
+        }
+    }
+}

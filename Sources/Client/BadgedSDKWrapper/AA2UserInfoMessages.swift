@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+import Text
+import Wire
+
+/// `messages` of the RUN commands: texts that iOS shows beside its NFC dialogue; without effect on Linux.
+public struct AA2UserInfoMessages: Sendable, Equatable, Encodable {
+    let sessionStarted: String?
+    let sessionFailed: String?
+    let sessionSucceeded: String?
+    let sessionInProgress: String?
+
+    public init(
+        sessionStarted: String? = "",
+        sessionFailed: String? = "",
+        sessionSucceeded: String? = "",
+        sessionInProgress: String? = ""
+    ) {
+        (self.sessionStarted, self.sessionFailed) = (sessionStarted, sessionFailed)
+        (self.sessionSucceeded, self.sessionInProgress) = (sessionSucceeded, sessionInProgress)
+    }
+
+    var json: JSON {
+        .object(
+            [
+                ("sessionStarted", sessionStarted), ("sessionFailed", sessionFailed),
+                ("sessionSucceeded", sessionSucceeded), ("sessionInProgress", sessionInProgress),
+            ].compactMap { key, text in text.map { .init(key, .string($0)) } }
+        )
+    }
+}

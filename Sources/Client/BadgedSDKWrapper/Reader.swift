@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+import Text
+import Wire
+
+/// A card reader: READER, an entry of READER_LIST, `reader` of the ENTER messages.
+public struct Reader: Sendable, Equatable {
+    public let name: String
+    /// `setCard` can put a card in.
+    public let insertable: Bool
+    public let attached: Bool
+    /// PIN, CAN and PUK are typed on the reader: answer with nil.
+    public let keypad: Bool
+    public let card: Card?
+
+    public init(name: String, insertable: Bool, attached: Bool, keypad: Bool, card: Card?) {
+        (self.name, self.insertable, self.attached) = (name, insertable, attached)
+        (self.keypad, self.card) = (keypad, card)
+    }
+
+    /// A reader that is gone has a name and nothing else.
+    init?(_ json: JSON) {
+        guard let name = json["name"]?.string else { return nil }
+        self.init(
+            name: name,
+            insertable: json["insertable"]?.bool ?? false,
+            attached: json["attached"]?.bool ?? false,
+            keypad: json["keypad"]?.bool ?? false,
+            card: json["card"].flatMap(Card.init)
+        )
+    }
+}
+
+/// A card in a reader; all nil for one that is no eID card.
+public struct Card: Sendable, Equatable {
+    /// The online function is switched off.
+    public let deactivated: Bool?
+    /// The PUK is used up.
+    public let inoperative: Bool?
+    /// PIN tries left, 3 to 0; at 1 the card wants the CAN first, at 0 the PUK.
+    public let pinRetryCounter: Int?
+
+    public init(deactivated: Bool?, inoperative: Bool?, pinRetryCounter: Int?) {
+        (self.deactivated, self.inoperative) = (deactivated, inoperative)
+        self.pinRetryCounter = pinRetryCounter
+    }
+
+    public func isUnknown() -> Bool { deactivated == nil && inoperative == nil && pinRetryCounter == nil }
+
+    init?(_ json: JSON) {
+        guard json.members != nil else { return nil }
+        self.init(
+            deactivated: json["deactivated"]?.bool,
+            inoperative: json["inoperative"]?.bool,
+            pinRetryCounter: json["retryCounter"]?.int
+        )
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Scanners
+
+/// The power of one adapter of bluetoothd: org.bluez.Adapter1. Over a connection of its own, since that of the scan ends
+/// with the scan.
+@Loop final class BlueZPower: PowerSwitch {
+    private let address: String
+    private let path: String
+    private var bus: SystemBus?
+    /// What waits for an answer.
+    private var waiting: SystemBus.Answer?
+
+    init(_ address: String, _ path: String) { (self.address, self.path) = (address, path) }
+
+    isolated deinit { bus?.close() }
+
+    func isInUse() async -> Bool {
+        let prefix = path + "/"
+        return await ask(BlueZName.service, "/", BlueZName.objects, "GetManagedObjects") { answer in
+            guard let answer, answer.kind == .return else { return true }
+            // What cannot be read may be a connection.
+            return (try? Self.hasConnection(answer, below: prefix)) ?? true
+        }
+    }
+
+    func turn(_ isOn: Bool) async -> PowerOutcome {
+        // A call to the service itself would start it, which is not for this to decide.
+        let isThere = await ask(
+            BlueZName.bus,
+            BlueZName.busPath,
+            BlueZName.bus,
+            "GetNameOwner",
+            { $0.append(BlueZName.service) },
+            read: { $0?.kind == .return }
+        )
+        guard isThere else { return .failed }
+        return await ask(
+            BlueZName.service,
+            path,
+            BlueZName.properties,
+            "Set",
+            { message in
+                message.append(BlueZName.adapter)
+                message.append("Powered")
+                message.container("v", "b") { message.append(isOn) }
+            },
+            read: { [path] answer in
+                if answer?.kind == .return { return .done }
+                // A service that has just started does not know it yet.
+                let isUnknown = answer?.errorName?.hasPrefix("org.freedesktop.DBus.Error.Unknown") == true
+                return isUnknown && !HostAdapters.isThere(BlueZAdapter(path: path).name) ? .gone : .failed
+            }
+        )
+    }
+
+    private static func hasConnection(
+        _ message: BusMessage,
+        below prefix: String
+    ) throws(BusMessage.Malformed) -> Bool {
+        var result = false
+        try message.eachInterface { path, name throws(BusMessage.Malformed) in
+            guard name == BlueZName.device, path.hasPrefix(prefix) else { return try message.skip("a{sv}") }
+            var device = BlueZDevice()
+            try device.read(message)
+            if device.isConnected { result = true }
+        }
+        return result
+    }
+
+    /// Calls a method; `read` makes of the answer, nil when there is none, what is returned.
+    private func ask<Result: Sendable>(
+        _ destination: String,
+        _ path: String,
+        _ interface: String,
+        _ member: String,
+        _ fill: (BusMessage) -> Void = { _ in },
+        read: @escaping @Loop (BusMessage?) -> Result
+    ) async -> Result {
+        guard let bus = connection() else { return read(nil) }
+        return await withCheckedContinuation { continuation in
+            waiting = { continuation.resume(returning: read($0)) }
+            let isSent = bus.call(destination, path, interface, member, fill) { [weak self] in self?.answered($0) }
+            if !isSent { answered(nil) }
+        }
+    }
+
+    /// Once: a bus that ends right after its answer has nothing to add.
+    private func answered(_ answer: BusMessage?) {
+        let waiting = waiting
+        self.waiting = nil
+        waiting?(answer)
+    }
+
+    private func connection() -> SystemBus? {
+        if bus == nil {
+            bus = try? SystemBus(address: address)
+            bus?.onEnd = { [weak self] in
+                self?.bus = nil
+                self?.answered(nil)
+            }
+        }
+        return bus
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Text
+
+/// The command line of badged-virtual-card.
+enum Options: Equatable {
+    case run(host: String, port: String, cardFile: String?, trustPointFile: String?)
+    case help
+    case version
+
+    static let usage = """
+        usage: badged-virtual-card --vpcd HOST:PORT [--card FILE] [--cvca FILE] [--help] [--version]
+
+        Puts a German eID card in software into a reader of vsmartcard's vpcd, which pcscd
+        shows to any program. The reader listens on HOST:PORT, its first slot on 35963.
+
+          --vpcd HOST:PORT  where vpcd listens; [ADDRESS]:PORT for IPv6
+          --card FILE       JSON {"simulator": {...}, "card": {...}}, as SET_CARD takes them;
+                            without it PIN 123456, CAN 500540, PUK 9876543210
+          --cvca FILE       the authority that the card trusts: a self-signed CV certificate,
+                            DER; without it badged's own test authority
+
+        Prints "inserted" and "withdrawn" when the card comes and goes. A card that leaves by
+        a fault of its description stays outside until SIGUSR1.
+
+        signals:
+          SIGUSR1           takes the card out, puts it back in
+          SIGUSR2           prints {"apdus":N,"retryCounter":N,"pukCounter":N,"transport":false,
+                            "busyMicroseconds":N}; the last is the time for all its answers
+          SIGTERM, SIGINT   prints the same and ends
+        """
+
+    /// Both `--name VALUE` and `--name=VALUE`.
+    init(_ arguments: some Sequence<String>) throws(Failure) {
+        var rest = ArraySlice(Array(arguments))
+        var address: (String, String)?
+        var cardFile: String?
+        var trustPointFile: String?
+        while let argument = rest.popFirst() {
+            let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let name = String(parts.first ?? "")
+            let attached = parts.count == 2 ? String(parts[1]) : nil
+            switch name {
+            case "--help", "-h":
+                self = .help
+                return
+            case "--version":
+                self = .version
+                return
+            case "--vpcd": address = try Self.address(try Self.value(name, attached, &rest))
+            case "--card": cardFile = try Self.value(name, attached, &rest)
+            case "--cvca": trustPointFile = try Self.value(name, attached, &rest)
+            default: throw Self.wrong("unknown argument '\(argument)'")
+            }
+        }
+        guard let address else { throw Self.wrong("--vpcd HOST:PORT is missing") }
+        self = .run(host: address.0, port: address.1, cardFile: cardFile, trustPointFile: trustPointFile)
+    }
+
+    private static func value(
+        _ name: String,
+        _ attached: String?,
+        _ rest: inout ArraySlice<String>
+    ) throws(Failure) -> String {
+        guard let value = attached ?? rest.popFirst(), !value.isEmpty else { throw wrong("\(name) needs a value") }
+        return value
+    }
+
+    private static func address(_ text: String) throws(Failure) -> (String, String) {
+        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]), port > 0
+        else { throw wrong("'\(text)' is not HOST:PORT") }
+        var host = text[..<colon]
+        if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
+        guard !host.isEmpty else { throw wrong("'\(text)' names no host") }
+        return (String(host), String(port))
+    }
+
+    private static func wrong(_ message: String) -> Failure {
+        Failure(message, hint: "see badged-virtual-card --help", code: 2)
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
+import Glibc
+import Host
+import Readers
+import ReadersVirtual
+import Text
+
+/// The virtual eID card for other software: connects to vsmartcard's vpcd as its card.
+@main struct Program {
+    static func main() {
+        signal(SIGPIPE, SIG_IGN)
+        let watched = [SIGTERM, SIGINT, SIGUSR1, SIGUSR2]
+        // Before the process has a second thread: threads inherit what is blocked.
+        let signals = clinux_signalfd(watched, Int32(watched.count))
+        ProcessHardening.apply()
+        do throws(Failure) {
+            switch try Options(CommandLine.arguments.dropFirst()) {
+            case .help: Output.line(Options.usage)
+            case .version: Output.line("badged-virtual-card \(Version.current)")
+            case .run(let host, let port, let file, let trustPoint):
+                let card = try card(from: file, in: try surroundings(trustPoint))
+                try VPCDSlot(card: card, host: host, port: port, signals: signals).serve()
+            }
+        } catch {
+            Output.complain("error: \(error.message)\nhint: \(error.hint)")
+            exit(error.code)
+        }
+    }
+
+    /// `trustPoint`: the file with the certificate.
+    private static func surroundings(_ trustPoint: String?) throws(Failure) -> VirtualCard.Surroundings {
+        guard let trustPoint else { return VirtualCard.Surroundings() }
+        guard let content = content(of: trustPoint) else {
+            throw Failure("\(trustPoint) cannot be read", hint: "--cvca takes a file with a CV certificate, DER")
+        }
+        let surroundings = VirtualCard.Surroundings(trustPoint: content)
+        do throws(CardShelfError) {
+            _ = try VirtualCard(in: surroundings)
+        } catch {
+            throw Failure("\(trustPoint) is no trust point", hint: "--cvca takes a self-signed CVCA certificate, DER")
+        }
+        return surroundings
+    }
+
+    private static func card(
+        from path: String?,
+        in surroundings: VirtualCard.Surroundings
+    ) throws(Failure) -> VirtualCard {
+        do throws(CardShelfError) {
+            return try VirtualCard(try path.map(description(in:)) ?? VirtualCardDescription(), in: surroundings)
+        } catch {
+            guard case .invalid(let what) = error else { throw Failure("no such card", hint: "see --help") }
+            throw Failure("the card file is wrong: \(what)", hint: "see docs/protocol.md, Virtual reader")
+        }
+    }
+
+    private static func description(in path: String) throws(CardShelfError) -> VirtualCardDescription {
+        guard let content = Self.content(of: path) else { throw .invalid("\(path) cannot be read") }
+        let document: JSON
+        do throws(JSONError) {
+            document = try JSON(content)
+        } catch {
+            throw .invalid("\(path) is no JSON: \(error.message)")
+        }
+        do throws(CardFileError) {
+            return try CardFile.description(from: document)
+        } catch {
+            throw .invalid(error.text)
+        }
+    }
+
+    /// At most 16 MiB.
+    private static func content(of path: String) -> [UInt8]? {
+        guard let file = fopen(path, "rb") else { return nil }
+        defer { fclose(file) }
+        var content: [UInt8] = []
+        var part = [UInt8](repeating: 0, count: 65_536)
+        while content.count < 1 << 24 {
+            let count = fread(&part, 1, part.count, file)
+            guard count > 0 else { return ferror(file) == 0 ? content : nil }
+            content += part.prefix(count)
+        }
+        return nil
+    }
+}
+
+/// Why the program ends at once.
+struct Failure: Error {
+    let message: String
+    let hint: String
+    /// 1 general, 2 command line.
+    let code: Int32
+
+    init(_ message: String, hint: String, code: Int32 = 1) {
+        (self.message, self.hint, self.code) = (message, hint, code)
+    }
+}
+
+/// What the program says.
+enum Output {
+    /// A line on stdout, written at once: others wait for it.
+    static func line(_ text: String) { write(text + "\n", to: 1) }
+
+    /// A line on stderr.
+    static func complain(_ text: String) { write("badged-virtual-card: \(text)\n", to: 2) }
+
+    private static func write(_ text: String, to descriptor: Int32) {
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return }
+            rest = rest.dropFirst(count)
+        }
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Glibc
+import Host
+import ScannerMgmt
+
+/// The daemon: reads what it is told, wires the targets together, and ends when it is asked to.
+@main struct Program {
+    static func main() {
+        ProcessHardening.apply()
+        Loop.takeJobsOfNoExecutor()
+        do throws(StartError) {
+            let options = try CommandLineOptions(arguments: CommandLine.arguments.dropFirst())
+            switch options.action {
+            case .version: print(CommandLineOptions.versionText, terminator: "")
+            case .help: print(CommandLineOptions.helpText, terminator: "")
+            case .run: try run(options)
+            }
+        } catch {
+            Log.report(error)
+            exit(error.exitCode)
+        }
+    }
+
+    private static func run(_ options: CommandLineOptions) throws(StartError) -> Never {
+        let configuration = try Configuration(path: options.configurationPath)
+        let settings = Settings(options, configuration)
+        Log.level = settings.logLevel
+        let management = managementSocket(settings.radio)
+        let trustPoint = try settings.readVirtualTrustPoint()
+        // Before the first other thread: what is blocked here is blocked in all of them.
+        let signals = try Signals()
+        let socket = try ListeningSocket.open(options: options, configuration: configuration)
+        Task { @Loop in
+            await Daemon(
+                options,
+                settings,
+                configuration,
+                signals,
+                socket,
+                trustPoint: trustPoint,
+                management: management
+            ).start()
+        }
+        Loop.park()
+    }
+
+    /// The one thing that the daemon has a capability for; from here on it has none.
+    private static func managementSocket(_ radio: RadioConfiguration) -> ManagementSocket? {
+        let isWanted = radio.isEnabled && (radio.backend == .auto || radio.backend == .mgmt)
+        let socket =
+            if let descriptor = NetworkCapability.inherited {
+                ManagementSocket(taking: descriptor)
+            } else {
+                isWanted && NetworkCapability.isHeld ? ManagementSocket() : nil
+            }
+        if !NetworkCapability.giveUp(keeping: socket?.descriptor) { Log.warning("cannot give CAP_NET_ADMIN up") }
+        return socket
+    }
+}

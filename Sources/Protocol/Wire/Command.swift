@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Secrets
+package import Text
+
+/// All commands of the protocol, by their names on the wire. docs/protocol.md, Commands.
+package enum CommandName: String, Sendable, CaseIterable {
+    case getInfo = "GET_INFO"
+    case getAPILevel = "GET_API_LEVEL"
+    case setAPILevel = "SET_API_LEVEL"
+    case getStatus = "GET_STATUS"
+    case getReader = "GET_READER"
+    case getReaderList = "GET_READER_LIST"
+    case getHealth = "GET_HEALTH"
+    case runAuth = "RUN_AUTH"
+    case setUserInterface = "SET_USER_INTERFACE"
+    case activate = "ACTIVATE"
+    case getAccessRights = "GET_ACCESS_RIGHTS"
+    case setAccessRights = "SET_ACCESS_RIGHTS"
+    case getCertificate = "GET_CERTIFICATE"
+    case accept = "ACCEPT"
+    case runChangePIN = "RUN_CHANGE_PIN"
+    case setPIN = "SET_PIN"
+    case setNewPIN = "SET_NEW_PIN"
+    case setCAN = "SET_CAN"
+    case setPUK = "SET_PUK"
+    case setCard = "SET_CARD"
+    case cancel = "CANCEL"
+    case continueWorkflow = "CONTINUE"
+    case startScan = "START_SCAN"
+    case stopScan = "STOP_SCAN"
+    case getScan = "GET_SCAN"
+    case getDoorReaderList = "GET_DOOR_READER_LIST"
+    case getClosestDoorReader = "GET_CLOSEST_DOOR_READER"
+}
+
+/// A member of a command, as its handler needs it.
+package enum Field<Value> {
+    case missing
+    /// Present, but of another type.
+    case invalid
+    case value(Value)
+}
+
+/// A member that holds a PIN, CAN or PUK.
+package enum SecretField: ~Copyable {
+    case missing
+    case invalid
+    case value(Secret)
+}
+
+/// One scanned line; a view into the buffer it came from, not to be kept beyond the handling of the line.
+package struct Command {
+    private let text: UnsafeRawBufferPointer
+    private let members: [JSONMember]
+
+    package init(scanning text: UnsafeRawBufferPointer) throws(JSONError) {
+        self.text = text
+        members = try JSONScanner.members(of: text)
+    }
+
+    private func slice(_ range: Range<Int>) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: text[range])
+    }
+
+    private func find(_ key: StaticString) -> JSONMember? {
+        members.last { member in
+            if member.keyHasEscapes {
+                return JSONString.decode(slice(member.key), hasEscapes: true) == key.description
+            }
+            return slice(member.key).elementsEqual(
+                UnsafeBufferPointer(start: key.utf8Start, count: key.utf8CodeUnitCount)
+            )
+        }
+    }
+
+    private func decode(_ member: JSONMember) -> String {
+        let content = slice(member.value.lowerBound + 1..<member.value.upperBound - 1)
+        return JSONString.decode(content, hasEscapes: member.valueHasEscapes)
+    }
+
+    /// `cmd`; nil when it is missing, empty or no string.
+    package var name: String? {
+        guard case .value(let name) = string("cmd"), !name.isEmpty else { return nil }
+        return name
+    }
+
+    /// `request` as the client wrote it, to be given back in the direct answer.
+    package var request: UnsafeRawBufferPointer? {
+        find("request").map { slice($0.value) }
+    }
+
+    package func string(_ key: StaticString) -> Field<String> {
+        guard let member = find(key) else { return .missing }
+        return member.kind == .string ? .value(decode(member)) : .invalid
+    }
+
+    package func bool(_ key: StaticString) -> Field<Bool> {
+        guard let member = find(key) else { return .missing }
+        return member.kind == .bool ? .value(text[member.value.lowerBound] == UInt8(ascii: "t")) : .invalid
+    }
+
+    /// Any number; the value is nil when it is not a whole one that fits.
+    package func int(_ key: StaticString) -> Field<Int?> {
+        guard let member = find(key) else { return .missing }
+        guard member.kind == .number else { return .invalid }
+        return .value(JSON.int(String(decoding: slice(member.value), as: UTF8.self)))
+    }
+
+    package func object(_ key: StaticString) -> Field<JSON> {
+        guard let member = find(key) else { return .missing }
+        return member.kind == .object ? .value(JSON(accepted: slice(member.value))) : .invalid
+    }
+
+    package func array(_ key: StaticString) -> Field<[JSON]> {
+        guard let member = find(key) else { return .missing }
+        guard member.kind == .array, case .array(let items) = JSON(accepted: slice(member.value)) else {
+            return .invalid
+        }
+        return .value(items)
+    }
+
+    package func isPresent(_ key: StaticString) -> Bool { find(key) != nil }
+
+    /// A string, unescaped straight into wiped memory.
+    package func secret(_ key: StaticString) -> SecretField {
+        guard let member = find(key) else { return .missing }
+        guard member.kind == .string else { return .invalid }
+        let content = slice(member.value.lowerBound + 1..<member.value.upperBound - 1)
+        guard member.valueHasEscapes else { return .value(Secret(content)) }
+        var count = 0
+        let unescaped = Secret(count: content.count) { count = JSONString.unescape(content, into: $0) }
+        return .value(unescaped.withBytes { Secret(UnsafeRawBufferPointer(rebasing: $0[..<count])) })
+    }
+}

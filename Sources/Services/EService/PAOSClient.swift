@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+
+/// The conversation with the eID-Server: messages there, commands back, and who waits for what. TR-03112-7, 2.6.
+final class PAOSClient {
+    let session: HTTPSession
+    private let address: WebAddress
+    private let configuration: EServiceConfiguration
+
+    /// What the server waits for; nil: nothing, or nobody knows.
+    private var pending: PAOSMessage.Pending?
+    /// Of the last message of the server.
+    private var relatesTo: String?
+
+    init(_ session: HTTPSession, _ address: WebAddress, _ configuration: EServiceConfiguration) {
+        (self.session, self.address, self.configuration) = (session, address, configuration)
+    }
+
+    /// The server's message was none that may come now. It still waits for an answer to it.
+    var unexpected: EServiceFailure { EServiceFailure(.genericSendReceivePAOSUnexpected, .unexpectedMessage) }
+
+    /// Opens the conversation; ends with what the service asks for.
+    func start(_ sessionIdentifier: String) throws(EServiceFailure) -> EAC1Input {
+        var content = try exchange(.startPAOS(sessionIdentifier: sessionIdentifier, configuration.userAgent), else: nil)
+        if content == .initializeFramework {
+            content = try exchange(.initializeFrameworkResponse(.ok), else: .didAuthenticateResponse(.eac1))
+        }
+        guard case .eac1(let input) = content else { throw unexpected }
+        return input
+    }
+
+    /// Sends a message and receives the next: a StartPAOSResponse only when it is one without an error. `assumed` is what
+    /// the server will wait for when this is cancelled before its answer is there.
+    func exchange(
+        _ body: PAOSEnvelope.Body,
+        else assumed: PAOSMessage.Pending?
+    ) throws(EServiceFailure) -> PAOSMessage.Content {
+        let response: HTTPResponse
+        do throws(HTTPFault) {
+            pending = nil
+            response = try send(body, configuration.limits.transfer)
+        } catch {
+            if error == .cancelled { pending = assumed }
+            throw Self.failure(error)
+        }
+        guard response.status == 200 else { throw Self.failure(status: response.status) }
+        let message = try read(response.body)
+        if case .startPAOSResponse(let result) = message.content, result.isError {
+            throw EServiceFailure(.startPAOSResponseError, .serverError, serverResult: result)
+        }
+        return message.content
+    }
+
+    /// Sends the error instead of what the server waits for, and takes its last word.
+    func fail(_ error: ECardResult) -> ECardResult? {
+        guard let pending else { return nil }
+        self.pending = nil
+        guard let response = try? send(.error(error, to: pending), configuration.limits.farewell),
+            response.status == 200, let message = try? PAOSMessage(response.body),
+            case .startPAOSResponse(let result) = message.content
+        else { return nil }
+        return result
+    }
+
+    private func read(_ document: [UInt8]) throws(EServiceFailure) -> PAOSMessage {
+        do throws(PAOSMessage.Failure) {
+            let message = try session.stopwatch.measure(\.xml) { () throws(PAOSMessage.Failure) in
+                try PAOSMessage(document)
+            }
+            (relatesTo, pending) = (message.messageID ?? relatesTo, message.pending)
+            return message
+        } catch {
+            switch error {
+            case .unknown(let words):
+                throw EServiceFailure(.genericSendReceivePAOSUnknown, .unknownMessage, detail: words)
+            case .invalid(let awaited, let messageID, let words):
+                (relatesTo, pending) = (messageID ?? relatesTo, awaited)
+                throw EServiceFailure(.genericSendReceivePAOSUnknown, .unknownMessage, detail: words)
+            }
+        }
+    }
+
+    private func send(_ body: PAOSEnvelope.Body, _ limit: Duration) throws(HTTPFault) -> HTTPResponse {
+        var request = HTTPRequest(method: .post, address: address)
+        request.headers = [
+            "User-Agent: \(configuration.userAgent.header)",
+            "Accept: text/html; application/vnd.paos+xml",
+            "Content-Type: application/vnd.paos+xml; charset=UTF-8",
+            "PAOS: ver=\"urn:liberty:paos:2006-08\"",
+            "Connection: keep-alive",
+        ]
+        request.body = session.stopwatch.measure(\.xml) {
+            PAOSEnvelope.document(body, messageID: Self.newIdentifier(), relatesTo: relatesTo)
+        }
+        request.maximumLength = PAOSMessage.maximumLength
+        return try session.run(request, by: .now + limit)
+    }
+
+    /// A random UUID. RFC 9562, 5.4.
+    private static func newIdentifier() -> String {
+        var bytes = (0..<16).map { _ in UInt8.random(in: 0...255) }
+        bytes[6] = bytes[6] & 0x0F | 0x40
+        bytes[8] = bytes[8] & 0x3F | 0x80
+        let parts = [0..<4, 4..<6, 6..<8, 8..<10, 10..<16].map { HexBinary.text(bytes[$0]) }
+        return "urn:uuid:" + parts.joined(separator: "-")
+    }
+
+    static func failure(status: Int) -> EServiceFailure {
+        let reason: FailureCode =
+            switch status {
+            case 503: .genericSendReceiveServiceUnavailable
+            case 500...599: .genericSendReceiveServerError
+            case 400...499: .genericSendReceiveClientError
+            default: .genericSendReceiveNetworkError
+            }
+        return EServiceFailure(reason, .serverError, detail: "HTTP \(status)")
+    }
+
+    static func failure(_ fault: HTTPFault) -> EServiceFailure {
+        switch fault {
+        case .cancelled: .cancelled
+        case .timeout: EServiceFailure(.genericSendReceiveNetworkError, .timeout)
+        case .unreachable(let words), .broken(let words), .unavailable(let words):
+            EServiceFailure(.genericSendReceiveNetworkError, .connection, detail: words)
+        case .tooLarge: EServiceFailure(.genericSendReceivePAOSUnknown, .unknownMessage, detail: "too large")
+        case .tls(.ephemeralKeyTooShort(let bits), _):
+            EServiceFailure(.genericSendReceiveInvalidEphemeralKeyLength, .tls, detail: "\(bits) bit")
+        case .tls(.notListed, _): EServiceFailure(.genericSendReceiveCertificateError, .certificateNotListed)
+        case .tls(.certificateKeyTooShort(let bits), _):
+            EServiceFailure(.genericSendReceiveCertificateError, .tls, detail: "\(bits) bit")
+        case .tls(.notResumed, _): EServiceFailure(.genericSendReceiveSessionResumptionFailed, .sessionNotResumed)
+        case .tls(.certificate(let words), _), .tls(nil, let words):
+            EServiceFailure(.genericSendReceiveTLSError, .tls, detail: words)
+        }
+    }
+}

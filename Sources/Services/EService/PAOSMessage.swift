@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+/// A message of the eID-Server: the response to our HTTP request, and the next command. TR-03112-7, 2.6 and 3.6.
+///
+/// Elements are found by local name and unknown ones passed over; what may be there once and is there twice makes the
+/// message unreadable, as does a value of a wrong form.
+package struct PAOSMessage: Sendable, Equatable {
+    /// Bytes. A request with a description in PDF has some 100 KiB.
+    package static let maximumLength = 1024 * 1024
+
+    package enum Content: Sendable, Equatable {
+        case initializeFramework
+        case eac1(EAC1Input)
+        case eac2(EAC2Input)
+        /// The terminal's signature.
+        case eacAdditional([UInt8])
+        case transmit([InputAPDU])
+        case startPAOSResponse(ECardResult)
+    }
+
+    /// Why it is none.
+    package enum Failure: Error, Sendable, Equatable {
+        /// No XML, no envelope, or no message that we know; words for the log.
+        case unknown(String)
+        /// A message that we know with a content that it cannot have; an error can be answered, to that MessageID.
+        case invalid(Pending, messageID: String?, String)
+    }
+
+    /// What the server waits for after it has sent a message.
+    package enum Pending: Sendable, Equatable {
+        case initializeFrameworkResponse
+        case didAuthenticateResponse(EACOutputType)
+        case transmitResponse
+    }
+
+    package enum EACOutputType: String, Sendable {
+        case eac1 = "EAC1OutputType"
+        case eac2 = "EAC2OutputType"
+    }
+
+    package let messageID: String?
+    package let relatesTo: String?
+    package let content: Content
+
+    /// What it asks for; nil for the last message.
+    package var pending: Pending? {
+        switch content {
+        case .initializeFramework: .initializeFrameworkResponse
+        case .eac1: .didAuthenticateResponse(.eac1)
+        case .eac2, .eacAdditional: .didAuthenticateResponse(.eac2)
+        case .transmit: .transmitResponse
+        case .startPAOSResponse: nil
+        }
+    }
+
+    package init(_ document: [UInt8]) throws(Failure) {
+        let envelope: XMLElement
+        var message: XMLElement?
+        do throws(XMLError) {
+            envelope = try XMLReader.read(document, maximumLength: Self.maximumLength)
+            let header = try envelope.only("Header")
+            messageID = Self.identifier(try header?.only("MessageID"))
+            relatesTo = Self.identifier(try header?.only("RelatesTo"))
+            message = try envelope.only("Body")?.children.first
+        } catch {
+            throw .unknown("cannot be read: \(error)")
+        }
+        guard envelope.name == "Envelope", let message else { throw .unknown("no SOAP envelope with a body") }
+        switch message.name {
+        case "InitializeFramework":
+            content = .initializeFramework
+        case "DIDAuthenticate":
+            content = try Self.didAuthenticate(message, messageID)
+        case "Transmit":
+            content = try Self.reading(.transmitResponse, messageID) { () throws(FieldError) in
+                .transmit(try Self.commands(message))
+            }
+        case "StartPAOSResponse":
+            content = .startPAOSResponse(Self.result(message))
+        default:
+            throw .unknown("no message of that name: \(message.name.prefix(64))")
+        }
+    }
+
+    /// Sent back in RelatesTo, so bounded.
+    private static func identifier(_ element: XMLElement?) -> String? {
+        guard let text = element?.trimmed, !text.isEmpty, text.utf8.count <= 256 else { return nil }
+        return text
+    }
+
+    private static func didAuthenticate(_ message: XMLElement, _ messageID: String?) throws(Failure) -> Content {
+        guard let data = message.all("AuthenticationProtocolData").first,
+            message.all("AuthenticationProtocolData").count == 1, let type = data.attributes["type"]
+        else { throw .unknown("DIDAuthenticate without data of a type") }
+        if type.hasSuffix("EAC1InputType") {
+            return try reading(.didAuthenticateResponse(.eac1), messageID) { () throws(FieldError) in
+                .eac1(try EAC1Input(data))
+            }
+        }
+        if type.hasSuffix("EAC2InputType") {
+            return try reading(.didAuthenticateResponse(.eac2), messageID) { () throws(FieldError) in
+                .eac2(try EAC2Input(data))
+            }
+        }
+        guard type.hasSuffix("EACAdditionalInputType") else {
+            throw .unknown("DIDAuthenticate with data of an unknown type")
+        }
+        return try reading(.didAuthenticateResponse(.eac2), messageID) { () throws(FieldError) in
+            guard let signature = try data.hex("Signature") else { throw FieldError(words: "Signature is missing") }
+            return .eacAdditional(signature)
+        }
+    }
+
+    private static func reading(
+        _ pending: Pending,
+        _ messageID: String?,
+        _ body: () throws(FieldError) -> Content
+    ) throws(Failure) -> Content {
+        do throws(FieldError) {
+            return try body()
+        } catch {
+            throw .invalid(pending, messageID: messageID, error.words)
+        }
+    }
+
+    private static func commands(_ message: XMLElement) throws(FieldError) -> [InputAPDU] {
+        var commands: [InputAPDU] = []
+        for info in message.all("InputAPDUInfo") {
+            guard let command = try info.hex("InputAPDU"), command.count >= 4 else {
+                throw FieldError(words: "InputAPDU is missing or too short")
+            }
+            let codes = try info.allHex("AcceptableStatusCode")
+            guard codes.allSatisfy({ (1...2).contains($0.count) }) else {
+                throw FieldError(words: "AcceptableStatusCode has a wrong length")
+            }
+            commands.append(InputAPDU(command: command, acceptableStatusCodes: codes))
+        }
+        guard !commands.isEmpty else { throw FieldError(words: "Transmit without a command") }
+        return commands
+    }
+
+    /// The first Result that is there, as the message itself or one level below; without a major result it is an error.
+    private static func result(_ message: XMLElement) -> ECardResult {
+        let result = message.all("Result").first ?? message
+        func text(_ name: String) -> String? {
+            guard let text = result.all(name).first?.collapsed, !text.isEmpty else { return nil }
+            // Not characters: one of them may be made of any number of combining marks.
+            return String(String.UnicodeScalarView(text.unicodeScalars.prefix(1024)))
+        }
+        return ECardResult(
+            text("ResultMajor").flatMap(ECardResult.Major.init) ?? .error,
+            text("ResultMinor").map { ResultMinor(uri: $0) },
+            message: text("ResultMessage"),
+            origin: .server
+        )
+    }
+}
+
+/// A field of a message has a wrong form.
+struct FieldError: Error {
+    let words: String
+}
+
+extension XMLElement {
+    /// The bytes of the child of that name; nil without one.
+    func hex(_ name: String) throws(FieldError) -> [UInt8]? {
+        let values = try allHex(name)
+        guard values.count <= 1 else { throw FieldError(words: "\(name) is there twice") }
+        return values.first
+    }
+
+    /// The bytes of the children of that name.
+    func allHex(_ name: String) throws(FieldError) -> [[UInt8]] {
+        try all(name).map { element throws(FieldError) in
+            guard let bytes = HexBinary.bytes(element.trimmed) else {
+                throw FieldError(words: "\(name) is no hexBinary")
+            }
+            return bytes
+        }
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+/// Gets the TcToken: follows redirects by hand, so that each hop is judged like the first. TR-03124-1, 2.6.
+struct TcTokenFetch {
+    private let session: HTTPSession
+    private let allowsHTTP: Bool
+    private let configuration: EServiceConfiguration
+
+    init(_ session: HTTPSession, allowsHTTP: Bool, _ configuration: EServiceConfiguration) {
+        (self.session, self.allowsHTTP, self.configuration) = (session, allowsHTTP, configuration)
+    }
+
+    /// - Returns: the token, or why it is not valid.
+    /// - Throws: `EServiceFailure` when there is none to judge.
+    func run(_ first: WebAddress) throws(EServiceFailure) -> Result<TcToken, TcToken.Refusal> {
+        let deadline = ContinuousClock.now + configuration.limits.phase
+        var address = first
+        var hops = 0
+        guard address.isSecure || allowsHTTP else {
+            throw EServiceFailure(.getTcTokenInvalidURL, .noTcToken, detail: "no https address")
+        }
+        while true {
+            let response = try fetch(address, deadline)
+            switch response.status {
+            case 200:
+                guard response.body.contains(where: { $0 > 0x20 }) else {
+                    throw EServiceFailure(.getTcTokenEmptyData, .noTcToken)
+                }
+                return session.stopwatch.measure(\.xml) {
+                    Result { () throws(TcToken.Refusal) in try TcToken(response.body, allowsHTTP: allowsHTTP) }
+                }
+            case 302, 303, 307:
+                hops += 1
+                guard hops <= configuration.limits.redirects else {
+                    throw EServiceFailure(.getTcTokenInvalidRedirectURL, .noTcToken, detail: "redirected for ever")
+                }
+                guard let target = response.header("location").flatMap(WebAddress.init),
+                    target.isSecure || allowsHTTP
+                else {
+                    throw EServiceFailure(.getTcTokenInvalidRedirectURL, .noTcToken, detail: "no https address")
+                }
+                address = target
+            default:
+                throw Self.failure(status: response.status)
+            }
+        }
+    }
+
+    private func fetch(
+        _ address: WebAddress,
+        _ deadline: ContinuousClock.Instant
+    ) throws(EServiceFailure) -> HTTPResponse {
+        do throws(HTTPFault) {
+            let headers = ["User-Agent: \(configuration.userAgent.header)", "Accept: text/xml, application/xml"]
+            return try session.run(
+                HTTPRequest(address: address, headers: headers, maximumLength: TcToken.maximumLength),
+                by: deadline
+            )
+        } catch {
+            throw Self.failure(error)
+        }
+    }
+
+    static func failure(status: Int) -> EServiceFailure {
+        let reason: FailureCode =
+            switch status {
+            case 503: .getTcTokenServiceUnavailable
+            case 500...599: .getTcTokenServerError
+            case 400...499: .getTcTokenClientError
+            default: .getTcTokenInvalidServerReply
+            }
+        return EServiceFailure(reason, .noTcToken, detail: "HTTP \(status)")
+    }
+
+    static func failure(_ fault: HTTPFault) -> EServiceFailure {
+        switch fault {
+        case .cancelled: .cancelled
+        case .timeout: EServiceFailure(.getTcTokenNetworkError, .timeout)
+        case .unreachable(let words), .broken(let words), .unavailable(let words):
+            EServiceFailure(.getTcTokenNetworkError, .connection, detail: words)
+        case .tooLarge: EServiceFailure(.getTcTokenInvalidData, .invalidTcToken, detail: "too large")
+        case .tls(.certificateKeyTooShort(let bits), _):
+            EServiceFailure(.getTcTokenInvalidCertificateKeyLength, .tls, detail: "\(bits) bit")
+        case .tls(.ephemeralKeyTooShort(let bits), _):
+            EServiceFailure(.getTcTokenInvalidEphemeralKeyLength, .tls, detail: "\(bits) bit")
+        case .tls(let fault, let words):
+            EServiceFailure(.getTcTokenNetworkError, .tls, detail: fault.map { "\($0)" } ?? words)
+        }
+    }
+}
+
+extension EServiceFailure {
+    /// By CANCEL, or by the end of the client or of the daemon.
+    static let cancelled = EServiceFailure(.userCancelled, .cancelledByUser)
+}
