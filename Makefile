@@ -110,7 +110,7 @@ install:
 		echo 'make install: error: $(BIN)/'$$program' is not there' >&2; \
 		echo 'hint: make build, then make install' >&2; exit 1; }; done
 	install -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(LIBEXECDIR)' '$(DESTDIR)$(UNITDIR)' '$(DESTDIR)$(SYSUSERSDIR)' '$(DESTDIR)$(UDEVDIR)' \
-		'$(DESTDIR)$(POLKITDIR)' '$(DESTDIR)$(CONFDIR)' '$(DESTDIR)$(DOCDIR)' '$(DESTDIR)$(BASHDIR)' \
+		'$(DESTDIR)$(POLKITDIR)' '$(DESTDIR)$(CONFDIR)' '$(DESTDIR)$(DOCDIR)/protocol' '$(DESTDIR)$(BASHDIR)' \
 		'$(DESTDIR)$(ZSHDIR)' '$(DESTDIR)$(FISHDIR)' $(foreach s,1 5 8,'$(DESTDIR)$(MANDIR)/man$(s)')
 	install -s -m 755 $(PROGRAMS:%=$(BIN)/%) '$(DESTDIR)$(BINDIR)'
 	install -s -m 755 $(PARTS:%=$(BIN)/%) '$(DESTDIR)$(LIBEXECDIR)'
@@ -123,6 +123,7 @@ install:
 	test -e '$(DESTDIR)$(CONFDIR)/badged.conf' || install -m 644 systemd/badged.conf '$(DESTDIR)$(CONFDIR)'
 	$(foreach m,$(MANUALS),$(FILL) docs/man/$(m) >'$(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(m)))/$(m)' &&) true
 	install -m 644 README.md CHANGELOG.md LICENSE LICENSES/Apache-2.0.txt docs/*.md '$(DESTDIR)$(DOCDIR)'
+	install -m 644 docs/protocol/*.md '$(DESTDIR)$(DOCDIR)/protocol'
 	$(BIN)/badgectl completion bash >'$(DESTDIR)$(BASHDIR)/badgectl'
 	$(BIN)/badgectl completion zsh >'$(DESTDIR)$(ZSHDIR)/_badgectl'
 	$(BIN)/badgectl completion fish >'$(DESTDIR)$(FISHDIR)/badgectl.fish'

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The documents say what the programs do: manual pages are well formed and know every option, the configuration's manual
-# every key, protocol.md every command, message, failure reason and fault.
+# every key, the pages of the protocol every command, message, failure reason and fault.
 . "$(dirname "$0")/lib.sh"
 needs man python3
 needs_programs badged badgectl badged-virtual-card
@@ -44,14 +44,19 @@ for permission in $(sed -n 's/^ *("\([a-z]*\)", \.[a-z]*), ("\([a-z]*\)".*/\1 \2
     check "badged.conf.5 has the permission $permission" knows badged.conf.5 "$permission"
 done
 
-# speaks WORDS: each stands in protocol.md as `WORD`.
-speaks() { for word; do grep -qF "\`$word" docs/protocol.md || { echo "protocol.md lacks $word"; return 1; }; done; }
-check "protocol.md has every command" speaks $(sed -n 's/^ *case [a-zA-Z]* = "\([A-Z_]*\)"/\1/p' Sources/Protocol/Wire/Command.swift)
-check "protocol.md has every message" speaks $(grep -oE '"[A-Z]+(_[A-Z]+)*"' Sources/Protocol/Wire/Message.swift Sources/Protocol/Wire/DoorMessage.swift | sed 's/.*://' | tr -d '"' | sort -u | grep -vx UNKNOWN)
-check "protocol.md has every failure reason" speaks $(sed -n 's/^ *case [a-zA-Z]* = "\([A-Za-z_]*\)"/\1/p' Sources/Services/EService/FailureCode.swift)
-check "protocol.md has every member of a virtual card" speaks \
+# speaks WORDS: each stands in a page of the protocol as `WORD`.
+protocol='docs/protocol.md docs/protocol/*.md'
+# shellcheck disable=SC2086  # a list of files
+speaks() {
+    [ $# -gt 0 ] || { echo "no word was found in the sources"; return 1; }
+    for word; do grep -qF "\`$word" $protocol || { echo "docs/protocol lacks $word"; return 1; }; done
+}
+check "docs/protocol has every command" speaks $(sed -n 's/^ *case [a-zA-Z]* = "\([A-Z_]*\)"/\1/p' Sources/Protocol/Wire/Command.swift)
+check "docs/protocol has every message" speaks $(grep -oE '"[A-Z]+(_[A-Z]+)*"' Sources/Protocol/Wire/Message.swift Sources/Protocol/Wire/DoorMessage.swift | sed 's/.*://' | tr -d '"' | sort -u | grep -vx UNKNOWN)
+check "docs/protocol has every failure reason" speaks $(sed -n 's/^ *case [a-zA-Z]* = "\([A-Za-z_]*\)"/\1/p' Sources/Services/EService/FailureCode.swift)
+check "docs/protocol has every member of a virtual card" speaks \
     $(sed -n '/MARK: card/,$s/^ *case "\([a-zA-Z]*\)": result.*/\1/p' Sources/Readers/ReadersVirtual/CardFile.swift)
-check "protocol.md has every fault" speaks $(sed -n 's/.*is not one of \([^"]*\)".*/\1/p' Sources/Readers/ReadersVirtual/CardFile.swift | tr -d ',')
+check "docs/protocol has every fault" speaks $(sed -n 's/.*is not one of \([^"]*\)".*/\1/p' Sources/Readers/ReadersVirtual/CardFile.swift | tr -d ',')
 # The example of README.md, with a card put into the virtual reader, which a person would do by hand.
 awk '/^```python/ {inside = 1; next} /^```/ {inside = 0} inside' README.md |
     sed -e "s|/run/badged/badged.sock|$work/s.sock|" \
@@ -66,8 +71,10 @@ END
 check "the example of README.md has at most 20 lines" test "$(wc -l <"$work/example.py")" -le 20
 check "and changes a PIN" python3 "$work/run-example.py"
 
-links=$(grep -ohE '\]\([^)#]+' README.md docs/*.md | sed 's/^](//' | grep -v '^http' | sort -u)
-for link in $links; do
-    check "the link to $link leads somewhere" sh -c "test -e '$link' || test -e 'docs/$link'"
+for page in README.md CONTRIBUTING.md docs/*.md docs/protocol/*.md Sources/*/README.md; do
+    [ -e "$page" ] || continue
+    for link in $(grep -oE '\]\([^)#]+' "$page" | sed 's/^](//' | grep -v '^http' | sort -u); do
+        check "$page: the link to $link leads somewhere" test -e "$(dirname "$page")/$link"
+    done
 done
 finish
