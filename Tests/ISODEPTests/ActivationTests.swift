@@ -9,7 +9,7 @@ struct ActivationTests {
         Double(duration.components.seconds) * 1000 + Double(duration.components.attoseconds) / 1e15
     }
 
-    @Test("an ATS says frame size, times and historical bytes")
+    @Test("an ATS gives frame size, times and historical bytes")
     func ats() throws {
         let ats = try ATS([0x08, 0x78, 0x80, 0xA1, 0x02, 0x80, 0x31, 0xF8])
         #expect(ats.parameters.frameSize.bytes == 256)
@@ -23,7 +23,7 @@ struct ActivationTests {
     }
 
     @Test(
-        "what an ATS leaves out, and what is reserved, is the default",
+        "missing and reserved values in an ATS become the defaults",
         arguments: [
             ([0x01], 32, 4.83, 0), ([0x02, 0x05], 64, 4.83, 0), ([0x03, 0x25, 0x70], 64, 38.7, 0),
             ([0x03, 0x2F, 0xFF], 256, 4.83, 0.302), ([0x03, 0x10, 0x80], 16, 4.83, 0),
@@ -37,14 +37,14 @@ struct ActivationTests {
     }
 
     @Test(
-        "an ATS that contradicts itself is refused",
+        "an ATS with a wrong length is refused",
         arguments: [[], [0x00], [0x02], [0x05, 0x78], [0x02, 0x70], [0x04, 0x70, 0, 0], [0xFF, 0x70]] as [[UInt8]]
     )
     func badATS(bytes: [UInt8]) {
         #expect(throws: MalformedAnswer.self) { try ATS(bytes) }
     }
 
-    @Test("an ATQB, short or extended, gives what ATTRIB and the ATR are made of")
+    @Test("a short or extended ATQB gives the contents of ATTRIB and the ATR")
     func atqb() throws {
         let bytes: [UInt8] = [0x50, 1, 2, 3, 4, 0xA, 0xB, 0xC, 0xD, 0x77, 0x81, 0xA1]
         let atqb = try ATQB(bytes)
@@ -62,7 +62,7 @@ struct ActivationTests {
     }
 
     @Test(
-        "an ATQB that is none is refused",
+        "an ATQB of a wrong form is refused",
         arguments: [[], [0x50], [UInt8](repeating: 0x50, count: 11), [UInt8](repeating: 0x50, count: 14)]
             + [[0x51] + [UInt8](repeating: 0, count: 11)]
     )
@@ -70,7 +70,7 @@ struct ActivationTests {
         #expect(throws: MalformedAnswer.self) { try ATQB(bytes) }
     }
 
-    @Test("a card of another protocol, and one that takes another address, are told apart")
+    @Test("a card without ISO/IEC 14443-4 and a card with another CID are recognised")
     func attribAnswer() throws {
         let other = try ATQB([0x50, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0x80, 0])
         #expect(!other.hasBlockProtocol)
@@ -79,7 +79,7 @@ struct ActivationTests {
         #expect(throws: MalformedAnswer.self) { try ATQB.bufferLength([0x31]) }
     }
 
-    @Test("an ATR has room for fifteen historical bytes")
+    @Test("an ATR has at most fifteen historical bytes")
     func longATR() {
         let atr = ContactlessATR.typeA(historicalBytes: [UInt8](repeating: 1, count: 40))
         #expect(atr.count == 4 + 15 + 1)

@@ -5,10 +5,10 @@ import Testing
 
 @testable import ISODEP
 
-/// A reader's side and a card's side of the block protocol, with a field between them that loses and spoils.
+/// The reader's and the card's side of the block protocol, with a radio field between them that loses and damages frames.
 @Suite("ISO/IEC 14443-4 blocks", .timeLimit(.minutes(5)))
 struct BlockTransmissionTests {
-    /// An activated card in a field.
+    /// An activated card in a field, and the reader's side.
     private final class Pair {
         let field = RadioField()
         var transmission: BlockTransmission
@@ -41,7 +41,7 @@ struct BlockTransmissionTests {
                     longestFrame = max(longestFrame, frame.count)
                     switch field.exchange(frame) {
                     case .frame(let answer): step = transmission.receive(answer)
-                    case .nothing, .broken: step = transmission.receiveNothing()
+                    case .nothing, .damaged: step = transmission.receiveNothing()
                     }
                 }
             }
@@ -57,7 +57,7 @@ struct BlockTransmissionTests {
     }
 
     @Test(
-        "commands and answers of every length arrive whole, by frames of every size, for both types",
+        "commands and answers of every length arrive complete, for every frame size and both types",
         arguments: [PICC.Technology.a, .b],
         [UInt8](0...8)
     )
@@ -68,22 +68,22 @@ struct BlockTransmissionTests {
             let (command, answer) = Self.echo(count)
             #expect(pair.transmit(command) == .success(answer), "\(count)")
         }
-        // PCB and CRC belong to the frame: the card counts them.
+        // The frame size includes the CRC of 2 bytes.
         #expect(pair.longestFrame == [16, 24, 32, 40, 48, 64, 96, 128, 256][Int(code)] - 2)
     }
 
-    @Test("the longest answer fits, one byte more does not")
+    @Test("the longest answer is accepted, one byte more is refused")
     func longest() throws {
         let whole = [UInt8](repeating: 0x11, count: 65_538)
         let pair = try Pair(PICC { $0[1] == 0 ? .answer(whole) : .answer(whole + [0]) })
         #expect(pair.transmit([0, 0]) == .success(whole))
-        #expect(pair.transmit([0, 1]) == .failure(.endless))
-        #expect(pair.transmit([0, 0]) == .failure(.endless), "nothing works after an error")
+        #expect(pair.transmit([0, 1]) == .failure(.answerTooLong))
+        #expect(pair.transmit([0, 0]) == .failure(.answerTooLong), "no command works after an error")
     }
 
-    /// A command in four blocks and an answer in four: 7 exchanges, and the activation before.
+    /// The command and its answer have four blocks each: 7 exchanges after the activation.
     private static let faults: [RadioField.Fault] = [
-        .commandLost, .answerLost, .answerBroken, .garbage([]),
+        .commandLost, .answerLost, .answerDamaged, .garbage([]),
         .garbage([0xFF, 0xFF]), .garbage([UInt8](repeating: 0xA5, count: 254)), .garbage([0xE2]), .slow(1),
     ]
 
@@ -92,12 +92,12 @@ struct BlockTransmissionTests {
         try recovers(fault, exchange)
     }
 
-    @Test("a block of the answer that comes twice is told by its number", arguments: 5...7)
-    func doubled(exchange: Int) throws { try recovers(.answerDoubled, exchange) }
+    @Test("a repeated block of the answer is recognised by its number", arguments: 5...7)
+    func repeated(exchange: Int) throws { try recovers(.answerRepeated, exchange) }
 
     private func recovers(_ fault: RadioField.Fault, _ exchange: Int) throws {
         var card = PICC(frameSizeCode: 1, application: PICC.echo)
-        card.pieceSize = 17
+        card.blockSize = 17
         let pair = try Pair(card)
         let (command, answer) = Self.echo(66)
         pair.field.plan([exchange: fault])
@@ -106,11 +106,11 @@ struct BlockTransmissionTests {
         #expect(pair.field.faultsLeft == 0)
     }
 
-    @Test("random faults, at most two in a row, never lose a byte", arguments: 0..<200)
+    @Test("random faults, at most two in a row, lose no byte", arguments: 0..<200)
     func random(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         let pair = try Pair(PICC(frameSizeCode: UInt8.random(in: 0...8, using: &random), application: PICC.echo))
-        let some: [RadioField.Fault] = [.commandLost, .answerLost, .answerBroken, .garbage([0x40])]
+        let some: [RadioField.Fault] = [.commandLost, .answerLost, .answerDamaged, .garbage([0x40])]
         var faults: [Int: RadioField.Fault] = [:]
         var index = 1
         while index < 2000 {
@@ -129,33 +129,37 @@ struct BlockTransmissionTests {
         #expect(pair.field.card?.commands == sizes.count)
     }
 
-    @Test("a card that has left is given up after three more tries")
+    @Test("the exchange with a removed card ends after three retries")
     func gone() throws {
         let pair = try Pair(PICC(application: PICC.echo))
         pair.field.remove()
         #expect(pair.transmit([0, 0xC0, 0, 0, 1, 0]) == .failure(.unresponsive))
-        #expect(pair.steps == 1 + BlockTransmission.patience + 1)
+        #expect(pair.steps == 1 + BlockTransmission.maximumRetries + 1)
     }
 
-    @Test("whatever a hostile card does, it ends soon and small", arguments: RadioField.Malice.allCases, [1, 2, 40])
-    func hostile(malice: RadioField.Malice, from: Int) throws {
+    @Test(
+        "the exchange with a hostile card ends after a bounded number of steps",
+        arguments: RadioField.Attack.allCases,
+        [1, 2, 40]
+    )
+    func hostile(attack: RadioField.Attack, from: Int) throws {
         let pair = try Pair(PICC(frameSizeCode: 0, application: PICC.echo))
-        pair.field.plan([:], malice: (from, malice))
+        pair.field.plan([:], attack: (from, attack))
         let (command, _) = Self.echo(1000)
         guard case .failure(let error) = pair.transmit(command) else {
-            Issue.record("a hostile card has answered")
+            Issue.record("the exchange with a hostile card succeeded")
             return
         }
         #expect(pair.steps < 6_000)
-        switch malice {
+        switch attack {
         case .extensionStorm: #expect(error == .waitsTooLong)
-        // In the command's own chain they are no valid blocks at all.
-        case .endlessChain, .emptyChain: #expect(error == .endless || error == .unresponsive)
+        // During the chain of the command these blocks are invalid.
+        case .endlessChain, .emptyChain: #expect(error == .answerTooLong || error == .unresponsive)
         default: #expect(error == .unresponsive)
         }
     }
 
-    @Test("a card that is silent now and then, for ever, is given up as well")
+    @Test("a card that is silent now and then without end is given up")
     func drip() {
         var transmission = BlockTransmission(
             CardParameters(frameSize: FrameSize(code: 8), waitingTime: .milliseconds(1), guardTime: .zero)
@@ -171,10 +175,10 @@ struct BlockTransmissionTests {
             guard case .send = step else { continue }
             step = transmission.receive([0x12 | number, 0x55])
         }
-        Issue.record("no end")
+        Issue.record("the exchange does not end")
     }
 
-    @Test("more time is granted as often as asked, with the time multiplied", arguments: [1, 7, 59])
+    @Test("each waiting time extension is granted with the multiplied time", arguments: [1, 7, 59])
     func waiting(multiplier: UInt8) throws {
         var transmission = BlockTransmission(
             CardParameters(frameSize: FrameSize(code: 8), waitingTime: .milliseconds(10), guardTime: .zero)
@@ -188,7 +192,7 @@ struct BlockTransmissionTests {
         #expect(transmission.receive([0x02, 0x90, 0x00]) == .done([0x90, 0x00]))
     }
 
-    @Test("an extension whose grant is lost is asked for again")
+    @Test("a lost grant of a waiting time extension is repeated")
     func lostGrant() throws {
         var card = PICC(application: PICC.echo)
         card.extensions = 3
@@ -202,7 +206,7 @@ struct BlockTransmissionTests {
         }
     }
 
-    @Test("a presence check changes nothing for the command after it")
+    @Test("a presence check does not affect the next command")
     func presence() throws {
         let pair = try Pair(PICC(application: PICC.echo))
         for count in [1, 300, 2] {
@@ -216,16 +220,16 @@ struct BlockTransmissionTests {
         #expect(pair.run(pair.transmission.beginPresenceCheck()) == .failure(.unresponsive))
     }
 
-    @Test("a deselected card forgets its channel and speaks no more blocks")
+    @Test("a deselected card answers no more blocks")
     func deselect() throws {
         let pair = try Pair(PICC(application: PICC.echo))
         #expect(pair.run(pair.transmission.beginDeselect()) == .success([]))
         #expect(pair.transmit([0, 0xC0, 0, 0, 1, 7]) == .failure(.unresponsive))
     }
 
-    @Test("an empty command, and one before the end of another, are refused")
+    @Test("an empty command and a command during another one are refused")
     func order() {
-        let parameters = CardParameters(frameSize: .largest, waitingTime: .zero, guardTime: .zero)
+        let parameters = CardParameters(frameSize: .maximum, waitingTime: .zero, guardTime: .zero)
         var transmission = BlockTransmission(parameters)
         #expect(transmission.begin([]) == .failed(.notReady))
         #expect(transmission.receive([0x02]) == .failed(.notReady))

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// Answer to request of a card of type B, and its activation by ATTRIB. ISO/IEC 14443-3, 7.9 and 7.10.
+/// The answer to request (ATQB) of a card of type B, and the ATTRIB command. ISO/IEC 14443-3, 7.9 and 7.10.
 package struct ATQB: Sendable, Equatable {
-    /// Pseudo-unique identifier, 4 bytes; many cards choose another at each power-on.
+    /// PUPI, the pseudo-unique identifier: 4 bytes. Many cards choose a new one at each power-on.
     package var identifier: [UInt8]
     /// 4 bytes.
     package var applicationData: [UInt8]
-    /// 3 bytes; a fourth, of the extended form, counts for the guard time only.
+    /// 3 bytes. The fourth byte of the extended form is not kept: it only gives the guard time.
     package var protocolInfo: [UInt8]
     package var parameters: CardParameters
-    /// Does the card speak ISO/IEC 14443-4?
+    /// Whether the card speaks ISO/IEC 14443-4.
     package var hasBlockProtocol: Bool { protocolInfo.count > 1 && protocolInfo[1] & 0x01 != 0 }
 
-    /// WUPB without CRC: all applications, cards in state HALT too, one time slot. ISO/IEC 14443-3, 7.7.
+    /// WUPB without CRC, for all applications and one time slot. Halted cards answer, too. ISO/IEC 14443-3, 7.7.
     package static let wakeUp: [UInt8] = [0x05, 0x00, 0x08]
 
-    /// `bytes` without CRC: 12, or 13 in the extended form.
+    /// Parses an ATQB without CRC: 12 bytes, or 13 bytes in the extended form.
     package init(_ bytes: some Collection<UInt8>) throws(MalformedAnswer) {
         let bytes = Array(bytes)
         guard bytes.first == 0x50, bytes.count == 12 || bytes.count == 13 else {
-            throw MalformedAnswer(text: "ATQB: \(bytes.count) bytes that do not look like one")
+            throw MalformedAnswer(text: "ATQB: wrong form, \(bytes.count) bytes")
         }
         try self.init(identifier: bytes[1..<5], applicationData: bytes[5..<9], protocolInfo: bytes[9...])
     }
 
-    /// Its fields, as a chip gives them that has read it already.
+    /// Takes the fields of an ATQB that the chip has parsed.
     package init(
         identifier: some Collection<UInt8>,
         applicationData: some Collection<UInt8>,
@@ -45,17 +45,17 @@ package struct ATQB: Sendable, Equatable {
         )
     }
 
-    /// ATTRIB without CRC: FSDI, 106 kbit/s both ways, CID 0, and the least pauses.
-    package func attrib(frameSizeCode: UInt8 = FrameSize.largestCode) -> [UInt8] {
+    /// ATTRIB without CRC: FSDI, 106 kbit/s in both directions, CID 0, the shortest pauses.
+    package func attrib(frameSizeCode: UInt8 = FrameSize.maximumCode) -> [UInt8] {
         [0x1D] + identifier + [0x00, frameSizeCode, protocolInfo[1] & 0x0F, 0x00]
     }
 
-    /// The answer to ATTRIB: the card's buffer length and our CID, then nothing, for we sent no command along.
+    /// Parses the answer to ATTRIB: the code of the buffer length and the CID.
     /// - Returns: MBLI, the code of the buffer length.
-    /// - Throws: when the card has taken another address than 0.
+    /// - Throws: when the answer is empty or the CID is not 0.
     package static func bufferLength(_ answer: some Collection<UInt8>) throws(MalformedAnswer) -> UInt8 {
         guard let first = answer.first, first & 0x0F == 0 else {
-            throw MalformedAnswer(text: "answer to ATTRIB: \(answer.count) bytes that do not look like one")
+            throw MalformedAnswer(text: "answer to ATTRIB: wrong form, \(answer.count) bytes")
         }
         return first >> 4
     }

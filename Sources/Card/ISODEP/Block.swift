@@ -2,18 +2,18 @@
 
 /// A block of the half-duplex protocol, without CRC, CID and NAD. ISO/IEC 14443-4, 7.1.
 enum Block: Equatable {
-    /// I-block: a part of a command or an answer; more follows when it is chained.
+    /// I-block: a part of a command or an answer. More parts follow when the block is chained.
     case information(ArraySlice<UInt8>, isChained: Bool, number: UInt8)
     /// R(ACK)
     case acknowledgement(number: UInt8)
     /// R(NAK)
     case refusal(number: UInt8)
-    /// S(WTX): times FWT that the card needs for its answer.
+    /// S(WTX): the card needs this multiple of FWT for its answer.
     case waitingTimeExtension(UInt8)
     /// S(DESELECT)
     case deselect
 
-    /// nil for what no card may send to a reader that uses neither CID nor NAD.
+    /// Parses a frame. Fails for frames that no card may send to a reader without CID and NAD.
     init?(_ frame: [UInt8]) {
         guard let control = frame.first else { return nil }
         let number = control & 0x01
@@ -24,14 +24,14 @@ enum Block: Equatable {
         case 0xB2 where frame.count == 1, 0xB3 where frame.count == 1: self = .refusal(number: number)
         case 0xC2 where frame.count == 1: self = .deselect
         case 0xF2 where frame.count == 2:
-            // The upper two bits tell of the field's strength. 0 and 60 to 63 are reserved.
+            // The upper two bits describe the power level. The multipliers 0 and 60 to 63 are reserved.
             guard case let times = frame[1] & 0x3F, (1...59).contains(times) else { return nil }
             self = .waitingTimeExtension(times)
         default: return nil
         }
     }
 
-    /// The frame.
+    /// The block as a frame.
     var bytes: [UInt8] {
         switch self {
         case .information(let content, let isChained, let number):

@@ -1,66 +1,68 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// Why a card cannot be talked to any more.
+/// The reason why a card takes no further commands.
 package enum BlockError: Error, Sendable, Equatable {
-    /// No valid block came, however often it was asked for: the card is gone, or does not keep to the protocol.
+    /// The card sent no valid block after all retries: it has left or violates the protocol.
     case unresponsive
-    /// The card wants more time than any card needs.
+    /// The card asked for too much time.
     case waitsTooLong
-    /// The answer is longer than the longest answer APDU, or comes in more pieces than that takes.
-    case endless
-    /// A command is begun before the one before it has ended, or has no bytes, or after an error.
+    /// The answer is longer than any response APDU, or comes in too many blocks.
+    case answerTooLong
+    /// A command was begun during another command, after an error, or without any bytes.
     case notReady
 }
 
 /// The reader's side (PCD) of the half-duplex block protocol. ISO/IEC 14443-4, 7.
 ///
-/// Pure: it says what to send, and is told what came. Commands and answers of any length go out and come in by chaining;
-/// blocks that are lost, broken or doubled are recovered by the rules of 7.5.4 and 7.5.5. Whatever a card sends, the
-/// steps for one command are bounded; how long each takes is up to the card, within the time that the step names.
+/// This type does no input or output: it returns what to send and takes what came. Chaining carries commands and answers
+/// of any length. Lost, damaged and repeated blocks are recovered by the rules of 7.5.4 and 7.5.5. The number of steps for
+/// one command is bounded for every card, and each step names the time limit for the card's answer.
 package struct BlockTransmission: Sendable {
     package enum Step: Sendable, Equatable {
-        /// Send this frame (CRC not included), and wait so long for the beginning of the answer.
+        /// Send this frame, to which the CRC is added, and wait this long for the beginning of the answer.
         case send([UInt8], within: Duration)
-        /// The whole answer.
+        /// The answer is complete.
         case done([UInt8])
-        /// No further command will work.
+        /// The exchange has failed, and so will every further command.
         case failed(BlockError)
     }
 
     private enum State: Sendable {
         case ready
-        /// An I-block is out, chained or the last one.
+        /// An I-block of the command has been sent. `isChained`: more blocks follow.
         case commanding(isChained: Bool)
-        /// The answer comes in pieces, of which we acknowledge each.
+        /// The answer comes in several blocks. Each one is acknowledged.
         case answering
         case checkingPresence
         case deselecting
         case failed(BlockError)
     }
 
-    /// Longest answer APDU: 65 536 bytes and the status word.
-    package static let longestAnswer = 65_538
-    /// Silences in a row, and repetitions of one block at the card's wish, after which the card is given up.
-    package static let patience = 3
-    /// A card that fills the smallest frames needs no more pieces.
-    static let mostPieces = longestAnswer / FrameSize(code: 0).information + 1
-    /// Silences and repetitions during one command.
-    static let mostRecoveries = 200
-    /// How often a card may ask for more time during one command, and for how long it may then be waited in vain.
-    static let mostExtensions = 1_000
-    static let longestWait = Duration.seconds(30)
+    /// The maximum size of a response APDU: 65 536 bytes and the status word.
+    package static let maximumAnswer = 65_538
+    /// The maximum number of consecutive retries, and of repetitions of one block that the card asks for.
+    package static let maximumRetries = 3
+    /// The number of the smallest blocks that the longest answer needs.
+    static let maximumAnswerBlocks = maximumAnswer / FrameSize(code: 0).information + 1
+    /// The maximum number of retries and repetitions during one command.
+    static let maximumRecoveries = 200
+    /// The maximum number of waiting time extensions during one command.
+    static let maximumExtensions = 1_000
+    /// The maximum total waiting time during one command.
+    static let maximumWait = Duration.seconds(30)
 
     private let parameters: CardParameters
     private var state = State.ready
-    /// Rule A: 0 after activation.
+    /// The block number. Rule A: 0 after activation.
     private var number: UInt8 = 0
     private var command: [UInt8] = []
-    /// Bytes that the card has acknowledged, and bytes of the block that is out.
+    /// Bytes of the command that the card has acknowledged.
     private var acknowledged = 0
+    /// Bytes of the command in the block that was sent last.
     private var outstanding = 0
     private var answer: [UInt8] = []
-    private var pieces = 0
-    private var silences = 0
+    private var answerBlocks = 0
+    private var retries = 0
     private var repetitions = 0
     private var recoveries = 0
     private var extensions = 0
@@ -68,31 +70,30 @@ package struct BlockTransmission: Sendable {
 
     package init(_ parameters: CardParameters) { self.parameters = parameters }
 
-    // MARK: Beginning
+    // MARK: Begin
 
-    /// Begins a command, which must not be empty.
+    /// Begins a command. It must not be empty.
     package mutating func begin(_ command: consuming [UInt8]) -> Step {
         guard case .ready = state, !command.isEmpty else { return notReady() }
         self.command = command
-        (acknowledged, pieces, recoveries, extensions, waited) = (0, 0, 0, 0, .zero)
+        (acknowledged, answerBlocks, recoveries, extensions, waited) = (0, 0, 0, 0, .zero)
         answer = []
         return sendNext()
     }
 
-    /// Begins to ask whether the card is still there: by R(NAK), which a card that has lost nothing answers with R(ACK)
-    /// and no effect. `done` is empty.
+    /// Begins a presence check: R(NAK), which a card answers with R(ACK) and without any other effect. `done` is empty.
     package mutating func beginPresenceCheck() -> Step {
         guard case .ready = state else { return notReady() }
         state = .checkingPresence
-        (silences, recoveries, extensions, waited) = (0, 0, 0, .zero)
+        (retries, recoveries, extensions, waited) = (0, 0, 0, .zero)
         return send(.refusal(number: number))
     }
 
-    /// Begins S(DESELECT), after which the card is in state HALT. `done` is empty.
+    /// Begins S(DESELECT), which puts the card into the state HALT. `done` is empty.
     package mutating func beginDeselect() -> Step {
         guard case .ready = state else { return notReady() }
         state = .deselecting
-        (silences, recoveries, waited) = (0, 0, .zero)
+        (retries, recoveries, waited) = (0, 0, .zero)
         return .send(Block.deselect.bytes, within: FrameWaitingTime.activation)
     }
 
@@ -101,9 +102,9 @@ package struct BlockTransmission: Sendable {
         return .failed(.notReady)
     }
 
-    // MARK: What came
+    // MARK: Receive
 
-    /// A frame came, with right CRC.
+    /// Handles a received frame, without its CRC.
     package mutating func receive(_ frame: [UInt8]) -> Step {
         guard let block = Block(frame) else { return receiveNothing() }
         switch (state, block) {
@@ -122,7 +123,7 @@ package struct BlockTransmission: Sendable {
             toggle()
             acknowledged += outstanding
             return sendNext()
-        // Rule 6: the card has not got our block.
+        // Rule 6: the card has not received the block.
         case (.commanding, .acknowledgement(let other)) where other != number:
             return repeatBlock()
         case (.commanding(isChained: false), .information(let content, let isChained, number)),
@@ -134,15 +135,15 @@ package struct BlockTransmission: Sendable {
         }
     }
 
-    /// Nothing came in time, or a broken frame.
+    /// Handles a time-out or a damaged frame.
     package mutating func receiveNothing() -> Step {
         switch state {
         case .ready, .failed: return notReady()
         case .commanding, .answering, .checkingPresence, .deselecting: break
         }
-        silences += 1
+        retries += 1
         waited += parameters.waitingTime
-        guard silences <= Self.patience, recover(), waited <= Self.longestWait else { return fail(.unresponsive) }
+        guard retries <= Self.maximumRetries, recover(), waited <= Self.maximumWait else { return fail(.unresponsive) }
         switch state {
         // Rule 5.
         case .answering: return send(.acknowledgement(number: number))
@@ -162,16 +163,16 @@ package struct BlockTransmission: Sendable {
 
     private mutating func sendNext() -> Step {
         outstanding = min(parameters.frameSize.information, command.count - acknowledged)
-        (silences, repetitions) = (0, 0)
+        (retries, repetitions) = (0, 0)
         state = .commanding(isChained: acknowledged + outstanding < command.count)
         return send(currentBlock)
     }
 
     private mutating func take(_ content: ArraySlice<UInt8>, isChained: Bool) -> Step {
-        pieces += 1
-        silences = 0
-        guard pieces <= Self.mostPieces, answer.count + content.count <= Self.longestAnswer else {
-            return fail(.endless)
+        answerBlocks += 1
+        retries = 0
+        guard answerBlocks <= Self.maximumAnswerBlocks, answer.count + content.count <= Self.maximumAnswer else {
+            return fail(.answerTooLong)
         }
         if !isChained, answer.isEmpty { return end(Array(content)) }
         answer += content
@@ -181,23 +182,23 @@ package struct BlockTransmission: Sendable {
     }
 
     private mutating func extend(_ times: UInt8) -> Step {
-        let time = min(parameters.waitingTime * Int(times), FrameWaitingTime.longest)
+        let time = min(parameters.waitingTime * Int(times), FrameWaitingTime.maximum)
         extensions += 1
         waited += time
-        guard extensions <= Self.mostExtensions, waited <= Self.longestWait else { return fail(.waitsTooLong) }
+        guard extensions <= Self.maximumExtensions, waited <= Self.maximumWait else { return fail(.waitsTooLong) }
         return .send(Block.waitingTimeExtension(times).bytes, within: time + FrameWaitingTime.tolerance)
     }
 
     private mutating func repeatBlock() -> Step {
-        silences = 0
+        retries = 0
         repetitions += 1
-        guard repetitions <= Self.patience, recover() else { return fail(.unresponsive) }
+        guard repetitions <= Self.maximumRetries, recover() else { return fail(.unresponsive) }
         return send(currentBlock)
     }
 
     private mutating func recover() -> Bool {
         recoveries += 1
-        return recoveries <= Self.mostRecoveries
+        return recoveries <= Self.maximumRecoveries
     }
 
     private func send(_ block: Block) -> Step {
@@ -206,19 +207,19 @@ package struct BlockTransmission: Sendable {
 
     private mutating func end(_ answer: [UInt8]) -> Step {
         state = .ready
-        forget()
+        clear()
         return .done(answer)
     }
 
     private mutating func fail(_ error: BlockError) -> Step {
         state = .failed(error)
-        forget()
+        clear()
         return .failed(error)
     }
 
     private mutating func toggle() { number ^= 1 }
 
-    private mutating func forget() {
+    private mutating func clear() {
         command = []
         answer = []
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// The answer to reset that a contactless card has not, as a reader builds it. PC/SC part 3, 3.1.3.2.3.1.
+/// The ATR that a PC/SC reader builds for a contactless card, which has none of its own. PC/SC part 3, 3.1.3.2.3.1.
 package enum ContactlessATR {
-    /// From the historical bytes of the ATS.
+    /// Builds the ATR from the historical bytes of the ATS.
     package static func typeA(historicalBytes: some Collection<UInt8>) -> [UInt8] {
-        // The length stands in four bits.
+        // The length field has four bits.
         build(Array(historicalBytes.prefix(15)))
     }
 
-    /// From the application data and protocol info of the ATQB, and MBLI.
+    /// Builds the ATR from the application data and protocol info of the ATQB, and MBLI.
     package static func typeB(_ answer: ATQB, bufferLength: UInt8) -> [UInt8] {
         build(answer.applicationData + answer.protocolInfo + [(bufferLength & 0x0F) << 4])
     }

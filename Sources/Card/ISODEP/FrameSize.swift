@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// Largest frame that one side takes, in bytes, PCB and CRC included: FSD of the reader, FSC of the card.
+/// The maximum size of a frame in bytes, with PCB and CRC: FSD of the reader, FSC of the card.
 /// ISO/IEC 14443-4, 5.1 and 5.2.3.
 package struct FrameSize: Sendable, Equatable {
     package let bytes: Int
 
     private static let table = [16, 24, 32, 40, 48, 64, 96, 128, 256]
 
-    /// From FSDI or FSCI. Codes above 8 stand for frames longer than the chips behind libnfc can carry, or for nothing;
-    /// they count as 8.
+    /// Decodes FSDI or FSCI. Higher codes than 8 count as 8: they are reserved, or longer than libnfc's chips can carry.
     package init(code: UInt8) { bytes = Self.table[min(Int(code & 0x0F), 8)] }
 
-    /// 256 bytes, FSDI 8: what we take.
-    package static let largest = FrameSize(code: 8)
-    /// FSDI of `largest`.
-    package static let largestCode: UInt8 = 8
+    /// 256 bytes, the size that this driver accepts.
+    package static let maximum = FrameSize(code: 8)
+    /// The FSDI of `maximum`.
+    package static let maximumCode: UInt8 = 8
 
-    /// Bytes of a frame beside the INF field: PCB and CRC. CID and NAD are never used.
+    /// The bytes of PCB and CRC in a frame. CID and NAD are never used.
     static let overhead = 3
 
-    /// Longest INF field.
+    /// The maximum size of the INF field.
     package var information: Int { bytes - Self.overhead }
 }
