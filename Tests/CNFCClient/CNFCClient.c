@@ -37,7 +37,7 @@ fail:
     return NULL;
 }
 
-/* Frames of 256 bytes, nothing lost, no extensions. */
+/* Uses frames of 256 bytes; does not handle lost frames and waiting time extensions. */
 static int exchange_blocks(struct cnfc_client *c, const uint8_t *command, size_t length, uint8_t *answer, size_t size) {
     uint8_t frame[256], received[264];
     int count = -1;
@@ -67,13 +67,13 @@ static int exchange_blocks(struct cnfc_client *c, const uint8_t *command, size_t
 
 int cnfc_client_exchange(struct cnfc_client *c, const uint8_t *command, size_t length, uint8_t *answer, size_t size) {
     if (c->blocks) return exchange_blocks(c, command, length, answer, size);
-    /* libnfc writes past its buffer with more. */
+    /* With longer commands libnfc writes past its buffer. */
     if (length > 262) return -1;
     return nfc_initiator_transceive_bytes(c->device, command, length, answer, size, 5000);
 }
 
 void cnfc_client_close(struct cnfc_client *client) {
     if (client->device) nfc_close(client->device);
-    /* Not nfc_exit, which takes the drivers of every other context with it. */
+    /* nfc_exit is not called, because it also frees the list of drivers that other contexts use. */
     free(client);
 }

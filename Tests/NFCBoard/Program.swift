@@ -4,27 +4,27 @@ import NFCTestSupport
 import ReadersVirtual
 import Secrets
 
-/// An NFC board on USB with a virtual eID card, for tests in a kernel with vhci_hcd: scripts tell it on standard input
-/// what happens to it.
+/// An emulated NFC board on USB with a virtual eID card, for tests in a kernel with vhci_hcd. Scripts control it through
+/// standard input.
 @main struct Program {
     static let usage = """
         usage: badged-nfc-board pn531|pn533|acr122u [PORT]
 
-        Plays an NFC board on a USB port of this kernel's vhci_hcd, and an eID card (PIN 123456,
-        CAN 500540, PUK 9876543210). Needs root. Takes lines from standard input, and answers
-        each with a line when it is done:
+        Emulates an NFC board on a USB port of this kernel's vhci_hcd, and an eID card (PIN 123456,
+        CAN 500540, PUK 9876543210). Needs root. Executes the commands on standard input and
+        answers each one with a line:
 
-          plug             into port PORT (0)
-          unplug           at once
-          unplug after N   N frames between reader and card later
-          insert a|b       lays the card on the board, as one of type A or B
-          remove           takes it away
-          pin PIN          "yes" when this is the card's PIN; costs no try
-          tries            how many the card still gives
-          commands         how many the chip has executed since it was plugged in
-          frames           between reader and card since it was inserted
+          plug             plug the board into port PORT (0)
+          unplug           unplug the board
+          unplug after N   unplug the board after N further frames between reader and card
+          insert a|b       put the card on the board, as a card of type A or B
+          remove           take the card away
+          pin PIN          print "yes" when this is the card's PIN; costs no try
+          tries            print the card's retry counter
+          commands         print how many commands the chip has executed since it was plugged in
+          frames           print how many frames were exchanged since the card was inserted
 
-        Ends with standard input.
+        Ends at the end of standard input.
         """
 
     static func main() async {
@@ -40,7 +40,7 @@ import Secrets
             let (board, card) = (EmulatedUSBBoard(model), try VirtualCard())
             while let line = readLine() {
                 do {
-                    say(try await obey(line.split(separator: " ").map(String.init), board, card, port: port))
+                    say(try await execute(line.split(separator: " ").map(String.init), board, card, port: port))
                 } catch {
                     say("error: \(error.text)")
                 }
@@ -52,12 +52,12 @@ import Secrets
         }
     }
 
-    private static func obey(
+    private static func execute(
         _ words: [String],
         _ board: EmulatedUSBBoard,
         _ card: VirtualCard,
         port: Int
-    ) async throws(EmulatedUSBBoard.Broken) -> String {
+    ) async throws(EmulatedUSBBoard.SetupError) -> String {
         switch (words.first, words.count) {
         case ("plug", 1): try board.plug(port: port)
         case ("unplug", 1): board.unplug()
@@ -75,7 +75,7 @@ import Secrets
         return "done"
     }
 
-    /// At once: others wait for the line.
+    /// Writes a line without buffering, because scripts wait for it.
     private static func say(_ text: String) {
         let bytes = Array((text + "\n").utf8)
         _ = write(1, bytes, bytes.count)

@@ -1,81 +1,79 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 
-/// The firmware of a PN532 or a relative: frames of its host interface in, frames out. NXP UM0701-02, 6.2 and 7.
+/// The firmware of a PN532 or a relative: takes frames of the host interface and returns frames. NXP UM0701-02, 6.2 and 7.
 struct Chip {
     private enum Reply {
         /// Response code and data.
         case done([UInt8])
-        /// It looks for a card until there is one.
-        case goesOn
+        /// The chip looks for a card until there is one.
+        case pending
         case unknown
     }
 
-    private let nature: EmulatedPN532.Nature
+    private let options: EmulatedPN532.Options
     private let field: RadioField
     private var input: [UInt8] = []
     private var registers: [UInt16: UInt8] = [:]
-    /// SetParameters, bit 4: RATS by the chip.
+    /// SetParameters, bit 4: the chip sends RATS.
     private var activatesCards = true
-    /// RFConfiguration, item 2: how long to wait for a card, in milliseconds.
-    private var patience = 51.2
-    /// RFConfiguration, item 5: for ever.
-    private var searchesForEver = false
-    /// A search that goes on until a card comes.
-    private var search: [UInt8]?
+    /// RFConfiguration, item 2: the time limit for the answer of a card, in milliseconds.
+    private var cardTimeout = 51.2
+    /// RFConfiguration, item 5: searches have no limit.
+    private var hasInfiniteSearch = false
+    /// The command whose search is still running.
+    private(set) var search: [UInt8]?
     private var command: [UInt8] = []
     private var answer: ArraySlice<UInt8> = []
     private(set) var commands = 0
 
     private static let acknowledgement: [UInt8] = [0x00, 0x00, 0xFF, 0x00, 0xFF, 0x00]
     private static let syntaxError: [UInt8] = [0x00, 0x00, 0xFF, 0x01, 0xFF, 0x7F, 0x81, 0x00]
-    /// Most bytes behind TFI, command code and status.
-    private static let mostData = 261
+    /// The maximum number of bytes after TFI, command code and status.
+    private static let maximumData = 261
 
-    init(_ nature: EmulatedPN532.Nature, _ field: RadioField) { (self.nature, self.field) = (nature, field) }
+    init(_ options: EmulatedPN532.Options, _ field: RadioField) { (self.options, self.field) = (options, field) }
 
-    var isSearching: Bool { search != nil }
-
-    func hears(at speed: speed_t) -> Bool { !nature.isDumb && speed == nature.speed }
+    func responds(at speed: speed_t) -> Bool { !options.isSilent && speed == options.speed }
 
     // MARK: Frames
 
-    /// Takes what comes from the host, whole frames or pieces.
-    /// - Returns: the frames that go back, each by itself.
+    /// Takes bytes from the host: whole frames or parts of them.
+    /// - Returns: the frames to the host.
     mutating func feed(_ bytes: some Sequence<UInt8>) -> [[UInt8]] {
         input += bytes
         var output: [[UInt8]] = []
         while let start = input.indices.dropLast().first(where: { input[$0] == 0x00 && input[$0 + 1] == 0xFF }) {
-            var rest = input[(start + 2)...]
-            guard rest.count >= 2 else { break }
-            let (first, second) = (rest[rest.startIndex], rest[rest.startIndex + 1])
+            var tail = input[(start + 2)...]
+            guard tail.count >= 2 else { break }
+            let (first, second) = (tail[tail.startIndex], tail[tail.startIndex + 1])
             if first == 0x00, second == 0xFF {
-                // ACK of the host: what is running is aborted.
+                // An ACK of the host aborts the running command.
                 search = nil
-                input = Array(rest.dropFirst(2))
+                input = Array(tail.dropFirst(2))
                 continue
             }
             var length = Int(first)
             if first == 0xFF, second == 0xFF {
-                rest = rest.dropFirst(2)
-                guard rest.count >= 3 else { break }
-                length = Int(rest[rest.startIndex]) << 8 | Int(rest[rest.startIndex + 1])
-                rest = rest.dropFirst(3)
+                tail = tail.dropFirst(2)
+                guard tail.count >= 3 else { break }
+                length = Int(tail[tail.startIndex]) << 8 | Int(tail[tail.startIndex + 1])
+                tail = tail.dropFirst(3)
             } else if first &+ second == 0 {
-                rest = rest.dropFirst(2)
+                tail = tail.dropFirst(2)
             } else {
-                input = Array(rest)
+                input = Array(tail)
                 continue
             }
-            guard rest.count >= length + 1 else { break }
-            let body = Array(rest.prefix(length))
-            let checksum = rest[rest.startIndex + length]
-            input = Array(rest.dropFirst(length + 1))
+            guard tail.count >= length + 1 else { break }
+            let body = Array(tail.prefix(length))
+            let checksum = tail[tail.startIndex + length]
+            input = Array(tail.dropFirst(length + 1))
             guard body.reduce(checksum, &+) == 0, body.first == 0xD4, body.count >= 2 else { continue }
             output.append(Self.acknowledgement)
             switch run(body[1], body[2...]) {
             case .done(let response): output.append(Self.frame(response))
-            case .goesOn: break
+            case .pending: break
             case .unknown: output.append(Self.syntaxError)
             }
         }
@@ -83,15 +81,16 @@ struct Chip {
         return output
     }
 
-    /// A command without a frame: code and data.
-    /// - Returns: response code and data; nil for an error, or a search that goes on.
+    /// Executes a command that came without a frame.
+    /// - Parameter command: code and data.
+    /// - Returns: response code and data; nil for an error or a search that is still running.
     mutating func perform(_ command: [UInt8]) -> [UInt8]? {
         guard let code = command.first, case .done(let response) = run(code, command.dropFirst()) else { return nil }
         return response
     }
 
-    /// A card came or went.
-    /// - Returns: the end of a search that went on.
+    /// Continues a running search after a change in the field.
+    /// - Returns: the response when the search has ended.
     mutating func fieldChanged() -> [UInt8]? {
         guard let search, let code = search.first, let result = look(code, search.dropFirst()) else { return nil }
         self.search = nil
@@ -115,20 +114,20 @@ struct Chip {
         var result: [UInt8]?
         switch code {
         case 0x00: result = data.first == 0x00 ? data : [0x01]
-        case 0x02: result = nature.model.version + (nature.model == .pn531 ? [] : [nature.hasTypeB ? 0x07 : 0x05])
+        case 0x02: result = options.model.version + (options.model == .pn531 ? [] : [options.hasTypeB ? 0x07 : 0x05])
         case 0x04: result = [0x00, 0x00, 0x00, 0x80]
         case 0x06:
             let values = stride(from: 0, to: data.count - 1, by: 2).map { registers[Self.address(data, $0)] ?? 0 }
-            result = (nature.model == .pn533 ? [0x00] : []) + values
+            result = (options.model == .pn533 ? [0x00] : []) + values
         case 0x08:
             for index in stride(from: 0, to: data.count - 2, by: 3) {
                 registers[Self.address(data, index)] = data[index + 2]
             }
-            result = nature.model == .pn533 ? [0x00] : []
+            result = options.model == .pn533 ? [0x00] : []
         case 0x12:
             activatesCards = (data.first ?? 0) & 0x10 != 0
             result = []
-        case 0x14, 0x10: result = nature.model == .pn532 ? [] : nil
+        case 0x14, 0x10: result = options.model == .pn532 ? [] : nil
         case 0x16: result = [0x00]
         case 0x32: result = configure(data)
         case 0x40: result = exchangeData(data)
@@ -136,13 +135,13 @@ struct Chip {
         case 0x44, 0x52, 0x54:
             (command, answer) = ([], [])
             result = [0x00]
-        case 0x60 where nature.model != .pn532: break
+        case 0x60 where options.model != .pn532: break
         case 0x4A, 0x60:
             if let found = look(code, data[...]) {
                 result = found
-            } else if code == 0x60 ? data.first == 0xFF : searchesForEver {
+            } else if code == 0x60 ? data.first == 0xFF : hasInfiniteSearch {
                 search = [code] + data
-                return .goesOn
+                return .pending
             } else {
                 result = [0x00]
             }
@@ -159,9 +158,9 @@ struct Chip {
         switch (data.first, data.count) {
         case (0x01, 2): field.turn(on: data[1] & 0x01 != 0)
         case (0x02, 4):
-            patience = 0.1
-            for _ in 1..<max(1, Int(data[3])) { patience *= 2 }
-        case (0x05, 4): searchesForEver = data[3] == 0xFF
+            cardTimeout = 0.1
+            for _ in 1..<max(1, Int(data[3])) { cardTimeout *= 2 }
+        case (0x05, 4): hasInfiniteSearch = data[3] == 0xFF
         default: break
         }
         return []
@@ -169,7 +168,8 @@ struct Chip {
 
     // MARK: Cards
 
-    /// InListPassiveTarget or InAutoPoll, once; nil for no card.
+    /// Runs InListPassiveTarget or InAutoPoll once.
+    /// - Returns: nil when there is no card.
     private mutating func look(_ code: UInt8, _ data: ArraySlice<UInt8>) -> [UInt8]? {
         let data = Array(data)
         if code == 0x4A {
@@ -201,28 +201,28 @@ struct Chip {
     }
 
     private func typeB() -> [UInt8]? {
-        guard nature.hasTypeB, let card = field.select(.b) else { return nil }
+        guard options.hasTypeB, let card = field.select(.b) else { return nil }
         field.activateByChip()
         return card.atqb + [0x01, 0x00]
     }
 
     /// InCommunicateThru.
     private func communicate(_ frame: [UInt8]) -> [UInt8] {
-        guard nature.sendsFrames else { return [0x27] }
+        guard options.sendsFrames else { return [0x27] }
         let (outcome, milliseconds) = field.exchangeTimed(frame)
         if milliseconds > 0 {
-            let time = min(Double(milliseconds), patience)
+            let time = min(Double(milliseconds), cardTimeout)
             usleep(UInt32(time * 1000))
-            if Double(milliseconds) > patience { return [0x01] }
+            if Double(milliseconds) > cardTimeout { return [0x01] }
         }
         switch outcome {
-        case .frame(let answer): return [0x00] + answer.prefix(Self.mostData)
+        case .frame(let answer): return [0x00] + answer.prefix(Self.maximumData)
         case .nothing: return [0x01]
-        case .broken: return [0x02]
+        case .damaged: return [0x02]
         }
     }
 
-    /// InDataExchange: bit 6 of the target says that the command goes on, and of the status that the answer does.
+    /// InDataExchange. Bit 6 of the target or of the status means that more data follows.
     private mutating func exchangeData(_ data: [UInt8]) -> [UInt8] {
         guard let target = data.first else { return [0x10] }
         command += data.dropFirst()
@@ -234,7 +234,7 @@ struct Chip {
             }
             (command, answer) = ([], bytes[...])
         }
-        let part = answer.prefix(Self.mostData)
+        let part = answer.prefix(Self.maximumData)
         answer = answer.dropFirst(part.count)
         return [answer.isEmpty ? 0x00 : 0x40] + part
     }

@@ -5,10 +5,10 @@ package import Glibc
 import Readers
 import Synchronization
 
-/// A board with a PN532 on a serial line, which is a pseudo-terminal: frames of its high-speed UART outside, a radio
-/// field inside. It speaks what libnfc uses of the PN532 user manual (NXP UM0701-02), and has faults to order.
+/// An emulated board with a PN532 on a serial line, which is a pseudo-terminal. It implements the commands of the PN532
+/// user manual (NXP UM0701-02) that libnfc uses. Its radio field has an emulated card and planned faults.
 package final class EmulatedPN532: Sendable {
-    /// Chips of the family, with what GetFirmwareVersion says before the last byte.
+    /// The chips of the family. `version` is the answer to GetFirmwareVersion without its last byte.
     package enum Model: Sendable {
         case pn531, pn532, pn533
 
@@ -21,36 +21,36 @@ package final class EmulatedPN532: Sendable {
         }
     }
 
-    /// What differs from a healthy PN532.
-    package struct Nature: Sendable {
+    /// Properties of the board. The default is a working PN532.
+    package struct Options: Sendable {
         package var model = Model.pn532
-        /// Takes InCommunicateThru.
+        /// The chip supports InCommunicateThru.
         package var sendsFrames = true
         package var hasTypeB = true
-        /// Baud. At any other speed it hears nothing.
+        /// The board answers only at this speed.
         package var speed = speed_t(B115200)
-        /// Hears nothing at all.
-        package var isDumb = false
+        /// The board never answers.
+        package var isSilent = false
 
         package init() {}
     }
 
-    package struct Broken: Error {}
+    package struct SetupError: Error {}
 
-    /// A link to the terminal, the same after every `plug`.
+    /// A symbolic link to the terminal. It is the same after every `plug`.
     package let path: String
     package let field: RadioField
-    private let nature: Mutex<Nature>
+    private let options: Options
     private let folder: String
     private let line: Mutex<Line?> = Mutex(nil)
 
-    /// Makes the board and connects it.
-    package init(_ nature: Nature = .init(), field: RadioField = RadioField()) throws {
+    /// Creates the board and connects it.
+    package init(_ options: Options = .init(), field: RadioField = RadioField()) throws {
         var template = Array("/tmp/badged-pn532.XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw Broken() }
+        guard mkdtemp(&template) != nil else { throw SetupError() }
         folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         (path, self.field) = (folder + "/pn532", field)
-        self.nature = Mutex(nature)
+        self.options = options
         try plug()
     }
 
@@ -62,21 +62,18 @@ package final class EmulatedPN532: Sendable {
     /// The connection string for libnfc.
     package var connection: String { "pn532_uart:\(path):115200" }
 
-    /// Other circumstances, from the next `plug` on.
-    package func change(_ nature: Nature) { self.nature.withLock { $0 = nature } }
-
     /// Connects the board again.
     package func plug() throws {
         unplug()
-        let new = try Line(Chip(nature.withLock { $0 }, field))
-        guard symlink(new.path, path) == 0 else { throw Broken() }
+        let new = try Line(Chip(options, field), field)
+        guard symlink(new.path, path) == 0 else { throw SetupError() }
         field.turn(on: false)
-        field.notify { [weak new] in new?.wake() }
+        field.onChange { [weak new] in new?.wake() }
         line.withLock { $0 = new }
         try new.start()
     }
 
-    /// Pulls the cable: the terminal is gone.
+    /// Disconnects the board: the terminal disappears.
     package func unplug() {
         unlink(path)
         let old = line.withLock { line in
@@ -86,39 +83,36 @@ package final class EmulatedPN532: Sendable {
         old?.end()
     }
 
-    /// Does the chip look for a card until there is one?
-    package var isSearching: Bool { line.withLock { $0?.isSearching ?? false } }
-
-    /// Frames that the chip has taken from the host.
-    package var commands: Int { line.withLock { $0?.commands ?? 0 } }
+    /// The command whose search is running; nil when the chip does not look for a card.
+    package var search: [UInt8]? { line.withLock { $0?.search } }
 }
 
-/// The terminal and the thread that serves it.
+/// The pseudo-terminal and the thread that serves it.
 private final class Line: Sendable {
     let path: String
     private let master: Int32
     private let slave: Int32
     private let waker: Int32
     private let chip: Mutex<Chip>
+    private let field: RadioField
     private let isEnded = Atomic(false)
-    private let count = Atomic(0)
 
-    var commands: Int { count.load(ordering: .relaxed) }
-    var isSearching: Bool { chip.withLock { $0.isSearching } }
+    var search: [UInt8]? { chip.withLock { $0.search } }
 
-    init(_ chip: consuming sending Chip) throws {
+    init(_ chip: consuming sending Chip, _ field: RadioField) throws {
         self.chip = Mutex(chip)
-        // The side that programs open is held open here as well: a serial line outlives its users.
+        self.field = field
+        // The slave stays open here, so that the terminal remains when a program closes it.
         var (master, slave) = (Int32(-1), Int32(-1))
         var name = [CChar](repeating: 0, count: 128)
         guard openpty(&master, &slave, nil, nil, nil) == 0, ttyname_r(slave, &name, name.count) == 0 else {
-            throw EmulatedPN532.Broken()
+            throw EmulatedPN532.SetupError()
         }
         for end in [master, slave] { clinux_set_cloexec(end) }
         (self.master, self.slave) = (master, slave)
         path = String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
         waker = clinux_eventfd()
-        guard waker >= 0 else { throw EmulatedPN532.Broken() }
+        guard waker >= 0 else { throw EmulatedPN532.SetupError() }
         var settings = termios()
         tcgetattr(slave, &settings)
         cfmakeraw(&settings)
@@ -126,7 +120,7 @@ private final class Line: Sendable {
     }
 
     func start() throws {
-        guard startThread("pn532", { [self] in run() }) else { throw EmulatedPN532.Broken() }
+        guard startThread("pn532", { [self] in run() }) else { throw EmulatedPN532.SetupError() }
     }
 
     func wake() {
@@ -139,10 +133,10 @@ private final class Line: Sendable {
         wake()
     }
 
-    private var hears: Bool {
+    private var isAtRightSpeed: Bool {
         var settings = termios()
         tcgetattr(slave, &settings)
-        return chip.withLock { $0.hears(at: cfgetospeed(&settings)) }
+        return chip.withLock { $0.responds(at: cfgetospeed(&settings)) }
     }
 
     private func run() {
@@ -160,10 +154,10 @@ private final class Line: Sendable {
             guard waiting[0].revents != 0 else { continue }
             let received = read(master, &buffer, buffer.count)
             guard received > 0 else { continue }
-            guard hears else { continue }
+            guard isAtRightSpeed else { continue }
             let answers = chip.withLock { $0.feed(buffer[..<received]) }
-            count.store(chip.withLock { $0.commands }, ordering: .relaxed)
             send(Array(answers.joined()))
+            field.wakeWaiters()
         }
         close(master)
         close(slave)
@@ -171,11 +165,11 @@ private final class Line: Sendable {
     }
 
     private func send(_ bytes: [UInt8]) {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let sent = rest.withUnsafeBytes { write(master, $0.baseAddress, $0.count) }
+        var unsent = bytes[...]
+        while !unsent.isEmpty {
+            let sent = unsent.withUnsafeBytes { write(master, $0.baseAddress, $0.count) }
             guard sent > 0 else { return }
-            rest = rest.dropFirst(sent)
+            unsent = unsent.dropFirst(sent)
         }
     }
 }

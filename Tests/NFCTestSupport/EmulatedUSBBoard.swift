@@ -4,24 +4,24 @@ import Glibc
 import Readers
 import Synchronization
 
-/// A board with a chip of the PN53x family on USB: the chip and radio field of `EmulatedPN532` behind the transfers of
-/// such a device. It is plugged into a kernel that has vhci_hcd, so that all above it is real: the kernel, udev, libusb,
-/// libnfc.
+/// An emulated USB board with a chip of the PN53x family, plugged into a kernel that has vhci_hcd. It uses the chip and the
+/// radio field of `EmulatedPN532`. The kernel, udev, libusb and libnfc above are real.
 package final class EmulatedUSBBoard: Sendable {
     package enum Model: String, Sendable, CaseIterable { case pn531, pn533, acr122u }
 
-    package struct Broken: Error {
+    package struct SetupError: Error {
         package let text: String
     }
 
     private struct State {
         var chip: Chip
-        /// Our end of the cable; nil: unplugged.
+        /// nil when the board is unplugged.
         var cable: USBCable?
-        /// What the host has not read yet, message by message.
+        /// Messages that the host has not read yet.
         var messages: [[UInt8]] = []
+        /// Transfers in which the host waits for data.
         var readers: [USBCable.Transfer] = []
-        /// To be pulled when so many frames have been exchanged with the card.
+        /// The board is unplugged after this number of exchanges with the card.
         var lastExchange: Int?
     }
 
@@ -31,27 +31,27 @@ package final class EmulatedUSBBoard: Sendable {
 
     package init(_ model: Model, field: RadioField = RadioField()) {
         (self.model, self.field) = (model, field)
-        state = Mutex(State(chip: Chip(model.nature, field)))
+        state = Mutex(State(chip: Chip(model.options, field)))
     }
 
     deinit { unplug() }
 
-    /// Plugs it into a port of the kernel.
-    package func plug(port: Int = 0) throws(Broken) {
+    /// Plugs the board into a port of the kernel.
+    package func plug(port: Int = 0) throws(SetupError) {
         unplug()
         field.turn(on: false)
-        field.notify { [weak self] in self?.fieldChanged() }
+        field.onChange { [weak self] in self?.fieldChanged() }
         let cable = try USBCable(port: port, speed: .full)
         state.withLock { state in
-            state = State(chip: Chip(model.nature, field), cable: cable)
+            state = State(chip: Chip(model.options, field), cable: cable)
         }
         let isStarted = startThread("usb-board") { [weak self] in
             while let request = cable.next() { self?.serve(request, cable) }
         }
-        guard isStarted else { throw Broken(text: "there is no thread left") }
+        guard isStarted else { throw SetupError(text: "no thread is left") }
     }
 
-    /// Pulls it out, at once.
+    /// Unplugs the board at once.
     package func unplug() {
         let cable = state.withLock { state in
             state.lastExchange = nil
@@ -60,15 +60,13 @@ package final class EmulatedUSBBoard: Sendable {
         cable?.cut()
     }
 
-    /// Pulls it out in the middle, after so many more frames to the card.
+    /// Unplugs the board after this number of further frames to the card.
     package func unplug(after frames: Int) {
         let exchanges = field.exchanges
         state.withLock { $0.lastExchange = exchanges + frames }
     }
 
-    package var isPlugged: Bool { state.withLock { $0.cable != nil } }
-
-    /// Commands that the chip has executed since it was plugged in.
+    /// The number of commands that the chip has executed since it was plugged in.
     package var commands: Int { state.withLock { $0.chip.commands } }
 
     // MARK: - Transfers
@@ -78,7 +76,7 @@ package final class EmulatedUSBBoard: Sendable {
         case .submitted(let transfer) where transfer.endpoint == 0:
             cable.answer(transfer, control(transfer))
         case .submitted(let transfer) where transfer.isToHost:
-            // There is nothing to tell on an interrupt endpoint.
+            // The interrupt endpoint never has data.
             guard transfer.endpoint == model.endpoint else { return state.withLock { $0.readers.append(transfer) } }
             state.withLock { state in
                 state.readers.append(transfer)
@@ -94,9 +92,9 @@ package final class EmulatedUSBBoard: Sendable {
                 return isLast
             }
             if isLast { unplug() }
-        case .unlinked(let sequence, let victim):
+        case .unlinked(let sequence, let cancelled):
             let wasWaiting = state.withLock { state in
-                let index = state.readers.firstIndex { $0.sequence == victim }
+                let index = state.readers.firstIndex { $0.sequence == cancelled }
                 if let index { state.readers.remove(at: index) }
                 return index != nil
             }
@@ -115,14 +113,14 @@ package final class EmulatedUSBBoard: Sendable {
 
     private func fieldChanged() {
         state.withLock { state in
-            // The controller of an ACR122U does not wait for cards: it says so at once.
+            // The controller of an ACR122U does not wait for cards.
             guard model != .acr122u, let response = state.chip.fieldChanged() else { return }
             state.messages.append(Chip.frame(response))
             Self.deliver(&state, model.endpoint)
         }
     }
 
-    /// What endpoint 0 says; nil: it stalls. USB 2.0, 9.4.
+    /// Answers a control request; nil: endpoint 0 stalls. USB 2.0, 9.4.
     private func control(_ transfer: USBCable.Transfer) -> [UInt8]? {
         let setup = transfer.setup
         let length = Int(setup[6]) | Int(setup[7]) << 8
@@ -137,7 +135,7 @@ package final class EmulatedUSBBoard: Sendable {
 
     // MARK: - The controller of an ACR122U
 
-    /// CCID messages for the PN532 behind a controller; pseudo-APDUs FF 00 00 00 carry the chip's commands.
+    /// Answers a CCID message to the controller of the PN532. Pseudo-APDUs FF 00 00 00 carry the chip's commands.
     /// ACS, ACR122U application programming interface, 6 and 7.
     private static func ccid(_ message: [UInt8], _ chip: inout Chip) -> [[UInt8]] {
         guard message.count >= 10 else { return [] }
@@ -165,14 +163,14 @@ package final class EmulatedUSBBoard: Sendable {
 }
 
 extension EmulatedUSBBoard.Model {
-    fileprivate var nature: EmulatedPN532.Nature {
-        var nature = EmulatedPN532.Nature()
+    fileprivate var options: EmulatedPN532.Options {
+        var options = EmulatedPN532.Options()
         switch self {
-        case .pn531: (nature.model, nature.hasTypeB) = (.pn531, false)
-        case .pn533: nature.model = .pn533
-        case .acr122u: nature.model = .pn532
+        case .pn531: (options.model, options.hasTypeB) = (.pn531, false)
+        case .pn533: options.model = .pn533
+        case .acr122u: options.model = .pn532
         }
-        return nature
+        return options
     }
 
     private var identity: (vendor: UInt16, product: UInt16, names: [String]) {
@@ -183,10 +181,10 @@ extension EmulatedUSBBoard.Model {
         }
     }
 
-    /// Number of the two bulk endpoints.
+    /// The number of the two bulk endpoints.
     fileprivate var endpoint: UInt32 { self == .acr122u ? 2 : 4 }
 
-    /// USB 2.0, 9.6.
+    /// A descriptor of the device. USB 2.0, 9.6.
     fileprivate func descriptor(_ type: UInt8, index: UInt8) -> [UInt8]? {
         func word(_ value: UInt16) -> [UInt8] { [UInt8(truncatingIfNeeded: value), UInt8(value >> 8)] }
         let (vendor, product, names) = identity

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// A contactless card as the air sees it: activation and the card's side of the block protocol, in front of anything
-/// that answers APDUs. ISO/IEC 14443-3 and -4, written from the card's rules, with nothing shared with the reader's side.
+/// An emulated contactless card: activation and the card's side of the block protocol, for any function that answers
+/// APDUs. ISO/IEC 14443-3 and -4. The code shares nothing with the reader's side in ISODEP.
 package struct PICC: Sendable {
     package enum Technology: Sendable { case a, b }
 
-    /// What the card behind says to a command.
+    /// The application's reply to a command.
     package enum Reply: Sendable, Equatable {
         case answer([UInt8])
         case mute
-        /// It has left the field.
+        /// The card leaves the field.
         case removed
     }
 
     private enum State { case idle, ready, active, halted }
 
     package let technology: Technology
-    /// UID or PUPI, 4 bytes. The first one of a card of type A that chooses it anew is 08.
+    /// UID or PUPI, 4 bytes. A UID that begins with 08 is a random one.
     package let identifier: [UInt8]
-    /// SAK; bit 6 announces the block protocol.
+    /// SAK. Bit 6 announces the block protocol.
     package var selectAnswer: UInt8 = 0x20
-    /// What the card says to RATS.
+    /// The answer to RATS.
     package var ats: [UInt8]
-    /// 12 bytes.
+    /// The answer to REQB and WUPB, 12 bytes.
     package var atqb: [UInt8]
-    /// S(WTX) with this multiplier, so many times before each answer.
+    /// The number of S(WTX) before each answer.
     package var extensions = 0
     package var extensionMultiplier: UInt8 = 1
-    /// Bytes of answer in one block; nil: as many as fit.
-    package var pieceSize: Int?
+    /// The number of answer bytes in one block; nil: as many as fit.
+    package var blockSize: Int?
 
     private let application: @Sendable ([UInt8]) -> Reply
     private let onReset: @Sendable () -> Void
@@ -42,14 +42,13 @@ package struct PICC: Sendable {
     private var isChaining = false
     private var extensionsLeft = 0
     private var lastSent: [UInt8]?
-    /// Frames of the block protocol that came, and commands that the card behind has executed.
-    package private(set) var frames = 0
+    /// The number of commands that the application has executed.
     package private(set) var commands = 0
 
     private static let sizes = [16, 24, 32, 40, 48, 64, 96, 128, 256]
 
-    /// `frameSizeCode` is FSCI (0 to 8), `waitingTimeCode` FWI. `onReset` runs at every loss of power and at each
-    /// deselection, by which a card forgets its channels.
+    /// `frameSizeCode` is FSCI (0 to 8), `waitingTimeCode` is FWI. `onReset` runs at each loss of power and at each
+    /// deselection.
     package init(
         _ technology: Technology = .a,
         identifier: [UInt8] = [0x08, 0x12, 0x34, 0x56],
@@ -67,7 +66,7 @@ package struct PICC: Sendable {
         atqb = [0x50] + identifier + [0, 0, 0, 0] + [0x00, frameSizeCode << 4 | 0x01, waitingTimeCode << 4]
     }
 
-    /// A card that gives back what INS C0 brings, and so many bytes as Le of INS B0 says.
+    /// An application that returns the data of INS C0, and for INS B0 the number of bytes that Le asks for.
     package static func echo(_ command: [UInt8]) -> Reply {
         guard command.count >= 5 else { return .answer([0x67, 0x00]) }
         let isExtended = command[4] == 0 && command.count >= 7
@@ -80,27 +79,26 @@ package struct PICC: Sendable {
         }
     }
 
-    // MARK: What the field and the chip do to it
+    // MARK: Field and chip
 
-    /// The field goes, or comes: the card forgets everything.
+    /// The field is switched off or on: the card loses its state.
     package mutating func reset() {
         onReset()
         state = .idle
     }
 
-    /// REQA and the selection of type A, or REQB of type B, by the chip.
+    /// The chip sends REQA and selects the card, or sends REQB.
     package mutating func select() -> Bool {
         guard state == .idle else { return false }
         state = .ready
         return true
     }
 
-    /// A frame of the reader, without CRC.
-    /// - Returns: the answer without CRC; nil for silence.
+    /// Handles a frame of the reader, without CRC.
+    /// - Returns: the answer without CRC; nil for no answer.
     package mutating func receive(_ frame: [UInt8]) -> (answer: [UInt8]?, isRemoved: Bool) {
         guard let first = frame.first else { return (nil, false) }
         guard state == .active else { return (activate(first, frame), false) }
-        frames += 1
         guard frame.count <= ownFrame - 2 else { return (nil, false) }
         switch first {
         case 0x02, 0x03, 0x12, 0x13: return information(frame)
@@ -114,7 +112,7 @@ package struct PICC: Sendable {
         }
     }
 
-    /// A command in a chip's own blocks, which are not played.
+    /// Handles a command that the chip sends in blocks of its own. The blocks are not emulated.
     package mutating func receiveByChip(_ command: [UInt8]) -> Reply {
         guard state == .active else { return .mute }
         commands += 1
@@ -129,7 +127,7 @@ package struct PICC: Sendable {
             activated(readerFrameCode: frame[1] >> 4)
             return ats
         case (.b, 0x05) where frame.count == 3:
-            // WUPB wakes halted cards, REQB does not.
+            // Only WUPB wakes a halted card.
             guard state != .halted || frame[2] & 0x08 != 0 else { return nil }
             state = .ready
             return atqb
@@ -140,7 +138,7 @@ package struct PICC: Sendable {
         }
     }
 
-    /// ATTRIB by the chip itself, with frames of 64 bytes.
+    /// The chip sends ATTRIB of its own, with frames of 64 bytes.
     package mutating func activateByChip() { activated(readerFrameCode: 5) }
 
     private mutating func activated(readerFrameCode: UInt8) {
@@ -169,7 +167,7 @@ package struct PICC: Sendable {
         switch application(command) {
         case .answer(let bytes):
             answer = bytes[...]
-            return (sendPiece(), false)
+            return (sendBlock(), false)
         case .mute: return (nil, false)
         case .removed: return (nil, true)
         }
@@ -188,14 +186,14 @@ package struct PICC: Sendable {
         // Rules E and 13.
         guard isChaining else { return nil }
         number ^= 1
-        return sendPiece()
+        return sendBlock()
     }
 
-    private mutating func sendPiece() -> [UInt8]? {
-        let piece = answer.prefix(pieceSize ?? readerFrame - 3)
-        answer = answer.dropFirst(piece.count)
+    private mutating func sendBlock() -> [UInt8]? {
+        let part = answer.prefix(blockSize ?? readerFrame - 3)
+        answer = answer.dropFirst(part.count)
         isChaining = !answer.isEmpty
-        return send([0x02 | (isChaining ? 0x10 : 0) | number] + piece)
+        return send([0x02 | (isChaining ? 0x10 : 0) | number] + part)
     }
 
     private mutating func send(_ frame: [UInt8]) -> [UInt8] {

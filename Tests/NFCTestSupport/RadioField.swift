@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Synchronization
 
-/// The field above a reader's antenna: what is in it, and what goes wrong in it.
+/// The radio field of a reader: the card in it and the planned faults.
 package final class RadioField: Sendable {
-    /// What happens to one exchange of frames.
+    /// A fault in one exchange of frames.
     package enum Fault: Sendable, Equatable {
-        /// The card does not get the frame.
+        /// The card does not receive the frame.
         case commandLost
-        /// The reader does not get the answer.
+        /// The reader does not receive the answer.
         case answerLost
-        /// The answer comes with a wrong CRC.
-        case answerBroken
-        /// The reader gets the answer before, again.
-        case answerDoubled
-        /// The reader gets these bytes.
+        /// The answer has a wrong CRC.
+        case answerDamaged
+        /// The reader receives the previous answer again.
+        case answerRepeated
+        /// The reader receives these bytes.
         case garbage([UInt8])
-        /// The answer is right, after so many milliseconds.
+        /// The right answer comes after this number of milliseconds.
         case slow(Int)
-        /// The card loses power for a moment.
+        /// The card loses its power for a moment.
         case powerLost
-        /// The card leaves before it gets the frame.
+        /// The card leaves before it receives the frame.
         case removed
         /// The card executes the frame and leaves.
         case removedAfter
     }
 
-    /// A card with an evil mind, from then on.
-    package enum Malice: Sendable, Equatable, CaseIterable {
+    /// What a hostile card does in every exchange.
+    package enum Attack: Sendable, Equatable, CaseIterable {
         case extensionStorm, endlessChain, emptyChain, wrongNumbers, refusals, acknowledgements, reserved
     }
 
     package enum Outcome: Sendable, Equatable {
         case frame([UInt8])
         case nothing
-        case broken
+        case damaged
     }
 
     private struct State {
@@ -41,14 +41,15 @@ package final class RadioField: Sendable {
         var isOn = false
         var exchanges = 0
         var faults: [Int: Fault] = [:]
-        var malice: (from: Int, Malice)?
+        var attack: (from: Int, Attack)?
         var lastAnswer: [UInt8] = []
-        var chainNumber: UInt8 = 0
-        var visits = 0
         var log: [[UInt8]] = []
+        /// Counts changes of what `wait` can look at.
+        var changes = 0
+        var waiters: [CheckedContinuation<Void, Never>] = []
     }
     private let state = Mutex(State())
-    private let onChange: Mutex<@Sendable () -> Void> = Mutex({})
+    private let changeHandler: Mutex<@Sendable () -> Void> = Mutex({})
 
     package init() {}
 
@@ -60,32 +61,31 @@ package final class RadioField: Sendable {
             state.card = card
             state.card?.reset()
             state.exchanges = 0
-            state.visits += 1
         }
-        onChange.withLock { $0 }()
+        changeHandler.withLock { $0 }()
     }
 
-    /// Takes it out.
+    /// Takes the card out.
     package func remove() {
         state.withLock { state in
             state.card?.reset()
             state.card = nil
         }
-        onChange.withLock { $0 }()
+        changeHandler.withLock { $0 }()
     }
 
-    /// What happens to the exchanges of frames, counted from the insertion of the card (activation included).
-    package func plan(_ faults: [Int: Fault], malice: (from: Int, Malice)? = nil) {
-        state.withLock { ($0.faults, $0.malice) = (faults, malice) }
+    /// Plans faults. The keys are numbers of exchanges since the insertion; the activation counts, too.
+    package func plan(_ faults: [Int: Fault], attack: (from: Int, Attack)? = nil) {
+        state.withLock { ($0.faults, $0.attack) = (faults, attack) }
     }
 
-    /// Exchanges since the insertion.
+    /// The number of exchanges since the insertion.
     package var exchanges: Int { state.withLock { $0.exchanges } }
-    /// Faults that have not happened.
+    /// The number of faults that have not happened yet.
     package var faultsLeft: Int { state.withLock { $0.faults.count } }
     package var isOn: Bool { state.withLock { $0.isOn } }
     package var card: PICC? { state.withLock { $0.card } }
-    /// Frames of the reader since the last call.
+    /// Returns the frames that the reader has sent since the last call.
     package func takeLog() -> [[UInt8]] {
         state.withLock { state in
             defer { state.log = [] }
@@ -93,11 +93,43 @@ package final class RadioField: Sendable {
         }
     }
 
-    func notify(_ body: @escaping @Sendable () -> Void) { onChange.withLock { $0 = body } }
+    /// Returns when the condition holds. It is checked after each exchange and each command to the chip.
+    package func wait(until condition: () -> Bool) async throws {
+        while true {
+            let changes = state.withLock { $0.changes }
+            guard !condition() else { return }
+            await withTaskCancellationHandler {
+                await withCheckedContinuation { continuation in
+                    let isChanged = state.withLock { state in
+                        guard state.changes == changes, !Task.isCancelled else { return true }
+                        state.waiters.append(continuation)
+                        return false
+                    }
+                    if isChanged { continuation.resume() }
+                }
+            } onCancel: {
+                wakeWaiters()
+            }
+            try Task.checkCancellation()
+        }
+    }
+
+    func wakeWaiters() {
+        let waiters = state.withLock { state in
+            defer { state.waiters = [] }
+            state.changes += 1
+            return state.waiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    /// Sets what runs after each insertion and removal.
+    func onChange(_ body: @escaping @Sendable () -> Void) { changeHandler.withLock { $0 = body } }
 
     // MARK: For the chip
 
     package func turn(on: Bool) {
+        defer { wakeWaiters() }
         state.withLock { state in
             guard state.isOn != on else { return }
             state.isOn = on
@@ -105,7 +137,7 @@ package final class RadioField: Sendable {
         }
     }
 
-    /// The chip looks for cards of this kind.
+    /// The chip looks for a card of this type.
     package func select(_ technology: PICC.Technology) -> PICC? {
         state.withLock { state in
             state.isOn = true
@@ -114,7 +146,8 @@ package final class RadioField: Sendable {
         }
     }
 
-    /// A command in a chip's own blocks; nil for no answer.
+    /// Carries a command in blocks that the chip makes.
+    /// - Returns: nil for no answer.
     package func exchangeByChip(_ command: [UInt8]) -> [UInt8]? {
         state.withLock { state in
             switch state.card?.receiveByChip(command) {
@@ -129,11 +162,13 @@ package final class RadioField: Sendable {
 
     package func activateByChip() { state.withLock { $0.card?.activateByChip() } }
 
+    /// Carries a frame to the card and its answer back.
     package func exchange(_ frame: [UInt8]) -> Outcome { exchangeTimed(frame).outcome }
 
-    /// The same with the milliseconds that the answer takes.
+    /// Carries a frame, and returns the milliseconds that the answer takes.
     func exchangeTimed(_ frame: [UInt8]) -> (outcome: Outcome, milliseconds: Int) {
-        state.withLock { state in
+        defer { wakeWaiters() }
+        return state.withLock { state in
             state.isOn = true
             state.log.append(frame)
             return Self.exchange(frame, &state)
@@ -144,15 +179,15 @@ package final class RadioField: Sendable {
         guard state.card != nil else { return (.nothing, 0) }
         let index = state.exchanges
         state.exchanges += 1
-        if let malice = state.malice, index >= malice.from { return (evil(malice.1, frame, &state), 0) }
+        if let attack = state.attack, index >= attack.from { return (answer(attack.1, to: frame), 0) }
         var outcome = Outcome.nothing
         var pause = 0
         switch state.faults.removeValue(forKey: index) {
         case nil: outcome = deliver(frame, &state)
         case .commandLost: break
         case .answerLost: _ = deliver(frame, &state)
-        case .answerBroken: if case .frame = deliver(frame, &state) { outcome = .broken }
-        case .answerDoubled:
+        case .answerDamaged: if case .frame = deliver(frame, &state) { outcome = .damaged }
+        case .answerRepeated:
             let before = state.lastAnswer
             if case .frame = deliver(frame, &state) { outcome = .frame(before) }
         case .garbage(let bytes):
@@ -181,10 +216,10 @@ package final class RadioField: Sendable {
         return .frame(answer)
     }
 
-    private static func evil(_ malice: Malice, _ frame: [UInt8], _ state: inout State) -> Outcome {
+    private static func answer(_ attack: Attack, to frame: [UInt8]) -> Outcome {
         let control = frame.first ?? 0
         let number = control & 0x01
-        switch malice {
+        switch attack {
         case .extensionStorm: return .frame([0xF2, 0x3B])
         case .endlessChain: return .frame([0x12 | number] + [UInt8](repeating: 0x5A, count: 253))
         case .emptyChain: return .frame([0x12 | number])

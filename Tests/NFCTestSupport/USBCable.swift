@@ -2,38 +2,38 @@
 import Glibc
 import Synchronization
 
-/// The way from an emulated USB device to a kernel with vhci_hcd: USB/IP over a socket pair, one end of which the kernel
-/// gets. Linux, Documentation/usb/usbip_protocol.rst.
+/// The connection of an emulated USB device to a kernel with vhci_hcd: USB/IP over a socket pair.
+/// Linux, Documentation/usb/usbip_protocol.rst.
 final class USBCable: Sendable {
-    /// As the kernel numbers them.
+    /// The kernel's numbers for speeds.
     enum Speed: Int { case full = 2, high = 3 }
 
-    /// What the host wants of an endpoint: USBIP_CMD_SUBMIT.
+    /// A transfer that the host requests: USBIP_CMD_SUBMIT.
     struct Transfer: Sendable {
         let sequence: UInt32
         let endpoint: UInt32
         let isToHost: Bool
         let length: Int
-        /// 8 bytes; of meaning on endpoint 0.
+        /// 8 bytes, used only on endpoint 0.
         let setup: [UInt8]
-        /// What the host sends.
+        /// The data from the host.
         let data: [UInt8]
     }
 
     enum Request: Sendable {
         case submitted(Transfer)
-        /// The host gives up the transfer `victim`: USBIP_CMD_UNLINK.
-        case unlinked(sequence: UInt32, victim: UInt32)
+        /// The host cancels the transfer `cancelled`: USBIP_CMD_UNLINK.
+        case unlinked(sequence: UInt32, cancelled: UInt32)
     }
 
     private let socket: Int32
     private let isCut = Mutex(false)
 
-    /// The kernel sees a device on this port from now on, and asks for its descriptors.
-    init(port: Int, speed: Speed) throws(EmulatedUSBBoard.Broken) {
+    /// Attaches a device to this port of the kernel.
+    init(port: Int, speed: Speed) throws(EmulatedUSBBoard.SetupError) {
         var ends: [Int32] = [-1, -1]
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0 else {
-            throw EmulatedUSBBoard.Broken(text: "socketpair: \(String(cString: strerror(errno)))")
+            throw EmulatedUSBBoard.SetupError(text: "socketpair: \(String(cString: strerror(errno)))")
         }
         socket = ends[0]
         defer { close(ends[1]) }
@@ -43,14 +43,14 @@ final class USBCable: Sendable {
         guard file >= 0, write(file, line, line.count) == line.count else {
             let reason = String(cString: strerror(errno))
             if file >= 0 { close(file) }
-            throw EmulatedUSBBoard.Broken(text: "\(path): \(reason)")
+            throw EmulatedUSBBoard.SetupError(text: "\(path): \(reason)")
         }
         close(file)
     }
 
     deinit { close(socket) }
 
-    /// The device is gone for the kernel.
+    /// Detaches the device.
     func cut() {
         isCut.withLock { $0 = true }
         shutdown(socket, Int32(SHUT_RDWR))
@@ -58,12 +58,12 @@ final class USBCable: Sendable {
 
     // MARK: Packets
 
-    /// Blocks; nil when the cable has been cut.
+    /// Waits for the next request; nil after `cut`.
     func next() -> Request? {
         guard let head = receive(48) else { return nil }
         func number(_ offset: Int) -> UInt32 { head[offset..<offset + 4].reduce(0) { $0 << 8 | UInt32($1) } }
         let sequence = number(4)
-        guard number(0) == 1 else { return .unlinked(sequence: sequence, victim: number(20)) }
+        guard number(0) == 1 else { return .unlinked(sequence: sequence, cancelled: number(20)) }
         let isToHost = number(12) == 1
         let length = Int(number(24))
         guard let data = isToHost ? [] : receive(length) else { return nil }
@@ -79,7 +79,7 @@ final class USBCable: Sendable {
         )
     }
 
-    /// Ends a transfer with what goes to the host, or all of what came from it; nil: the endpoint stalls.
+    /// Ends a transfer, with the data for the host; nil: the endpoint stalls.
     func answer(_ transfer: Transfer, _ data: [UInt8]?) {
         let length = transfer.isToHost ? data?.count ?? 0 : transfer.length
         // EPIPE.
@@ -89,7 +89,7 @@ final class USBCable: Sendable {
     }
 
     func confirmUnlink(_ sequence: UInt32, wasWaiting: Bool) {
-        // ECONNRESET: it will not be answered.
+        // ECONNRESET: the transfer is not answered.
         let status = UInt32(bitPattern: wasWaiting ? -104 : 0)
         send(Self.bytes([4, sequence, 0, 0, 0, status, 0, 0, 0, 0, 0, 0]))
     }
@@ -100,13 +100,13 @@ final class USBCable: Sendable {
 
     private func send(_ bytes: [UInt8]) {
         isCut.withLock { isCut in
-            var rest = bytes[...]
-            while !isCut, !rest.isEmpty {
-                let sent = rest.withUnsafeBytes {
+            var unsent = bytes[...]
+            while !isCut, !unsent.isEmpty {
+                let sent = unsent.withUnsafeBytes {
                     Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
                 }
                 guard sent > 0 else { return }
-                rest = rest.dropFirst(sent)
+                unsent = unsent.dropFirst(sent)
             }
         }
     }

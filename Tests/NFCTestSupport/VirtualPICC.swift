@@ -4,14 +4,14 @@ package import ReadersVirtual
 import Synchronization
 
 extension PICC {
-    /// The eID card in software as a contactless card. Each call is a new insertion of it.
+    /// A virtual eID card as a contactless card. Each call is a new insertion of the card.
     package static func eID(
         _ card: VirtualCard,
         _ technology: Technology = .a,
         frameSizeCode: UInt8 = 8,
         waitingTimeCode: UInt8 = 9
     ) -> PICC {
-        let stay = stays.wrappingAdd(1, ordering: .relaxed).newValue
+        let insertion = insertions.wrappingAdd(1, ordering: .relaxed).newValue
         return PICC(
             technology,
             frameSizeCode: frameSizeCode,
@@ -19,7 +19,7 @@ extension PICC {
             historicalBytes: [0x80, 0x31, 0xF8, 0x73, 0xF7, 0x41, 0xE0, 0x82, 0x90, 0x00],
             onReset: { _ = wait { await card.reset() } },
             application: { command in
-                switch wait({ await card.exchange(command, stay: stay) }) {
+                switch wait({ await card.exchange(command, stay: insertion) }) {
                 case .answer(let bytes): .answer(bytes)
                 case .mute, nil: .mute
                 case .removed: .removed
@@ -28,9 +28,9 @@ extension PICC {
         )
     }
 
-    private static let stays = Atomic<UInt64>(0)
+    private static let insertions = Atomic<UInt64>(0)
 
-    /// Blocks; the emulated chip has a thread of its own.
+    /// Waits for an async function. Blocking is safe here, because the emulated chip has a thread of its own.
     private static func wait<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) -> Value? {
         let result = Mutex<Value?>(nil)
         let done = DispatchSemaphore(value: 0)

@@ -8,44 +8,44 @@ import Testing
 
 @testable import ReadersNFC
 
-/// Emulated boards that come, go and fail, through real libnfc.
+/// Emulated boards that are plugged in, removed and faulty, through real libnfc.
 @Suite("NFC devices", .timeLimit(.minutes(5)))
 struct NFCDeviceTests {
-    @Test("a board that is pulled is gone with its card, and found again on demand")
+    @Test("an unplugged board is removed with its card, and found again on demand")
     func pulled() async throws {
-        var world = try await World()
-        let connection = try await world.connect(PICC(application: PICC.echo))
-        world.board.unplug()
-        await #expect(throws: (any Error).self) { try await connection.transmit(World.echo(1).command) }
-        try await world.events.wait(for: "removed \(world.reader)")
-        world.field.remove()
-        try world.board.plug()
-        world.backend.rescan()
-        try await world.events.wait(for: "added \(world.reader)")
-        let again = try await world.connect(PICC(application: PICC.echo))
-        #expect(try await again.transmit(World.echo(5).command) == World.echo(5).answer)
+        var fixture = try await NFCFixture()
+        let connection = try await fixture.connect(PICC(application: PICC.echo))
+        fixture.board.unplug()
+        await #expect(throws: (any Error).self) { try await connection.transmit(NFCFixture.echo(1).command) }
+        try await fixture.events.wait(for: "removed \(fixture.reader)")
+        fixture.field.remove()
+        try fixture.board.plug()
+        fixture.backend.rescan()
+        try await fixture.events.wait(for: "added \(fixture.reader)")
+        let again = try await fixture.connect(PICC(application: PICC.echo))
+        #expect(try await again.transmit(NFCFixture.echo(5).command) == NFCFixture.echo(5).answer)
     }
 
-    @Test("a board that is pulled while it looks for a card is noticed, and its health says what to do")
+    @Test("the removal of a board that looks for a card is reported, with advice in the health checks")
     func pulledIdle() async throws {
-        var world = try await World()
-        world.board.unplug()
-        try await world.events.wait(for: "removed \(world.reader)")
-        // A board that has failed soon after its start is looked for when somebody asks, once the failure is known: that
-        // may be after "removed", and is an event of its own.
-        _ = await world.backend.currentHealth()
-        while world.events.checks.first?.advice?.contains("plug the board in") != true {
-            _ = try await world.events.next()
-            _ = await world.backend.currentHealth()
+        var fixture = try await NFCFixture()
+        fixture.board.unplug()
+        try await fixture.events.wait(for: "removed \(fixture.reader)")
+        // A board that fails soon after its start is opened again only on demand. Its failure is a second event, which can
+        // come after "removed".
+        _ = await fixture.backend.currentHealth()
+        while fixture.events.checks.first?.advice?.contains("plug the board in") != true {
+            _ = try await fixture.events.next()
+            _ = await fixture.backend.currentHealth()
         }
-        #expect(world.events.checks.first?.name == "nfc \(world.board.connection)")
-        try world.board.plug()
-        // Whoever asks has perhaps just mended it.
-        _ = await world.backend.currentHealth()
-        try await world.events.wait(for: "added \(world.reader)")
+        #expect(fixture.events.checks.first?.name == "nfc \(fixture.board.connection)")
+        try fixture.board.plug()
+        // A request for the health looks for the board again.
+        _ = await fixture.backend.currentHealth()
+        try await fixture.events.wait(for: "added \(fixture.reader)")
     }
 
-    @Test("boards that are named no more are given back, and new names are taken, at the next look")
+    @Test("a rescan closes boards that are no longer configured and opens new ones")
     func renamed() async throws {
         let boards = try (0..<3).map { _ in try EmulatedPN532() }
         let readers = boards.map { "pn532_uart:\($0.path)" }
@@ -55,9 +55,9 @@ struct NFCDeviceTests {
         boards[0].field.insert(PICC(application: PICC.echo))
         let insertion = try await events.insertion(in: readers[0])
         let connection = try await backend.connect(insertion)
-        #expect(try await connection.transmit(World.echo(5).command) == World.echo(5).answer)
+        #expect(try await connection.transmit(NFCFixture.echo(5).command) == NFCFixture.echo(5).answer)
 
-        // The second one by another text, which means the same line at the same speed.
+        // The second board has another string for the same line and speed.
         backend.change(devices: [boards[2].connection, "pn532_uart:\(boards[1].path)"])
         backend.rescan()
         var news: Set<String> = []
@@ -71,8 +71,8 @@ struct NFCDeviceTests {
                 "added \(readers[1])",
             ]
         )
-        await #expect(throws: (any Error).self) { try await connection.transmit(World.echo(5).command) }
-        try await until { !boards[0].field.isOn }
+        await #expect(throws: (any Error).self) { try await connection.transmit(NFCFixture.echo(5).command) }
+        try await boards[0].field.wait { !boards[0].field.isOn }
         #expect(boards[1].field.isOn && boards[2].field.isOn)
 
         backend.change(devices: [])
@@ -84,21 +84,21 @@ struct NFCDeviceTests {
     @Test("a board comes and goes while this process has no descriptor left that select(2) knows")
     func lowDescriptors() async {
         await #expect(processExitsWith: .success) {
-            var world = try await World()
+            var fixture = try await NFCFixture()
             while case let descriptor = dup(0), descriptor < 1024 { try #require(descriptor >= 0) }
-            world.board.unplug()
-            try await world.events.wait(for: "removed \(world.reader)")
+            fixture.board.unplug()
+            try await fixture.events.wait(for: "removed \(fixture.reader)")
             // What it had may be taken by others.
             while case let descriptor = dup(0), descriptor < 1024 { try #require(descriptor >= 0) }
-            try world.board.plug()
-            world.backend.rescan()
-            try await world.events.wait(for: "added \(world.reader)")
-            let connection = try await world.connect(PICC(application: PICC.echo))
-            #expect(try await connection.transmit(World.echo(300).command) == World.echo(300).answer)
+            try fixture.board.plug()
+            fixture.backend.rescan()
+            try await fixture.events.wait(for: "added \(fixture.reader)")
+            let connection = try await fixture.connect(PICC(application: PICC.echo))
+            #expect(try await connection.transmit(NFCFixture.echo(300).command) == NFCFixture.echo(300).answer)
         }
     }
 
-    @Test("several boards at once, each with its card")
+    @Test("several boards work at once, each with its card")
     func several() async throws {
         let boards = try (0..<3).map { _ in try EmulatedPN532() }
         let backend = NFCBackend(devices: boards.map(\.connection))
@@ -114,7 +114,10 @@ struct NFCDeviceTests {
                 group.addTask {
                     let connection = try await backend.connect(insertion)
                     for count in [1, 300, 5000] {
-                        #expect(try await connection.transmit(World.echo(count).command) == World.echo(count).answer)
+                        #expect(
+                            try await connection.transmit(NFCFixture.echo(count).command)
+                                == NFCFixture.echo(count).answer
+                        )
                     }
                     await connection.disconnect(reset: true)
                 }
@@ -123,24 +126,25 @@ struct NFCDeviceTests {
         }
     }
 
-    @Test("closing ends the search of the chip and turns the fields off, with and without a card")
+    @Test("closing the backend ends the search and switches the field off, with and without a card")
     func closing() async throws {
         for hasCard in [false, true] {
-            var world = try await World()
-            if hasCard { _ = try await world.connect(PICC(application: PICC.echo)) }
-            #expect(world.field.isOn)
-            await world.backend.close()
-            // On a busy machine it may take longer than a daemon that ends can wait.
-            try await until { !world.field.isOn }
-            while (try? await world.events.next()) != nil {}
+            var fixture = try await NFCFixture()
+            if hasCard { _ = try await fixture.connect(PICC(application: PICC.echo)) }
+            #expect(fixture.field.isOn)
+            await fixture.backend.close()
+            // `close` waits only 0.7 s. A busy machine can take longer.
+            let field = fixture.field
+            try await field.wait { !field.isOn }
+            while (try? await fixture.events.next()) != nil {}
         }
     }
 
-    @Test("a chip that takes no raw frames serves short commands, and says so")
+    @Test("a chip that takes no raw frames carries short commands, and the reader is reported without extended length")
     func noFrames() async throws {
-        var nature = EmulatedPN532.Nature()
-        nature.sendsFrames = false
-        let board = try EmulatedPN532(nature)
+        var options = EmulatedPN532.Options()
+        options.sendsFrames = false
+        let board = try EmulatedPN532(options)
         let backend = NFCBackend(devices: [board.connection])
         var stream = backend.events.makeAsyncIterator()
         board.field.insert(PICC(application: PICC.echo))
@@ -156,9 +160,9 @@ struct NFCDeviceTests {
         #expect(extended == false)
         let connection = try await backend.connect(try #require(found))
         for count in [1, 100, 255] {
-            #expect(try await connection.transmit(World.echo(count).command) == World.echo(count).answer)
+            #expect(try await connection.transmit(NFCFixture.echo(count).command) == NFCFixture.echo(count).answer)
         }
-        await #expect(throws: CardError.tooLong) { try await connection.transmit(World.echo(256).command) }
+        await #expect(throws: CardError.tooLong) { try await connection.transmit(NFCFixture.echo(256).command) }
         await #expect(throws: CardError.tooLong) {
             try await connection.transmit(CommandAPDU(0, 0xB0, 0, 0, le: 300))
         }
@@ -172,28 +176,24 @@ struct NFCDeviceTests {
 
     @Test("a chip without type B finds cards of type A")
     func noTypeB() async throws {
-        var nature = EmulatedPN532.Nature()
-        nature.hasTypeB = false
-        var world = try await World(nature)
-        let connection = try await world.connect(PICC(application: PICC.echo))
-        #expect(try await connection.transmit(World.echo(5).command) == World.echo(5).answer)
+        var options = EmulatedPN532.Options()
+        options.hasTypeB = false
+        var fixture = try await NFCFixture(options)
+        let connection = try await fixture.connect(PICC(application: PICC.echo))
+        #expect(try await connection.transmit(NFCFixture.echo(5).command) == NFCFixture.echo(5).answer)
     }
 
-    /// That nothing happens can only be seen in some time, so this test sleeps; nothing is waited for by it.
-    @Test("a board without a card wakes nobody")
+    @Test("without a card the chip itself searches for both types without end")
     func idle() async throws {
-        let world = try await World()
-        try await until { world.board.isSearching }
-        let commands = world.board.commands
-        try await Task.sleep(for: .seconds(2))
-        // The chip has been asked once, and looks for itself.
-        #expect(world.board.commands == commands)
-        _ = world
+        let fixture = try await NFCFixture()
+        try await fixture.field.wait { fixture.board.search != nil }
+        // InAutoPoll: without end, 150 ms for each type.
+        #expect(fixture.board.search?.prefix(3) == [0x60, 0xFF, 0x01])
     }
 
     // MARK: Health
 
-    /// The advice for a device that cannot be opened.
+    /// The advice in the health check for a device that cannot be opened.
     private func advice(_ device: String) async throws -> String {
         var events = Events(NFCBackend(devices: [device]))
         while events.checks.isEmpty { _ = try await events.next() }
@@ -202,22 +202,30 @@ struct NFCDeviceTests {
         return check.advice ?? ""
     }
 
-    @Test("a board that is silent, or at another speed, is told from one that is not there")
+    @Test("the advice for a line tells a silent board from a missing or wrong device")
     func lines() async throws {
-        var nature = EmulatedPN532.Nature()
-        nature.isDumb = true
-        let silent = try EmulatedPN532(nature)
+        var options = EmulatedPN532.Options()
+        options.isSilent = true
+        let silent = try EmulatedPN532(options)
         #expect(try await advice(silent.connection).contains("no answer"))
-        nature.isDumb = false
-        nature.speed = speed_t(B9600)
-        let slow = try EmulatedPN532(nature)
-        #expect(try await advice(slow.connection).contains("wrong speed: the board answers at 9600 baud"))
         #expect(try await advice("pn532_uart:/nowhere/ttyUSB0").contains("there is no /nowhere/ttyUSB0"))
         #expect(try await advice("pn532_uart:/dev/null").contains("/dev/null is no serial line"))
         #expect(try await advice("not a device").contains("no connection string"))
     }
 
-    /// As somebody who is not root, in a process of its own.
+    @Test("the speed at which a board answers is found")
+    func speed() throws {
+        var options = EmulatedPN532.Options()
+        options.speed = speed_t(B9600)
+        let board = try EmulatedPN532(options)
+        let line = SerialLine(path: board.path, speed: 115_200, answerTimeout: 1000)
+        #expect(line.diagnose() == .speed(9600))
+        let connection = try #require(ConnectionString(board.connection))
+        let advice = try #require(NFCHealth.check(connection, .speed(9600)).advice)
+        #expect(advice.contains("wrong speed: the board answers at 9600 baud"))
+    }
+
+    /// Runs the driver as a user other than root. For a process of its own.
     private static func asNobody(_ prepare: (String) throws -> Void) async throws -> (advice: String, path: String) {
         let board = try EmulatedPN532()
         let path = String(cString: try #require(realpath(board.path, nil)))
@@ -227,11 +235,11 @@ struct NFCDeviceTests {
         }
         var events = Events(NFCBackend(devices: ["pn532_uart:\(path)"]))
         while events.checks.isEmpty { _ = try await events.next() }
-        // The line is there for as long as the board.
+        // The line exists as long as the board.
         return withExtendedLifetime(board) { (events.checks.first?.advice ?? "", path) }
     }
 
-    @Test("a line without permission is told, with the group that has it")
+    @Test("a line without permission is reported, with the group that has access")
     func denied() async {
         await #expect(processExitsWith: .success) {
             var status = stat()
@@ -244,22 +252,22 @@ struct NFCDeviceTests {
         }
     }
 
-    @Test("a line that another program has for itself is told")
+    @Test("a line that another program has opened exclusively is reported")
     func busy() async {
         await #expect(processExitsWith: .success) {
             let (advice, path) = try await NFCDeviceTests.asNobody { path in
                 let holder = open(path, O_RDWR | O_NOCTTY)
                 #expect(holder >= 0 && chmod(path, 0o666) == 0 && ioctl(holder, UInt(TIOCEXCL), 0) == 0)
             }
-            #expect(advice.contains("another program has \(path) for itself"))
+            #expect(advice.contains("another program uses \(path)"))
         }
     }
 
-    @Test("the lock of a program that lives says why a line is silent, one of a dead program does not")
+    @Test("a lock file of a running program explains a silent line, one of an ended program does not")
     func locked() throws {
-        var nature = EmulatedPN532.Nature()
-        nature.isDumb = true
-        let board = try EmulatedPN532(nature)
+        var options = EmulatedPN532.Options()
+        options.isSilent = true
+        let board = try EmulatedPN532(options)
         let path = String(cString: try #require(realpath(board.path, nil)))
         let locks = String(board.path.dropLast("/pn532".count))
         let lock = "\(locks)/LCK..\(path.split(separator: "/").last ?? "")"

@@ -6,11 +6,11 @@ import ReadersNFC
 import TestSupport
 import Testing
 
-/// Runs with a board of somebody else, emulated or not, on which a card lies that gives back what INS C0 brings:
-/// docs/testing.md, Other software as the judge. BADGED_NFC_BOARD: libnfc's connection string for it.
+/// Runs with a board that is not part of this repository and a card that returns the data of INS C0. BADGED_NFC_BOARD is
+/// libnfc's connection string for the board. docs/testing.md, Other software as the judge.
 @Suite(.enabled(if: ProcessInfo.processInfo.environment["BADGED_NFC_BOARD"] != nil), .timeLimit(.minutes(5)))
 struct OutsideBoardTests {
-    @Test("commands and answers of all lengths, with an NFC board of somebody else")
+    @Test("commands and answers of all lengths are carried by another NFC board")
     func lengths() async throws {
         let device = try #require(ProcessInfo.processInfo.environment["BADGED_NFC_BOARD"])
         let backend = NFCBackend(devices: [device])
@@ -20,7 +20,7 @@ struct OutsideBoardTests {
         let connection = try await backend.connect(insertion)
         for count in [1, 200, 255, 256, 263, 1000, 4000, 30_000, 65_535] {
             let start = ContinuousClock.now
-            let (command, answer) = World.echo(count)
+            let (command, answer) = NFCFixture.echo(count)
             #expect(try await connection.transmit(command) == answer)
             print("    \(count) bytes there and back: \((ContinuousClock.now - start) / .milliseconds(1)) ms")
         }

@@ -29,7 +29,8 @@ void cnfc_wait(const struct cnfc_wait *wait) {
     if (wait != NULL) waiting_until = wait->milliseconds < 0 ? INT64_MAX : now() + wait->milliseconds;
 }
 
-/* A handle of libusb 0.1 begins with its descriptor, the one of libusb-compat with a pointer. -1 when it is none. */
+/* Returns the descriptor of a libusb 0.1 handle, which is its first member. Returns -1 for a handle of libusb-compat, which
+ * begins with a pointer. */
 static int descriptor_of(const void *device) {
     int descriptor;
     struct stat status;
@@ -38,14 +39,14 @@ static int descriptor_of(const void *device) {
     return major(status.st_rdev) == 189 ? descriptor : -1; /* USB_DEVICE_MAJOR */
 }
 
-/* Was `wait` ended by its descriptor? */
-static int is_called_off(const struct cnfc_wait *wait) {
+/* Whether the descriptor of `wait` has ended it. */
+static int is_ended(const struct cnfc_wait *wait) {
     struct pollfd other = {.fd = wait->descriptor, .events = POLLIN};
     return wait->descriptor >= 0 && poll(&other, 1, 0) > 0;
 }
 
-/* A transfer of at most `size` bytes, until the moment `end`, or something can be read from `other`. Gives the number
- * of bytes, or -ETIMEDOUT; anything else is -ENODEV, since other codes of the system are libnfc's for something else. */
+/* Transfers at most `size` bytes, until the time `end` or until `other` is readable. Returns the number of bytes,
+ * -ETIMEDOUT, or -ENODEV for every other error: libnfc gives other error numbers another meaning. */
 static int transfer(int device, int endpoint, void *bytes, int size, int64_t end, int other) {
     struct usbdevfs_urb request = {
         .type = USBDEVFS_URB_TYPE_BULK, .endpoint = (unsigned char)endpoint, .buffer = bytes, .buffer_length = size};
@@ -64,7 +65,7 @@ static int transfer(int device, int endpoint, void *bytes, int size, int64_t end
             return -ENODEV;
         }
     }
-    /* The kernel writes to `bytes` when it gives a transfer back, and not after. */
+    /* The kernel may write to `bytes` until the transfer has been reaped. */
     ioctl(device, USBDEVFS_DISCARDURB, &request);
     while (done != &request) {
         if (ioctl(device, USBDEVFS_REAPURB, &done) != 0 && errno != EINTR) return -ENODEV;
@@ -89,7 +90,7 @@ int usb_bulk_read(void *device, int endpoint, char *bytes, int size, int timeout
         int (*next)(void *, int, char *, int, int) = dlsym(RTLD_NEXT, "usb_bulk_read");
         if (next == NULL) return -ENODEV;
         count = next(device, endpoint, bytes, size, timeout);
-        if (wait == NULL || count != -ETIMEDOUT || (now() < waiting_until && !is_called_off(wait))) return count;
+        if (wait == NULL || count != -ETIMEDOUT || (now() < waiting_until && !is_ended(wait))) return count;
     } else {
         int64_t end = timeout > 0 ? now() + timeout : INT64_MAX;
         count = wait == NULL ? transfer(descriptor, endpoint, bytes, size, end, -1)

@@ -5,31 +5,28 @@ import ISO7816
 import Readers
 import Synchronization
 
-/// One device at work: a reader, with a thread of its own on which all calls to libnfc block.
+/// One open device: a reader with a thread of its own, because all calls to libnfc block.
 ///
-/// The thread looks for a card, holds it while it is in the field, and does what is asked of the card meanwhile. With a
-/// chip that looks for both types of cards by itself it wakes for nothing while there is no card; with other ones it
-/// wakes to turn from one type to the other. A card that lies there is asked once a second whether it still does, but
-/// not while it may hold a secure channel.
+/// The thread looks for a card, and runs commands while a card is in the field. A chip that looks for both types of
+/// cards by itself causes no wake-ups without a card; for other chips the thread switches between the types. The thread
+/// checks once a second whether the card is still there, but not while the card may hold a secure channel.
 final class Board: Sendable {
     private struct State {
-        var visit: Visit?
-        /// Connections that have not been closed.
+        var session: CardSession?
+        /// Open connections.
         var holders = 0
-        /// What to do when an insertion ends.
-        var farewells: [UInt64: @Sendable () -> Void] = [:]
-        var farewellNumber: UInt64 = 0
-        /// In `NFCDevice.poll` or `NFCDevice.wait`.
+        var removalHandlers: [UInt64: @Sendable () -> Void] = [:]
+        var lastHandlerID: UInt64 = 0
+        /// The thread is in `NFCDevice.poll` or `NFCDevice.wait`.
         var isPolling = false
         var isStopped = false
     }
 
     let connection: ConnectionString
     let reader: String
-    /// The configuration names it, or its driver.
-    let isNamed: Bool
-    /// When it was made.
-    let start = ContinuousClock.now
+    /// The configuration names the device or its driver.
+    let isConfigured: Bool
+    let startTime = ContinuousClock.now
     let gate = ReaderGate()
     private let state = Mutex(State())
     private let wake = DispatchSemaphore(value: 0)
@@ -37,43 +34,42 @@ final class Board: Sendable {
     private let device: NFCDevice
     private let publish: @Sendable (ReaderEvent) -> Void
     private let nextInsertion: @Sendable () -> UInt64
-    /// Gets the reason, nil when it was stopped; tells that the reader is gone.
+    /// Gets the error that ended the thread; nil after `stop`. Reports the removal of the reader.
     private let onEnd: @Sendable (Board, NFCCode?) -> Void
 
-    /// How long a device looks for cards of one type, or rests after a look for both. A look costs up to five transfers
-    /// on USB, for each of which the thread sleeps once; so it wakes less than four times a second.
+    /// How long a device looks for cards of one type, or pauses after a look for both types. One look takes up to five
+    /// USB transfers and one wake-up for each, so the thread wakes up less than four times a second.
     private static let searchInterval = Duration.milliseconds(1500)
-    /// How often a card is asked whether it is there.
     private static let presenceInterval = DispatchTimeInterval.seconds(1)
 
     init(
         _ device: NFCDevice,
-        isNamed: Bool,
+        isConfigured: Bool,
         reader: String,
         publish: @escaping @Sendable (ReaderEvent) -> Void,
         nextInsertion: @escaping @Sendable () -> UInt64,
         onEnd: @escaping @Sendable (Board, NFCCode?) -> Void
     ) {
-        (self.device, self.isNamed, self.reader, connection) = (device, isNamed, reader, device.connection)
+        (self.device, self.isConfigured, self.reader, connection) = (device, isConfigured, reader, device.connection)
         (self.publish, self.nextInsertion, self.onEnd) = (publish, nextInsertion, onEnd)
     }
 
-    /// False when the system has no thread left.
-    func begin() -> Bool { startThread("nfc-device") { [self] in run() } }
+    /// Starts the thread; false when the system has no thread left.
+    func start() -> Bool { startThread("nfc-device") { [self] in run() } }
 
-    /// Has the thread end: the field goes off, the device is given back. Blocks until that is done, or `limit` is over.
+    /// Ends the thread: switches the field off and closes the device. Blocks until that is done or the time is over.
     func stop(within limit: DispatchTimeInterval = .milliseconds(700)) {
-        let visit = state.withLock { state in
+        let session = state.withLock { state in
             state.isStopped = true
-            return state.visit
+            return state.session
         }
-        visit?.queue.finish()
+        session?.queue.finish()
         wake.signal()
         let deadline = DispatchTime.now() + limit
-        // The abort is lost when it comes before libnfc waits, which is some milliseconds after the call of it.
+        // An abort that comes just before libnfc begins to wait is lost, so it is repeated.
         var pause = 5
         while ended.wait(timeout: min(.now() + .milliseconds(pause), deadline)) == .timedOut, .now() < deadline {
-            // Under the lock, so that the device is not given back meanwhile.
+            // The lock keeps the device open during the abort.
             state.withLock { if $0.isPolling { device.abort() } }
             pause = min(pause * 2, 100)
         }
@@ -81,38 +77,38 @@ final class Board: Sendable {
 
     // MARK: - For connections
 
-    /// nil when just this insertion is over.
-    func visit(of insertion: Insertion) -> Visit? {
-        state.withLock { $0.visit?.insertion == insertion ? $0.visit : nil }
+    /// The session of this insertion; nil when the insertion has ended.
+    func session(of insertion: Insertion) -> CardSession? {
+        state.withLock { $0.session?.insertion == insertion ? $0.session : nil }
     }
 
     func hold() { state.withLock { $0.holders += 1 } }
     func release() { state.withLock { $0.holders -= 1 } }
 
-    /// Runs `body` once when the insertion ends, at once when it is over already.
-    /// - Returns: what `forget` needs.
-    func atEnd(of insertion: Insertion, _ body: @escaping @Sendable () -> Void) -> UInt64 {
-        let (number, isOver) = state.withLock { state in
-            state.farewellNumber += 1
-            guard state.visit?.insertion == insertion else { return (state.farewellNumber, true) }
-            state.farewells[state.farewellNumber] = body
-            return (state.farewellNumber, false)
+    /// Runs `body` once when the insertion ends; at once when it has already ended.
+    /// - Returns: an identifier for `removeRemovalHandler`.
+    func addRemovalHandler(for insertion: Insertion, _ body: @escaping @Sendable () -> Void) -> UInt64 {
+        let (id, hasEnded) = state.withLock { state in
+            state.lastHandlerID += 1
+            guard state.session?.insertion == insertion else { return (state.lastHandlerID, true) }
+            state.removalHandlers[state.lastHandlerID] = body
+            return (state.lastHandlerID, false)
         }
-        if isOver { body() }
-        return number
+        if hasEnded { body() }
+        return id
     }
 
-    func forget(_ farewell: UInt64) { state.withLock { $0.farewells[farewell] = nil } }
+    func removeRemovalHandler(_ id: UInt64) { state.withLock { $0.removalHandlers[id] = nil } }
 
     // MARK: - The thread
 
     private func run() {
         publish(.added(description))
         var reason: NFCCode?
-        var looksForTypeB = false
+        var isTypeBNext = false
         do throws(NFCCode) {
             while !state.withLock({ $0.isStopped }) {
-                if let target = try search(&looksForTypeB) { try attend(target) }
+                if let target = try search(&isTypeBNext) { try serve(target) }
             }
         } catch {
             reason = error
@@ -126,44 +122,45 @@ final class Board: Sendable {
         ReaderDescription(name: reader, hasExtendedLength: device.sendsFrames)
     }
 
-    /// Looks for a card; nil when there was none, or the thread shall end. `looksForTypeB`: it is the turn of type B.
-    private func search(_ looksForTypeB: inout Bool) throws(NFCCode) -> Target? {
+    /// Looks for a card.
+    /// - Returns: nil when there was none, or after `stop`.
+    private func search(_ isTypeBNext: inout Bool) throws(NFCCode) -> Target? {
         switch connection.search {
         case .byChip:
             do throws(NFCCode) {
-                return try polling { () throws(NFCCode) in try device.poll() }
+                return try abortable { () throws(NFCCode) in try device.poll() }
             } catch {
                 guard error.meaning == .aborted || error.meaning == .radio else { throw error }
                 return nil
             }
-        case .inTurns:
-            let isTypeB = looksForTypeB && device.hasTypeB
-            looksForTypeB = !isTypeB
+        case .alternating:
+            let isTypeB = isTypeBNext && device.hasTypeB
+            isTypeBNext = !isTypeB
             let time = device.hasTypeB ? Self.searchInterval : nil
             let start = ContinuousClock.now
-            if let target = try polling({ () throws(NFCCode) in try device.wait(typeB: isTypeB, for: time) }) {
-                // The next one is likely to be of the same type.
-                looksForTypeB = isTypeB
+            if let target = try abortable({ () throws(NFCCode) in try device.wait(typeB: isTypeB, for: time) }) {
+                // The next card is probably of the same type.
+                isTypeBNext = isTypeB
                 return target
             }
-            // A chip that gives up at once must not be asked without end.
-            if start.duration(to: .now) < Self.searchInterval / 2 { rest() }
+            // A chip that ends its search at once must not keep the thread busy.
+            if start.duration(to: .now) < Self.searchInterval / 2 { pause() }
             return nil
-        case .byAsking:
+        case .polling:
             for isTypeB in [false, true] {
                 if let target = try device.select(typeB: isTypeB) { return target }
             }
-            rest()
+            pause()
             return nil
         }
     }
 
-    private func rest() {
+    private func pause() {
         _ = wake.wait(timeout: .now() + .milliseconds(Int(Self.searchInterval / .milliseconds(1))))
     }
 
-    /// Runs what `stop` may have to end.
-    private func polling(_ body: () throws(NFCCode) -> Target?) throws(NFCCode) -> Target? {
+    /// Runs a search that `stop` may have to abort.
+    private func abortable(_ body: () throws(NFCCode) -> Target?) throws(NFCCode) -> Target? {
         guard
             state.withLock({ state in
                 state.isPolling = !state.isStopped
@@ -174,44 +171,44 @@ final class Board: Sendable {
         return try body()
     }
 
-    /// Holds a card while it is there.
-    private func attend(_ target: Target) throws(NFCCode) {
+    /// Serves a card until it leaves.
+    private func serve(_ target: Target) throws(NFCCode) {
         let couldSendFrames = device.sendsFrames
         let card = try FieldCard(target, on: device)
         if device.sendsFrames != couldSendFrames { publish(.changed(description)) }
         guard !card.isGone else { return }
         let insertion = Insertion(reader: reader, number: nextInsertion())
         let answerToReset = card.answerToReset
-        let visit = Visit(insertion, of: card)
+        let session = CardSession(insertion, of: card)
         let isStopped = state.withLock { state in
-            if !state.isStopped { state.visit = visit }
+            if !state.isStopped { state.session = session }
             return state.isStopped
         }
         guard !isStopped else { return }
         publish(.inserted(insertion, answerToReset: answerToReset))
-        defer { end(visit) }
-        while let mayHoldChannel = try visit.withCard({ card throws(NFCCode) in
+        defer { end(session) }
+        while let mayHoldChannel = try session.withCard({ card throws(NFCCode) in
             if let failure = card.failure { throw failure }
             return card.isGone ? nil : card.mayHoldChannel
         }) ?? nil {
-            switch visit.queue.serve(until: mayHoldChannel ? .distantFuture : .now() + Self.presenceInterval) {
+            switch session.queue.serve(until: mayHoldChannel ? .distantFuture : .now() + Self.presenceInterval) {
             case .worked: break
             case .over: return
             case .timedOut:
                 let isHeld = state.withLock { $0.holders > 0 }
-                _ = try visit.withCard { card throws(NFCCode) in try card.checkPresence(isHeld: isHeld) }
+                try session.withCard { card throws(NFCCode) in try card.checkPresence(isHeld: isHeld) }
             }
         }
     }
 
-    /// Those who still want something of the card hear that it has left.
-    private func end(_ visit: Visit) {
-        let farewells = state.withLock { state in
-            defer { (state.visit, state.farewells) = (nil, [:]) }
-            return state.farewells.values
+    /// Reports the removal and ends what still waits for the card.
+    private func end(_ session: CardSession) {
+        let handlers = state.withLock { state in
+            defer { (state.session, state.removalHandlers) = (nil, [:]) }
+            return state.removalHandlers.values
         }
-        publish(.withdrawn(visit.insertion))
-        visit.end()
-        for farewell in farewells { farewell() }
+        publish(.withdrawn(session.insertion))
+        session.end()
+        for handler in handlers { handler() }
     }
 }

@@ -4,12 +4,11 @@ import ISO7816
 import Readers
 import Synchronization
 
-/// A card in the field of a device, from its insertion to its loss: what is asked of it runs on the device's thread.
-final class Visit: Sendable {
+/// One insertion of a card in the field of a device. Commands to the card run on the device's thread.
+final class CardSession: Sendable {
     let insertion: Insertion
-    /// The executor of the actor that drives the card, too.
     let queue = ThreadQueue()
-    /// nil when the visit is over.
+    /// nil when the session has ended.
     private let card: Mutex<FieldCard?>
 
     init(_ insertion: Insertion, of card: consuming sending FieldCard) {
@@ -17,7 +16,8 @@ final class Visit: Sendable {
         self.card = Mutex(card)
     }
 
-    /// For the device's thread: the card, if there still is one.
+    /// Calls `body` with the card, unless the session has ended. For the device's thread.
+    @discardableResult
     func withCard<Value: Sendable>(_ body: (FieldCard) throws(NFCCode) -> Value) throws(NFCCode) -> Value? {
         try card.withLock { card throws(NFCCode) in
             guard let card else { return nil }
@@ -25,15 +25,15 @@ final class Visit: Sendable {
         }
     }
 
-    /// Ends the visit, on the device's thread: who still waits for the card hears that it is gone.
+    /// Ends the session, on the device's thread. Commands that still wait fail with `.removed`.
     func end() {
         card.withLock { $0 = nil }
         queue.finish()
         while queue.serve() != .over {}
     }
 
-    /// Runs `body` on the device's thread with the card.
-    /// - Throws: `.removed` when the visit is over.
+    /// Runs `body` with the card on the device's thread.
+    /// - Throws: `.removed` when the session has ended.
     func run<Value: Sendable>(
         _ body: @escaping @Sendable (FieldCard) -> Result<Value, CardError>
     ) async throws(CardError) -> Value {
@@ -47,10 +47,10 @@ final class Visit: Sendable {
         card.withLock { $0.map(body) } ?? .failure(.removed)
     }
 
-    /// Has the card forget what was done with it, then runs `body`, whether there still is a card or not.
+    /// Resets a used card, then runs `body`. Runs `body` also when the card has left.
     func reset(then body: @escaping @Sendable () -> Void) {
         let isQueued = queue.async { [self] in
-            card.withLock { card in if let card, card.isUsed { card.resetOrFail() } }
+            card.withLock { $0?.resetIfUsed() }
             body()
         }
         if !isQueued { body() }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ISODEP
 
-/// How libnfc names a device: `pn532_uart:/dev/ttyUSB0:115200`, `pn53x_usb:001:005`, `acr122_usb`.
+/// The name that libnfc gives a device: `pn532_uart:/dev/ttyUSB0:115200`, `pn53x_usb:001:005`, `acr122_usb`.
 package struct ConnectionString: Sendable, Hashable {
     package enum Place: Sendable, Hashable {
-        /// A serial line, I²C or SPI bus: its device file, and for serial lines the speed when it is not 115 200 baud.
+        /// A serial line, I²C or SPI bus: its device file, and the speed of a serial line in baud. nil is 115 200 baud.
         case line(path: String, speed: Int?)
-        /// Numbers of bus and device, as the kernel counts.
+        /// The kernel's numbers of the bus and the device.
         case usb(bus: Int, device: Int)
         /// All devices of the driver.
         case any
@@ -16,13 +16,13 @@ package struct ConnectionString: Sendable, Hashable {
     package let driver: String
     package let place: Place
 
-    /// libnfc's buffer has 1024 bytes, a zero among them.
-    package static let longest = 1023
+    /// The size of libnfc's buffer is 1024 bytes with the terminating zero.
+    package static let maximumLength = 1023
 
-    /// nil when it names no driver, or has characters or a length that libnfc does not expect.
+    /// Fails when the text names no driver, or has characters or a length that libnfc does not expect.
     package init?(_ text: String) {
         let characters = text.utf8
-        guard characters.count <= Self.longest, characters.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+        guard characters.count <= Self.maximumLength, characters.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             return nil
         }
         let parts = text.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
@@ -55,7 +55,7 @@ package struct ConnectionString: Sendable, Hashable {
         return Int(text).flatMap { $0 <= limit ? $0 : nil }
     }
 
-    /// Two strings with the same identity mean the same device.
+    /// Two strings with the same identity name the same device.
     package var identity: String {
         switch place {
         case .line(let path, _): path
@@ -64,28 +64,25 @@ package struct ConnectionString: Sendable, Hashable {
         }
     }
 
-    /// How a device finds cards.
+    /// How a device looks for cards.
     enum Search: Sendable {
-        /// The chip looks for both types by itself until there is a card, and libnfc waits in one select(2).
+        /// The chip looks for both types until a card is there. libnfc waits in one select(2).
         case byChip
-        /// The chip looks for one type by itself, until it is told to look for the other one.
-        case inTurns
-        /// The chip, or the controller before it, does not wait, or libnfc asks it again and again (I²C, SPI): it has to
-        /// be told to look each time.
-        case byAsking
+        /// The chip looks for one type at a time. The driver switches between the types.
+        case alternating
+        /// The driver sends a command for each look. The chip does not wait for cards, or libnfc polls the bus (I²C, SPI).
+        case polling
     }
 
     var search: Search {
         switch driver {
         case "pn532_uart": .byChip
-        case "pn53x_usb": .inTurns
-        default: .byAsking
+        case "pn53x_usb": .alternating
+        default: .polling
         }
     }
 
-    /// Does libnfc reach it without libusb?
-    var isLine: Bool { driver.hasPrefix("pn532_") }
-
-    /// FSDI and FSCI: the ACS controllers carry no frame of 256 bytes, as libnfc reads one byte of its length.
-    var longestFrameCode: UInt8 { driver.hasPrefix("acr122") ? 7 : FrameSize.largestCode }
+    /// FSDI, and the upper limit of FSCI. libnfc reads one byte of the length that an ACS controller sends, so such a
+    /// controller cannot carry a frame of 256 bytes.
+    var maximumFrameCode: UInt8 { driver.hasPrefix("acr122") ? 7 : FrameSize.maximumCode }
 }

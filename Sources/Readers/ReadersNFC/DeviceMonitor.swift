@@ -6,18 +6,18 @@ import Glibc
 import Readers
 import Synchronization
 
-/// Finds devices and keeps their boards, for one consumer of events.
+/// Finds devices and runs a board for each, for one consumer of events.
 ///
-/// One thread, `nfc-scan`, that sleeps until udev tells of a device, or somebody asks for a new look.
-final class Scanner: Sendable {
+/// Its thread, `nfc-monitor`, sleeps until udev reports a device or a new look is requested.
+final class DeviceMonitor: Sendable {
     private struct State {
-        /// Connection strings of the configuration.
+        /// Connection strings from the configuration.
         var devices: [String]
         var boards: [Board] = []
-        var insertions: UInt64 = 0
+        var lastInsertion: UInt64 = 0
         var isStopped = false
         var hasFaults = false
-        var told: [HealthCheck]?
+        var reportedChecks: [HealthCheck]?
     }
 
     private let state: Mutex<State>
@@ -28,7 +28,7 @@ final class Scanner: Sendable {
         state = Mutex(State(devices: devices))
         self.events = events
         wake = clinux_eventfd()
-        guard wake >= 0, startThread("nfc-scan", { [self] in run() }) else {
+        guard wake >= 0, startThread("nfc-monitor", { [self] in run() }) else {
             events.yield(.health([NFCHealth.noLibrary()]))
             events.finish()
             return
@@ -43,10 +43,10 @@ final class Scanner: Sendable {
 
     func change(devices: [String]) { state.withLock { $0.devices = devices } }
 
-    /// Looks again when something was wrong.
+    /// Looks for devices again if the last look found a fault.
     func retry() { if state.withLock({ $0.hasFaults }) { signal() } }
 
-    /// Ends all: the thread, the boards, the events. Blocks until the devices are given back.
+    /// Ends the thread, the boards and the events. Blocks until the devices are closed.
     func stop() {
         let boards = state.withLock { state -> [Board]? in
             guard !state.isStopped else { return nil }
@@ -77,7 +77,7 @@ final class Scanner: Sendable {
 
     private func run() {
         guard let library = NFCLibrary.shared else {
-            tell([NFCHealth.noLibrary()])
+            report([NFCHealth.noLibrary()])
             return
         }
         let udev = UdevMonitor()
@@ -88,7 +88,7 @@ final class Scanner: Sendable {
         }
     }
 
-    /// Until somebody asks or a device comes; or one goes, when something was wrong.
+    /// Waits until a look is requested or a device is added. After a fault a removed device ends the wait, too.
     private func sleep(_ udev: UdevMonitor?) {
         var descriptors = [pollfd(fd: wake, events: Int16(POLLIN), revents: 0)]
         if let udev { descriptors.append(pollfd(fd: udev.descriptor, events: Int16(POLLIN), revents: 0)) }
@@ -100,8 +100,8 @@ final class Scanner: Sendable {
                 return
             }
             guard let udev else { continue }
-            let news = udev.receive()
-            if news == .come || news == .gone && state.withLock({ $0.hasFaults }) { return }
+            let change = udev.receive()
+            if change == .added || change == .removed && state.withLock({ $0.hasFaults }) { return }
         }
     }
 
@@ -116,26 +116,28 @@ final class Scanner: Sendable {
             }
         }
         let onUSB = USBDevice.connected()
-        // It opens the device that LIBNFC_DEVICE names.
+        // Listing opens the device that LIBNFC_DEVICE names.
         let found = descriptors.lend { library.list() } ?? []
-        // LIBNFC_DEVICE may name a driver alone, too.
+        // LIBNFC_DEVICE may name only a driver.
         wanted += found.filter { $0.place == .any }
-        release(wanted)
+        closeUnwanted(wanted)
         let drivers = Set(wanted.filter { $0.place == .any }.map(\.driver))
-        let named = Set(wanted.map(\.identity))
-        // A CCID reader is pcscd's, unless it or its driver is named.
+        let configured = Set(wanted.map(\.identity))
+        // pcscd uses a CCID reader, unless the reader or its driver is configured here.
         let forPCSC = Set(onUSB.filter(\.isCCID).map { ConnectionString.Place.usb(bus: $0.bus, device: $0.number) })
         let others = found.filter { device in
-            device.place != .any && !named.contains(device.identity)
+            device.place != .any && !configured.contains(device.identity)
                 && (drivers.contains(device.driver) || !forPCSC.contains(device.place))
         }
-        // libnfc itself takes the first device of the bus for the name of a driver, whatever it is.
-        for (connection, isNamed) in wanted.map({ ($0, true) }) + others.map({ ($0, drivers.contains($0.driver)) })
+        // A driver's name is not passed to nfc_open, which would open the first USB device of any kind.
+        for (connection, isConfigured) in wanted.map({ ($0, true) }) + others.map({ ($0, drivers.contains($0.driver)) })
         where connection.place != .any {
             let isKnown = state.withLock { state in
                 state.isStopped || state.boards.contains { $0.connection.identity == connection.identity }
             }
-            if !isKnown, let fault = open(connection, isNamed: isNamed, library, &descriptors) { faults.append(fault) }
+            if !isKnown, let fault = open(connection, isConfigured: isConfigured, library, &descriptors) {
+                faults.append(fault)
+            }
         }
         for connection in wanted where connection.place == .any {
             let isThere = state.withLock { state in state.boards.contains { $0.connection.driver == connection.driver }
@@ -143,14 +145,14 @@ final class Scanner: Sendable {
             if !isThere { faults.append(NFCHealth.noDevice(connection)) }
         }
         faults += usbFaults(onUSB)
-        tell(faults)
+        report(faults)
     }
 
-    /// Gives back the boards that were named and are no more, or otherwise.
-    private func release(_ wanted: [ConnectionString]) {
+    /// Closes boards whose connection string is no longer configured.
+    private func closeUnwanted(_ wanted: [ConnectionString]) {
         let boards = state.withLock { state in
             let boards = state.boards.filter { board in
-                board.isNamed
+                board.isConfigured
                     && !wanted.contains { name in
                         name == board.connection || name.place == .any && name.driver == board.connection.driver
                     }
@@ -161,7 +163,7 @@ final class Scanner: Sendable {
         for board in boards { board.stop() }
     }
 
-    /// What is connected to USB and not at work.
+    /// Checks for USB devices that are connected and not in use.
     private func usbFaults(_ devices: [USBDevice]) -> [HealthCheck] {
         let boards = state.withLock { $0.boards }
         return devices.compactMap { device in
@@ -173,29 +175,29 @@ final class Scanner: Sendable {
             }
             guard !isOurs else { return nil }
             let isOpen = access(device.node, R_OK | W_OK) == 0
-            // It is just being pulled out.
+            // The device has just been removed.
             guard isOpen || errno != ENOENT else { return nil }
             return NFCHealth.check(device, isDenied: !isOpen)
         }
     }
 
-    private func tell(_ faults: [HealthCheck]) {
+    private func report(_ faults: [HealthCheck]) {
         let checks = NFCHealth.checks(faults)
         let isNew = state.withLock { state in
             state.hasFaults = !faults.isEmpty
-            defer { state.told = checks }
-            return state.told != checks && !state.isStopped
+            defer { state.reportedChecks = checks }
+            return state.reportedChecks != checks && !state.isStopped
         }
         if isNew { events.yield(.health(checks)) }
     }
 
     // MARK: - Boards
 
-    /// Opens a device and puts its board to work.
-    /// - Returns: what is wrong.
+    /// Opens a device and starts its board.
+    /// - Returns: the fault, if any.
     private func open(
         _ connection: ConnectionString,
-        isNamed: Bool,
+        isConfigured: Bool,
         _ library: NFCLibrary,
         _ descriptors: inout LowDescriptors
     ) -> HealthCheck? {
@@ -210,7 +212,7 @@ final class Scanner: Sendable {
         let board = state.withLock { state in
             let board = Board(
                 device,
-                isNamed: isNamed,
+                isConfigured: isConfigured,
                 reader: Self.name(device.name, among: state.boards.map(\.reader)),
                 publish: { [weak self] in self?.publish($0) },
                 nextInsertion: { [weak self] in self?.nextInsertion() ?? 0 },
@@ -219,7 +221,7 @@ final class Scanner: Sendable {
             state.boards.append(board)
             return board
         }
-        guard board.begin() else {
+        guard board.start() else {
             state.withLock { $0.boards.removeAll { $0 === board } }
             device.close()
             return nil
@@ -228,13 +230,13 @@ final class Scanner: Sendable {
     }
 
     private static func diagnose(_ connection: ConnectionString) -> HealthCheck? {
-        // Devices on USB are judged by what the kernel says of them.
+        // `usbFaults` reports devices on USB.
         guard case .line(let path, let speed) = connection.place else { return nil }
         let line = SerialLine(path: path, speed: speed ?? SerialLine.defaultSpeed)
         return NFCHealth.check(connection, line.diagnose(), group: group(of: path))
     }
 
-    /// The group of a device file by name.
+    /// The name of the group that owns a device file.
     private static func group(of path: String) -> String? {
         var status = stat()
         guard stat(path, &status) == 0, status.st_gid != 0 else { return nil }
@@ -247,7 +249,7 @@ final class Scanner: Sendable {
         }
     }
 
-    /// Two devices of a kind have the same name in libnfc.
+    /// A unique name for a reader. libnfc gives two devices of one kind the same name.
     private static func name(_ name: String, among others: [String]) -> String {
         let name = name.isEmpty ? "NFC" : name
         guard others.contains(name) else { return name }
@@ -259,27 +261,26 @@ final class Scanner: Sendable {
 
     private func nextInsertion() -> UInt64 {
         state.withLock { state in
-            state.insertions += 1
-            return state.insertions
+            state.lastInsertion += 1
+            return state.lastInsertion
         }
     }
 
-    /// A board that failed sooner may be failing in a loop.
-    private static let shortLife = Duration.seconds(2)
+    /// A board that fails sooner is not opened again at once, because it could fail in a loop.
+    private static let minimumUptime = Duration.seconds(2)
 
-    /// A board has ended; when its device has failed it may be there again at once, or come back by an event.
+    /// Handles the end of a board. A failed device may be usable again at once, so a look follows.
     private func ended(_ board: Board, _ reason: NFCCode?) {
-        // At once, so that a look that comes after the news finds the place free, and no other reader of this name is
-        // told before.
+        // The event is sent under the lock, so that another reader of this name cannot be added before.
         state.withLock { state in
             state.boards.removeAll { $0 === board }
             events.yield(.removed(reader: board.reader))
         }
         guard reason != nil else { return }
-        if ContinuousClock.now - board.start > Self.shortLife {
+        if ContinuousClock.now - board.startTime > Self.minimumUptime {
             signal()
         } else {
-            tell([NFCHealth.unsteady(board.connection)])
+            report([NFCHealth.unsteady(board.connection)])
         }
     }
 }

@@ -3,58 +3,57 @@ import Glibc
 import ISO7816
 import ISODEP
 
-/// The card in the field of one device, from finding it to its loss; used by the device's thread alone.
+/// The card in the field of one device, from detection to loss. Only the device's thread uses it.
 final class FieldCard {
-    /// Why the card takes no commands, or how it does.
     private enum Link {
+        /// The driver makes the blocks of ISO/IEC 14443-4.
         case blocks(BlockTransmission)
         /// The chip makes the blocks.
         case chip
-        /// A card without ISO/IEC 14443-4.
+        /// The card does not speak ISO/IEC 14443-4.
         case none
-        /// It does not come to life, or has stopped keeping to the protocol.
+        /// The card could not be activated or has violated the protocol.
         case dead
     }
 
     private let device: NFCDevice
     private var target: Target
     private var link = Link.dead
-    /// ATR, as PC/SC readers build it.
+    /// The ATR, built as PC/SC readers build it.
     private(set) var answerToReset: [UInt8] = []
-    /// The card has left.
+    /// The card has left the field.
     private(set) var isGone = false
-    /// A command went to the card since it was activated.
+    /// The card has got a command since its activation.
     private(set) var isUsed = false
-    /// The device has failed while somebody used the card: nothing more can be done with either.
+    /// The error of a device that failed during a command or a reset. Neither the device nor the card can be used further.
     private(set) var failure: NFCCode?
-    /// There may be a secure channel on the card: the last command was part of one, or of its making. Any other command
-    /// would have ended it. ISO/IEC 7816-4, 5.1.1 and 7.5.
+    /// The card may hold a secure channel: the last command belonged to a channel or to PACE. Any other command would
+    /// have ended the channel. ISO/IEC 7816-4, 5.1.1 and 7.5.
     private(set) var mayHoldChannel = false
 
-    /// Times that an activation is tried.
-    private static let attempts = 3
-    /// A field that is off so long is off for every card. ISO/IEC 14443-3, 5.
-    private static let pause: UInt32 = 10_000
-    /// Longest time for one command and its answer. The longest ones take ten seconds in the air and on a serial line.
-    private static let longestExchange = Duration.seconds(60)
-    /// What a chip that makes the blocks itself may take, extensions included.
-    private static let chipPatience = Duration.seconds(10)
+    private static let activationAttempts = 3
+    /// Microseconds without power after which every card is reset. ISO/IEC 14443-3, 5.
+    private static let fieldOffTime: UInt32 = 10_000
+    /// Limit for one command and its answer. The longest ones take ten seconds in the air and on a serial line.
+    private static let exchangeTimeout = Duration.seconds(60)
+    /// Limit for one command when the chip makes the blocks; includes waiting time extensions.
+    private static let chipTimeout = Duration.seconds(10)
 
-    /// Activates the card. One that does not come to life is a card all the same, which is mute.
-    /// - Throws: when the device is not well.
+    /// Activates the card. A card that cannot be activated is a mute card.
+    /// - Throws: when the device fails.
     init(_ target: Target, on device: NFCDevice) throws(NFCCode) {
         (self.target, self.device) = (target, device)
-        for attempt in 1...Self.attempts {
+        for attempt in 1...Self.activationAttempts {
             if try activate() { return }
-            guard attempt < Self.attempts, try selectAgain() else { return }
+            guard attempt < Self.activationAttempts, try selectAgain() else { return }
         }
     }
 
     // MARK: Commands
 
     /// Sends one command, once.
-    /// - Throws: when the device is not well.
-    func transmit(_ command: CommandAPDU) throws(NFCCode) -> Result<ResponseAPDU, CardError> {
+    /// - Throws: when the device fails.
+    private func transmit(_ command: CommandAPDU) throws(NFCCode) -> Result<ResponseAPDU, CardError> {
         guard !isGone else { return .failure(.removed) }
         isUsed = true
         mayHoldChannel = command.cla & 0x0C == 0x0C || command.ins == 0x86 || command.ins == 0x87
@@ -65,19 +64,19 @@ final class FieldCard {
             link = answer == nil ? .dead : .blocks(transmission)
         case .chip:
             guard !command.isExtended else { return .failure(.tooLong) }
-            answer = try device.exchangeCommand(command.bytes, within: Self.chipPatience)
+            answer = try device.exchangeCommand(command.bytes, within: Self.chipTimeout)
         case .none:
-            // As PC/SC readers answer for cards that take no APDUs. ISO/IEC 7816-4: instruction not supported.
+            // PC/SC readers give this answer for cards that take no APDUs. ISO/IEC 7816-4: instruction not supported.
             return .success(ResponseAPDU(StatusWord(0x6D00)))
         case .dead:
             break
         }
         if let answer, let response = ResponseAPDU(bytes: answer) { return .success(response) }
-        // There, and silent? Gone? Only a new activation can tell; whatever there was on the card is lost anyway.
+        // Only a new activation tells a mute card from a removed one. The card has lost its state in both cases.
         return .failure(try reset() ? .mute : .removed)
     }
 
-    /// `transmit`, with the failure of the device kept for its thread.
+    /// Sends one command, once. A failure of the device is kept in `failure` for the device's thread.
     func transmitOrFail(_ command: CommandAPDU) -> Result<ResponseAPDU, CardError> {
         do throws(NFCCode) {
             return try transmit(command)
@@ -87,13 +86,14 @@ final class FieldCard {
         }
     }
 
-    /// Runs one exchange of blocks to its end; nil when the card cannot be talked to any more.
+    /// Runs one exchange of blocks to its end.
+    /// - Returns: nil when the card does not respond any more.
     private func run(
         _ transmission: inout BlockTransmission,
         _ first: BlockTransmission.Step
     ) throws(NFCCode) -> [UInt8]? {
         var step = first
-        let deadline = ContinuousClock.now + Self.longestExchange
+        let deadline = ContinuousClock.now + Self.exchangeTimeout
         while ContinuousClock.now < deadline {
             switch step {
             case .done(let answer): return answer
@@ -111,10 +111,11 @@ final class FieldCard {
 
     // MARK: Presence
 
-    /// Asks the card whether it is still there. Not to be asked while it may hold a secure channel. When it `isHeld`
-    /// nothing may happen to it: where it can only be asked by a new activation, it is not.
-    func checkPresence(isHeld: Bool) throws(NFCCode) -> Bool {
-        guard !isGone else { return false }
+    /// Checks whether the card is still in the field. Must not be called while the card may hold a secure channel.
+    /// - Parameter isHeld: somebody uses the card. Then a check that needs a new activation is left out.
+    /// - Throws: when the device fails.
+    func checkPresence(isHeld: Bool) throws(NFCCode) {
+        guard !isGone else { return }
         switch link {
         case .blocks(var transmission):
             let isPresent = try run(&transmission, transmission.beginPresenceCheck()) != nil
@@ -126,15 +127,14 @@ final class FieldCard {
             if try !selectAgain() { isGone = true }
             if !isGone, case .chip = link, try !activate() { link = .dead }
         }
-        return !isGone
     }
 
-    /// Takes the power from the card and activates it anew: it forgets every channel.
-    /// - Returns: false when it is not there any more.
+    /// Switches the card's power off and on and activates the card again. The card loses every secure channel.
+    /// - Returns: false when the card has left.
     @discardableResult
-    func reset() throws(NFCCode) -> Bool {
+    private func reset() throws(NFCCode) -> Bool {
         (isUsed, mayHoldChannel) = (false, false)
-        for _ in 1...Self.attempts {
+        for _ in 1...Self.activationAttempts {
             guard try selectAgain() else {
                 isGone = true
                 return false
@@ -144,8 +144,9 @@ final class FieldCard {
         return true
     }
 
-    /// `reset`, with the failure of the device kept for its thread.
-    func resetOrFail() {
+    /// Resets a card that has got a command. A failure of the device is kept in `failure` for the device's thread.
+    func resetIfUsed() {
+        guard isUsed else { return }
         do throws(NFCCode) {
             try reset()
         } catch {
@@ -153,13 +154,13 @@ final class FieldCard {
         }
     }
 
-    /// Drops the field and looks for the card; a card with another fixed UID is another card.
+    /// Switches the field off and on and selects the card. A card with another fixed UID is another card.
     private func selectAgain() throws(NFCCode) -> Bool {
         try device.setField(on: false)
-        usleep(Self.pause)
+        usleep(Self.fieldOffTime)
         try device.setField(on: true)
-        for _ in 1...Self.attempts {
-            usleep(Self.pause)
+        for _ in 1...Self.activationAttempts {
+            usleep(Self.fieldOffTime)
             guard let found = try device.select(typeB: target.isTypeB) else { continue }
             guard found.isSameCard(as: target) else { return false }
             target = found
@@ -170,7 +171,7 @@ final class FieldCard {
 
     // MARK: Activation
 
-    /// Makes the selected card ready for commands.
+    /// Prepares the selected card for commands.
     private func activate() throws(NFCCode) -> Bool {
         link = .dead
         answerToReset = []
@@ -191,14 +192,14 @@ final class FieldCard {
             }
         } catch {
             guard error.meaning == .unsupported else { throw error }
-            try device.giveUpFrames()
+            try device.disableRawFrames()
             guard try selectAgain() else { return false }
             link = .chip
             return true
         }
     }
 
-    /// RATS. ISO/IEC 14443-4, 5.6.1.
+    /// Activates a card of type A by RATS. ISO/IEC 14443-4, 5.6.1.
     private func activateA() throws(NFCCode) -> Bool {
         guard
             let bytes = try device.exchange(
@@ -207,16 +208,16 @@ final class FieldCard {
             ),
             let answer = try? ATS(bytes)
         else { return false }
-        begin(answer.parameters)
+        openLink(answer.parameters)
         answerToReset = ContactlessATR.typeA(historicalBytes: answer.historicalBytes)
         return true
     }
 
-    /// The chip has sent ATTRIB already, with the frame size it likes. So the card is put to rest, woken up and given
-    /// our own; where that does not work, the chip's stays.
+    /// Activates a card of type B. The chip has already sent ATTRIB, with a frame size of its own. The card is therefore
+    /// deselected, woken up and activated with the driver's ATTRIB. When that fails, the chip's ATTRIB is used.
     private func activateB(_ found: ATQB) throws(NFCCode) -> Bool {
-        var chips = BlockTransmission(found.parameters)
-        if try run(&chips, chips.beginDeselect()) != nil,
+        var transmission = BlockTransmission(found.parameters)
+        if try run(&transmission, transmission.beginDeselect()) != nil,
             let bytes = try device.exchange(ATQB.wakeUp, within: FrameWaitingTime.activation),
             let answer = try? ATQB(bytes), answer.hasBlockProtocol,
             let attribAnswer = try device.exchange(
@@ -225,22 +226,23 @@ final class FieldCard {
             ),
             let bufferLength = try? ATQB.bufferLength(attribAnswer)
         {
-            begin(answer.parameters)
+            openLink(answer.parameters)
             answerToReset = ContactlessATR.typeB(answer, bufferLength: bufferLength)
             return true
         }
         guard try selectAgain(), case .b(let answer) = target else { return false }
-        begin(answer.parameters)
+        openLink(answer.parameters)
         answerToReset = ContactlessATR.typeB(answer, bufferLength: 0)
         return true
     }
 
-    private var frameSizeCode: UInt8 { device.connection.longestFrameCode }
+    private var frameSizeCode: UInt8 { device.connection.maximumFrameCode }
 
-    private func begin(_ parameters: CardParameters) {
+    /// Waits for the card's guard time and starts the block protocol.
+    private func openLink(_ parameters: CardParameters) {
         var parameters = parameters
-        let longest = FrameSize(code: frameSizeCode)
-        if parameters.frameSize.bytes > longest.bytes { parameters.frameSize = longest }
+        let maximum = FrameSize(code: frameSizeCode)
+        if parameters.frameSize.bytes > maximum.bytes { parameters.frameSize = maximum }
         let time = parameters.guardTime.components
         if parameters.guardTime > .zero {
             usleep(UInt32(clamping: time.seconds * 1_000_000 + time.attoseconds / 1_000_000_000_000))
@@ -250,8 +252,8 @@ final class FieldCard {
 }
 
 extension Target {
-    /// Cannot be another card: of the same type, and with the same UID unless it is chosen anew at each power-on, as
-    /// those of 4 bytes that begin with 08 are, and those of type B. ISO/IEC 14443-3, 6.5.4.
+    /// False when this is certainly another card: another type or another fixed UID. Cards choose a new UID at each
+    /// power-on when it has 4 bytes and begins with 08, and mostly with type B. ISO/IEC 14443-3, 6.5.4.
     fileprivate func isSameCard(as other: Target) -> Bool {
         switch (self, other) {
         case (.a(let new, _), .a(let old, _)):

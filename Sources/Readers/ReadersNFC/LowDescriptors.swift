@@ -3,13 +3,13 @@ import CLinux
 import CNFC
 import Glibc
 
-/// Descriptors that libnfc can use, kept for it whatever else this process opens.
+/// Reserves descriptors below 1024 for libnfc.
 ///
-/// libnfc waits in select(2), which does not know descriptors from 1024 on, and a program that tries is ended by the C
-/// library. Sockets of clients live above; what else is below is not ours to say.
+/// libnfc waits in select(2), which cannot use descriptors from 1024 on: the C library ends a process that tries. The
+/// server moves the sockets of its clients above 1024.
 struct LowDescriptors: ~Copyable {
     private static let firstUnusable: Int32 = 1024
-    /// A serial line takes 3 of them: itself, and a pipe for `nfc_abort_command`. USB devices need none.
+    /// A serial line needs 3 descriptors: its own and a pipe for `nfc_abort_command`. USB devices need none.
     private static let count = 4
     private var places: [Int32] = []
 
@@ -28,12 +28,12 @@ struct LowDescriptors: ~Copyable {
         }
     }
 
-    /// Has libnfc open something, which takes these descriptors.
-    /// - Returns: nil when there are too few of them.
+    /// Calls `body`. What libnfc opens in it gets the reserved descriptors.
+    /// - Returns: nil when too few descriptors are reserved.
     mutating func lend<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value? {
         fill()
         guard places.count == Self.count else { return nil }
-        // The pointer is read until the loan ends, so it must not be one of a call.
+        // C reads this memory until `cnfc_end_loan`, so it must outlive one call.
         let loan = UnsafeMutableBufferPointer<Int32>.allocate(capacity: places.count)
         _ = loan.initialize(from: places)
         cnfc_lend(loan.baseAddress, Int32(loan.count))

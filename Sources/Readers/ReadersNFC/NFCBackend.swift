@@ -4,73 +4,72 @@ package import ISO7816
 package import Readers
 import Synchronization
 
-/// Boards and readers that libnfc drives, for ISO-14443 cards of type A and B.
+/// The backend for boards and readers that libnfc drives; for ISO/IEC 14443 cards of type A and B.
 package final class NFCBackend: ReaderBackend {
     package let name = "nfc"
-    private let scanner = Mutex<Scanner?>(nil)
+    private let monitor = Mutex<DeviceMonitor?>(nil)
     private let devices: Mutex<[String]>
 
-    /// - Parameter devices: connection strings of libnfc, beside what it finds by itself.
+    /// - Parameter devices: connection strings of libnfc, in addition to the devices that libnfc lists.
     package init(devices: [String] = []) { self.devices = Mutex(devices) }
 
-    deinit { scanner.withLock { $0 }?.stop() }
+    deinit { monitor.withLock { $0 }?.stop() }
 
-    /// Starts looking for devices; a second stream waits for the end of the first. Devices come and go by events of udev; one that
-    /// gives none is found by `rescan` or by the next question for its health.
+    /// Starts the device monitor; a second stream ends the first. udev reports new devices. A device without such an event
+    /// is found by `rescan` or `currentHealth`.
     package var events: AsyncStream<ReaderEvent> {
-        // Two of them would open the same devices.
-        scanner.withLock { $0.take() }?.stop()
+        // Two monitors would open the same devices.
+        monitor.withLock { $0.take() }?.stop()
         let (stream, continuation) = AsyncStream.makeStream(of: ReaderEvent.self)
-        let new = Scanner(devices: devices.withLock { $0 }, events: continuation)
-        // On another thread, as whoever cancels the consumer holds the runtime's lock on that task here.
+        let new = DeviceMonitor(devices: devices.withLock { $0 }, events: continuation)
+        // Runs on another thread, because the runtime holds its lock on the cancelled task during this call.
         continuation.onTermination = { [weak new] _ in
             if let new { _ = startThread("nfc-stop") { new.stop() } }
         }
-        scanner.withLock { $0 = new }
+        monitor.withLock { $0 = new }
         return stream
     }
 
-    /// Takes other connection strings than those it was made with, from the next `rescan` on. Devices that are named no
-    /// more are given back then.
+    /// Replaces the connection strings. The next `rescan` opens new devices and closes those that are no longer named.
     package func change(devices: [String]) {
         self.devices.withLock { $0 = devices }
-        scanner.withLock { $0 }?.change(devices: devices)
+        monitor.withLock { $0 }?.change(devices: devices)
     }
 
     /// Looks for devices again.
-    package func rescan() { scanner.withLock { $0 }?.rescan() }
+    package func rescan() { monitor.withLock { $0 }?.rescan() }
 
-    /// Gives all devices back: their fields go off. Returns when that is done, 0.7 s later at most.
+    /// Closes all devices, which switches their fields off. Takes 0.7 s at most.
     package func close() async {
-        guard let scanner = scanner.withLock({ $0 }) else { return }
+        guard let monitor = monitor.withLock({ $0 }) else { return }
         await withCheckedContinuation { continuation in
             let isStarted = startThread("nfc-stop") {
-                scanner.stop()
+                monitor.stop()
                 continuation.resume()
             }
             if !isStarted { continuation.resume() }
         }
     }
 
-    /// Waits while an earlier connection to the same reader lasts.
+    /// Connects to the card; waits while another connection to the same reader is open.
     package func connect(_ insertion: Insertion) async throws(CardError) -> any CardConnection {
-        guard let board = scanner.withLock({ $0 })?.board(of: insertion.reader) else { throw .serviceUnavailable }
+        guard let board = monitor.withLock({ $0 })?.board(of: insertion.reader) else { throw .serviceUnavailable }
         let turn = board.gate.enter(insertion.reader)
-        let farewell = board.atEnd(of: insertion) { turn.abandon() }
-        defer { board.forget(farewell) }
+        let handler = board.addRemovalHandler(for: insertion) { turn.abandon() }
+        defer { board.removeRemovalHandler(handler) }
         guard await turn.value() != nil else {
-            throw board.visit(of: insertion) != nil ? .other("cancelled") : .removed
+            throw board.session(of: insertion) != nil ? .other("cancelled") : .removed
         }
-        guard let visit = board.visit(of: insertion) else {
+        guard let session = board.session(of: insertion) else {
             board.gate.leave(insertion.reader)
             throw .removed
         }
-        return NFCConnection(to: visit, on: board)
+        return NFCConnection(to: session, on: board)
     }
 
     package func currentHealth() async -> [HealthCheck] {
-        // Whoever asks has perhaps just mended something that gives no event. The news comes as an event.
-        scanner.withLock { $0 }?.retry()
+        // The user may have corrected a fault that causes no event. The result comes as a health event.
+        monitor.withLock { $0 }?.retry()
         return []
     }
 }

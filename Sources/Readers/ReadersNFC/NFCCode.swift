@@ -9,20 +9,19 @@ struct NFCCode: Error, Sendable, Equatable {
     static let aborted = NFCCode(value: Int32(NFC_EOPABORTED))
     static let unsupported = NFCCode(value: Int32(NFC_EDEVNOTSUPP))
 
-    /// What to conclude from it.
     enum Meaning: Sendable, Equatable {
-        /// The air: no answer, or a broken one. The device is well.
+        /// The card did not answer, or the answer was damaged. The device works.
         case radio
         case aborted
-        /// The chip, or libnfc's driver for it, cannot do this.
+        /// The chip or libnfc's driver for it does not have this function.
         case unsupported
-        /// The device does not answer, or is gone.
+        /// The device does not answer or is gone.
         case device
     }
 
     var meaning: Meaning {
         switch value {
-        // A chip error is a frame that did not fit or had the wrong form.
+        // libnfc reports NFC_ECHIP for a frame that has the wrong length or form.
         case NFC_ERFTRANS, NFC_ETGRELEASED, NFC_ECHIP, NFC_EOVFLOW, NFC_EMFCAUTHFAIL: .radio
         case NFC_EOPABORTED: .aborted
         case NFC_EDEVNOTSUPP, NFC_ENOTIMPL, NFC_EINVARG: .unsupported

@@ -4,43 +4,43 @@ import ISO7816
 import Readers
 import Synchronization
 
-/// A card in the field of a device, held by one user.
+/// The connection of one user to a card in the field of a device.
 final class NFCConnection: CardConnection {
     private let board: Board
-    private let visit: Visit
+    private let session: CardSession
     private let isClosed = Mutex(false)
 
-    /// The caller has entered the board's gate; the connection leaves it.
-    init(to visit: Visit, on board: Board) {
-        (self.board, self.visit) = (board, visit)
+    /// The caller has passed the board's gate. The connection leaves the gate at its end.
+    init(to session: CardSession, on board: Board) {
+        (self.board, self.session) = (board, session)
         board.hold()
     }
 
     deinit {
         guard close() else { return }
-        // Whoever comes next waits at the gate until the card has forgotten.
-        visit.reset { [board] in board.leave() }
+        // The next user waits at the gate until the card is reset.
+        session.reset { [board] in board.leave() }
     }
 
     func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
         guard !isClosed.withLock({ $0 }) else { throw .other("the connection to the card has been closed") }
-        return try await visit.run { $0.transmitOrFail(command) }
+        return try await session.run { $0.transmitOrFail(command) }
     }
 
-    var executor: (any SerialExecutor)? { visit.queue }
+    var executor: (any SerialExecutor)? { session.queue }
 
     func disconnect(reset: Bool) async {
         guard close() else { return }
         if reset {
-            _ = try? await visit.run { card -> Result<Void, CardError> in
-                if card.isUsed { card.resetOrFail() }
+            _ = try? await session.run { card -> Result<Void, CardError> in
+                card.resetIfUsed()
                 return .success(())
             }
         }
         board.leave()
     }
 
-    /// True the first time.
+    /// Marks the connection as closed; true for the first call.
     private func close() -> Bool {
         isClosed.withLock { isClosed in
             defer { isClosed = true }
@@ -50,7 +50,7 @@ final class NFCConnection: CardConnection {
 }
 
 extension Board {
-    /// A connection ends.
+    /// Ends a connection and lets the next user pass the gate.
     fileprivate func leave() {
         release()
         gate.leave(reader)

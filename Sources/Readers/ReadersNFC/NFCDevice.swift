@@ -4,48 +4,48 @@ import CNFC
 import Glibc
 import ISODEP
 
-/// An open device of libnfc. Used by one thread alone, but for `abort`.
+/// An open device of libnfc. One thread uses it; other threads may call only `abort`.
 ///
-/// Frames go to the card raw: libnfc's own way ("easy framing") writes past its buffer with commands of 263 bytes and
-/// more, and cannot take longer answers. And the chip must not activate cards of type A by itself: libnfc copies their
-/// answer by the length that the card says.
+/// The driver sends raw frames to the card. libnfc's own block protocol ("easy framing") writes past its buffer with
+/// commands of 263 bytes and more, and takes no long answers. The chip must not activate cards of type A, because libnfc
+/// then copies the card's answer by the length that the card states.
 final class NFCDevice: @unchecked Sendable {
     private let library: NFCLibrary
     private var device: OpaquePointer?
     let connection: ConnectionString
-    /// As libnfc calls it.
+    /// The name that libnfc gives the device.
     let name: String
-    /// Can send frames as they are. Else the chip makes the blocks, and commands are short.
+    /// Whether the device sends raw frames. If not, the chip makes the blocks and commands are short.
     private(set) var sendsFrames = true
-    /// How long the chip waits for an answer of a card now.
+    /// How long the chip waits for the answer of a card, as last set.
     private var waitingTime = Duration.zero
-    /// Does the chip look for a card until there is one?
-    private var searchesForEver = false
-    /// Does it know cards of type B?
+    /// Whether the chip searches without a time limit, as last set.
+    private var hasInfiniteSearch = false
+    /// Whether the chip supports cards of type B.
     let hasTypeB: Bool
-    /// Readable from the first `abort` on; -1 where libnfc does that alone.
-    private let stopper: Int32
+    /// An eventfd that `abort` makes readable; -1 where libnfc's own abort works.
+    private let abortEvent: Int32
     private let answer: UnsafeMutableBufferPointer<UInt8>
 
-    /// No answer of a chip is longer: 262 bytes and a status.
-    private static let longestAnswer = 264
-    /// Longest command that libnfc's own framing takes.
-    private static let longestFramedCommand = 262
-    /// What a device may take for itself beside the wait for the card.
-    private static let patience = Duration.milliseconds(1500)
+    /// The longest answer of a chip: 262 bytes and a status.
+    private static let maximumAnswer = 264
+    /// The longest command that libnfc's own block protocol takes.
+    private static let maximumFramedCommand = 262
+    /// What a device may take beyond the card's waiting time.
+    private static let deviceTimeout = Duration.milliseconds(1500)
 
-    /// Opens the device and turns its field on. Blocks, up to some seconds when nobody answers.
-    /// - Throws: `.openFailed`, without a reason: libnfc tells none. What happened while it was prepared.
+    /// Opens the device and switches its field on. Blocks, for some seconds when no device answers.
+    /// - Throws: `.openFailed`, for which libnfc gives no reason; or the error of the preparation.
     init(_ connection: ConnectionString, _ library: NFCLibrary) throws(NFCCode) {
         (self.connection, self.library) = (connection, library)
         let opened = connection.text.withCString { text in
             library.withContext(for: connection) { UInt(bitPattern: nfc_open($0, text)) }
         }
-        stopper = connection.search == .inTurns ? clinux_eventfd() : -1
+        abortEvent = connection.search == .alternating ? clinux_eventfd() : -1
         guard let opened, let device = OpaquePointer(bitPattern: opened) else { throw .openFailed }
         self.device = device
         name = String(cString: nfc_device_get_name(device))
-        answer = .allocate(capacity: Self.longestAnswer)
+        answer = .allocate(capacity: Self.maximumAnswer)
         hasTypeB = Self.supportsTypeB(device)
         try call { nfc_initiator_init($0) }
         try call { nfc_device_set_property_bool($0, NP_INFINITE_SELECT, false) }
@@ -63,7 +63,7 @@ final class NFCDevice: @unchecked Sendable {
         guard nfc_device_get_supported_modulation(device, N_INITIATOR, &list) == NFC_SUCCESS, var next = list else {
             return true
         }
-        // A zero ends it.
+        // The list ends with a zero.
         while next.pointee.rawValue != 0 {
             if next.pointee == NMT_ISO14443B { return true }
             next += 1
@@ -74,18 +74,18 @@ final class NFCDevice: @unchecked Sendable {
     deinit {
         close()
         answer.deallocate()
-        if stopper >= 0 { Glibc.close(stopper) }
+        if abortEvent >= 0 { Glibc.close(abortEvent) }
     }
 
-    /// Turns the field off and gives the device back.
+    /// Switches the field off and closes the device.
     func close() {
         guard let device else { return }
         self.device = nil
         _ = library.withContext(for: connection) { _ in nfc_close(device) }
     }
 
-    /// The chip does not take raw frames after all: it shall make the blocks itself from now on.
-    func giveUpFrames() throws(NFCCode) {
+    /// Has the chip make the blocks from now on. For a chip that takes no raw frames.
+    func disableRawFrames() throws(NFCCode) {
         sendsFrames = false
         try call { nfc_device_set_property_bool($0, NP_AUTO_ISO14443_4, true) }
         try call { nfc_device_set_property_bool($0, NP_EASY_FRAMING, true) }
@@ -96,33 +96,34 @@ final class NFCDevice: @unchecked Sendable {
         guard let device else { throw .openFailed }
         let result = body(device)
         guard result >= 0 else { throw NFCCode(value: result) }
-        // What a driver of libnfc lacks gives 0 and leaves this.
+        // A function that libnfc's driver lacks returns 0 and sets this error.
         guard nfc_device_get_last_error(device) != NFC_EDEVNOTSUPP else { throw .unsupported }
         return result
     }
 
     // MARK: Looking for cards
 
-    /// Lets the chip look for cards of both types until there is one. Sleeps. The C function is
+    /// Lets the chip look for cards of both types until there is one. Blocks. The C function is
     /// nfc_initiator_poll_target.
-    /// - Returns: nil when it found something that it could not read.
+    /// - Returns: nil when the chip found something that libnfc could not read.
     /// - Throws: `.aborted` after `abort`.
     func poll() throws(NFCCode) -> Target? {
         var target = nfc_target()
         var modulations = [Self.typeA, Self.typeB]
-        // Without end; 150 ms for each type.
+        // 0xFF: without end; 1: 150 ms for each type.
         let found = try call { nfc_initiator_poll_target($0, &modulations, 2, 0xFF, 1, &target) }
         return found > 0 ? Target(target) : nil
     }
 
-    /// Lets the chip look for cards of one type until there is one, for at most so long (nil: without end). Sleeps.
-    /// - Returns: nil when there was none, or `abort` was called.
+    /// Lets the chip look for cards of one type until there is one or the time is over (nil: no limit). Blocks.
+    /// - Returns: nil when there was no card, or after `abort`.
     func wait(typeB: Bool, for time: Duration?) throws(NFCCode) -> Target? {
-        try searchForEver(true)
-        // libnfc waits for the answer in pieces of 200 ms, between which it looks whether it shall abort the command.
+        try setInfiniteSearch(true)
+        // libnfc reads in steps of 200 ms and checks for an abort between them. `cnfc_wait` makes this one read, which
+        // ends with the time or `abortEvent`.
         var wait = cnfc_wait(
             milliseconds: time.map { Int32(clamping: Self.milliseconds($0)) } ?? -1,
-            descriptor: stopper,
+            descriptor: abortEvent,
             ended: { device in _ = device.map { nfc_abort_command(OpaquePointer($0)) } },
             context: device.map { UnsafeMutableRawPointer($0) }
         )
@@ -136,26 +137,26 @@ final class NFCDevice: @unchecked Sendable {
         return try result.get()
     }
 
-    /// Ends `poll` or `wait` on another thread. With `poll` it may come too early and be lost: to be repeated until
-    /// that has ended. The C function is nfc_abort_command.
+    /// Ends `poll` or `wait` on another thread. An abort that comes just before `poll` begins to wait is lost, so the
+    /// caller repeats it until `poll` has ended. The C function is nfc_abort_command.
     func abort() {
-        if stopper >= 0 {
+        if abortEvent >= 0 {
             var one: UInt64 = 1
-            _ = write(stopper, &one, 8)
+            _ = write(abortEvent, &one, 8)
         } else if let device {
             nfc_abort_command(device)
         }
     }
 
-    private func searchForEver(_ isOn: Bool) throws(NFCCode) {
-        guard searchesForEver != isOn else { return }
+    private func setInfiniteSearch(_ isOn: Bool) throws(NFCCode) {
+        guard hasInfiniteSearch != isOn else { return }
         try call { nfc_device_set_property_bool($0, NP_INFINITE_SELECT, isOn) }
-        searchesForEver = isOn
+        hasInfiniteSearch = isOn
     }
 
     /// Looks once for a card of one type. The C function is nfc_initiator_select_passive_target.
     func select(typeB: Bool) throws(NFCCode) -> Target? {
-        try searchForEver(false)
+        try setInfiniteSearch(false)
         return try selectOnce(typeB: typeB)
     }
 
@@ -166,7 +167,7 @@ final class NFCDevice: @unchecked Sendable {
             let found = try call { nfc_initiator_select_passive_target($0, modulation, nil, 0, &target) }
             return found > 0 ? Target(target) : nil
         } catch {
-            // A chip that does not know type B has found none; some say "nothing" by an error or a host's time-out.
+            // A chip without type B finds no card of type B. Some chips report "no card" by an error or a time-out.
             guard error.meaning == .radio || error.meaning == .unsupported || error.value == NFC_ETIMEOUT else {
                 throw error
             }
@@ -177,7 +178,7 @@ final class NFCDevice: @unchecked Sendable {
     private static let typeA = nfc_modulation(nmt: NMT_ISO14443A, nbr: NBR_106)
     private static let typeB = nfc_modulation(nmt: NMT_ISO14443B, nbr: NBR_106)
 
-    /// Without field cards forget everything.
+    /// Switches the field on or off. Cards without a field have no power and lose their state.
     func setField(on isOn: Bool) throws(NFCCode) {
         try call { nfc_device_set_property_bool($0, NP_ACTIVATE_FIELD, isOn) }
     }
@@ -185,16 +186,16 @@ final class NFCDevice: @unchecked Sendable {
     // MARK: Talking to a card
 
     /// Sends a frame, to which the chip adds the CRC. The C function is nfc_initiator_transceive_bytes.
-    /// - Returns: the answer without CRC; nil when none came in time, or a broken one: libnfc does not tell which.
+    /// - Returns: the answer without CRC; nil when the answer was late or damaged, which libnfc does not distinguish.
     func exchange(_ frame: [UInt8], within time: Duration) throws(NFCCode) -> [UInt8]? {
-        guard frame.count <= FrameSize.largest.bytes else { throw .unsupported }
-        try wait(time)
-        return try transceive(frame, within: waitingTime + Self.patience)
+        guard frame.count <= FrameSize.maximum.bytes else { throw .unsupported }
+        try setWaitingTime(time)
+        return try transceive(frame, within: waitingTime + Self.deviceTimeout)
     }
 
-    /// Sends a whole command, which the chip cuts into blocks.
+    /// Sends a whole command, which the chip divides into blocks.
     func exchangeCommand(_ command: [UInt8], within time: Duration) throws(NFCCode) -> [UInt8]? {
-        guard command.count <= Self.longestFramedCommand else { throw .unsupported }
+        guard command.count <= Self.maximumFramedCommand else { throw .unsupported }
         return try transceive(command, within: time)
     }
 
@@ -217,14 +218,14 @@ final class NFCDevice: @unchecked Sendable {
         }
     }
 
-    /// Has the chip wait so long for a card, if it does not yet. It knows 0.1 ms × 2^n, up to 3.3 s; libnfc takes
-    /// milliseconds and rounds down, so it gets half as much again as the step that is meant.
-    private func wait(_ time: Duration) throws(NFCCode) {
-        // Growing is needed at once; shrinking only when a lost card would keep us much longer than it must.
+    /// Sets how long the chip waits for a card. The chip has steps of 0.1 ms × 2^n up to 3.3 s. libnfc takes milliseconds
+    /// and rounds down to a step, so it gets one and a half times the step.
+    private func setWaitingTime(_ time: Duration) throws(NFCCode) {
+        // A longer time is set at once. A shorter one is set only when the difference matters after the loss of a card.
         guard time > waitingTime || time * 4 < waitingTime else { return }
         var step = Duration.microseconds(1600)
-        let longest = step * 2048
-        while step < time, step < longest { step = step * 2 }
+        let maximum = step * 2048
+        while step < time, step < maximum { step = step * 2 }
         guard step != waitingTime else { return }
         let value = Int32(clamping: Self.milliseconds(step + step / 2) + 1)
         try call { nfc_device_set_property_int($0, NP_TIMEOUT_COM, value) }

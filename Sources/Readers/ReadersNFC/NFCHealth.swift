@@ -2,35 +2,35 @@
 import Glibc
 import Readers
 
-/// The lines of GET_HEALTH about NFC devices: what is wrong, and what to do.
+/// The health checks for NFC devices: what is wrong and what to do.
 enum NFCHealth {
-    /// `nfc` without a fault, or one line for each device that cannot be used.
+    /// One check for each device that cannot be used; without faults the check `nfc`.
     static func checks(_ faults: [HealthCheck]) -> [HealthCheck] {
         faults.isEmpty ? [HealthCheck("nfc", ok: true)] : faults
     }
 
     static func noLibrary() -> HealthCheck {
-        HealthCheck("nfc", ok: false, advice: "libnfc cannot be started: there is no memory left")
+        HealthCheck("nfc", ok: false, advice: "libnfc cannot be started: not enough memory")
     }
 
-    /// An entry of `[nfc] devices` that cannot be understood.
+    /// An entry of `[nfc] devices` has the wrong form.
     static func malformed(_ text: String) -> HealthCheck {
         HealthCheck(
             "nfc \(text)",
             ok: false,
-            advice: "this is no connection string of libnfc; write in [nfc] devices such as "
-                + "pn532_uart:/dev/ttyUSB0:115200, or pn53x_usb"
+            advice: "this is no connection string of libnfc; examples for [nfc] devices: "
+                + "pn532_uart:/dev/ttyUSB0:115200, pn53x_usb"
         )
     }
 
-    /// An entry that names a driver, of which there is no device.
+    /// An entry names a driver that has no device.
     static func noDevice(_ connection: ConnectionString) -> HealthCheck {
         HealthCheck(
             "nfc \(connection.text)",
             ok: false,
             advice:
-                "there is no device for libnfc's driver \(connection.driver) that is free: plug it in; a CCID reader "
-                + "is free while pcscd does not run"
+                "libnfc's driver \(connection.driver) has no free device: plug it in; a CCID reader is free while pcscd "
+                + "does not run"
         )
     }
 
@@ -38,23 +38,23 @@ enum NFCHealth {
         HealthCheck(
             "nfc \(connection.text)",
             ok: false,
-            advice: "no file descriptor below 1024 is left, and libnfc takes no other: lower max_clients, then reload "
-                + "this service"
+            advice: "libnfc needs file descriptors below 1024 and none is left: lower max_clients, then reload this "
+                + "service"
         )
     }
 
-    /// A device that failed right after it was opened.
+    /// A device failed soon after it was opened.
     static func unsteady(_ connection: ConnectionString) -> HealthCheck {
         HealthCheck(
             "nfc \(connection.text)",
             ok: false,
             advice:
-                "the device stopped answering: check power and cable, take its power for a moment, then reload this "
+                "the device stopped answering: check power and cable, switch its power off and on, then reload this "
                 + "service"
         )
     }
 
-    /// A device that libnfc could not open.
+    /// libnfc could not open a serial line.
     static func check(_ connection: ConnectionString, _ fault: SerialLineFault, group: String? = nil) -> HealthCheck {
         HealthCheck("nfc \(connection.text)", ok: false, advice: advice(connection, fault, group: group))
     }
@@ -72,40 +72,41 @@ enum NFCHealth {
             return "the service may not open \(path): allow it by a drop-in with DeviceAllow=\(path) rw, see "
                 + "docs/readers.md"
         case .busy:
-            return "another program has \(path) for itself (ModemManager, brltty, a login on the serial console): end "
-                + "it or have it leave the line alone"
+            return "another program uses \(path) (ModemManager, brltty, a login on the serial console): end it or "
+                + "exclude the line in its configuration"
         case .noTerminal:
             return "\(path) is no serial line: correct [nfc] devices"
         case .silent:
             return "no answer on \(path) at any speed: check power, that TX and RX are crossed, and that the switches "
                 + "of the board say UART (HSU)"
         case .speed(let found) where found == baud:
-            return "the board answers on \(path), and libnfc cannot use it: take its power for a moment, then reload "
+            return "the board answers on \(path), but libnfc cannot use it: switch its power off and on, then reload "
                 + "this service"
         case .speed(let found):
             return "wrong speed: the board answers at \(found) baud, not at \(baud); write "
                 + "\(connection.driver):\(path):\(found) in [nfc] devices"
         case .noise:
-            return "something answers on \(path) at \(baud) baud, but no board that libnfc knows: wrong device, wrong "
-                + "speed, or loose wires"
+            return
+                "the device on \(path) answers at \(baud) baud, but not like a board that libnfc knows: wrong device, "
+                + "wrong speed, or loose wires"
         }
     }
 
-    /// A device on USB, connected and not ours; `isDenied` when its device file is not for us. nil when all is as it
-    /// should be: the device is pcscd's.
+    /// A connected USB device is not in use by this driver. `isDenied`: its device file is not accessible.
+    /// - Returns: nil when there is no fault because pcscd uses the device.
     static func check(_ device: USBDevice, isDenied: Bool) -> HealthCheck? {
         let advice: String
         switch device.driver {
         case "pn533", "pn533_usb", "port100":
             let driver = device.driver ?? ""
             advice =
-                "device busy: the kernel's driver \(driver) has \(device.identity); write 'blacklist \(driver)' "
+                "device busy: the kernel's driver \(driver) uses \(device.identity); write 'blacklist \(driver)' "
                 + "and 'blacklist nfc' to /etc/modprobe.d/badged.conf, run 'modprobe -r \(driver)', then plug it in "
                 + "again"
         case "usbfs" where device.isCCID:
             return nil
         case "usbfs":
-            advice = "device busy: another program has \(device.identity): end it, then plug the device in again"
+            advice = "device busy: another program uses \(device.identity): end it, then plug the device in again"
         case nil where device.isCCID:
             return nil
         default:

@@ -2,15 +2,15 @@
 package import CNFC
 package import ISODEP
 
-/// A card that the chip has found, before it is activated.
+/// A card that the chip has found and that is not yet activated.
 package enum Target: Sendable, Equatable {
-    /// UID, 4, 7 or 10 bytes; SAK.
+    /// UID of 4, 7 or 10 bytes; SAK.
     case a(identifier: [UInt8], selectAnswer: UInt8)
     case b(ATQB)
-    /// One that makes no sense; the chip, or a card, lies.
+    /// The chip returned fields that no card can have.
     case malformed(isTypeB: Bool)
 
-    /// Whatever is in it: the lengths come from a chip that has them from a card.
+    /// Reads libnfc's structure. Its lengths come from the chip and are not trusted.
     package init(_ target: nfc_target) {
         self = withUnsafePointer(to: target) { target in
             if cnfc_is_type_b(target) != 0 {
@@ -38,7 +38,7 @@ package enum Target: Sendable, Equatable {
         }
     }
 
-    /// Does it speak ISO/IEC 14443-4? Bit 6 of SAK; ISO/IEC 14443-3, 6.5.3.4.
+    /// Whether the card speaks ISO/IEC 14443-4: bit 6 of SAK, ISO/IEC 14443-3, 6.5.3.4.
     var hasBlockProtocol: Bool {
         switch self {
         case .a(_, let selectAnswer): selectAnswer & 0x20 != 0

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Readers
 
-/// Devices on USB that libnfc could drive, as the kernel lists them, and who has them.
+/// A USB device that libnfc can drive, as the kernel describes it.
 struct USBDevice: Sendable, Equatable {
     let bus: Int
     let number: Int
     let vendor: UInt16
     let product: UInt16
-    /// As it tells it, may be empty.
+    /// Manufacturer and product strings of the device. Can be empty.
     let name: String
-    /// A CCID interface: by its class it is pcscd's.
+    /// Whether the device has a CCID interface. pcscd uses such a device.
     let isCCID: Bool
-    /// The kernel driver that has taken an interface; `usbfs` for a program.
+    /// The kernel driver that is bound to an interface; `usbfs` means that a program has opened the device.
     let driver: String?
 
     var node: String { "/dev/bus/usb/\(Self.digits(bus))/\(Self.digits(number))" }
     var identity: String { "\(Self.hex(vendor)):\(Self.hex(product))" + (name.isEmpty ? "" : " (\(name))") }
 
-    /// PN531, PN533 and their relatives, and PN532 behind a controller of ACS; the list of udev/94-badged.rules.
+    /// PN531, PN533 and their relatives, and PN532 behind an ACS controller. udev/94-badged.rules has the same list.
     static let known: [(vendor: UInt16, product: UInt16)] = [
         (0x04CC, 0x0531), (0x054C, 0x0193), (0x04CC, 0x2533), (0x04E6, 0x5591), (0x04E6, 0x5594), (0x1FD3, 0x0608),
         (0x054C, 0x02E1), (0x072F, 0x2200), (0x072F, 0x90CC),
     ]
 
-    /// Those of `known`. `root` is where the kernel lists USB devices and interfaces.
+    /// The connected devices of `known`. `root` is the folder in which the kernel lists USB devices and interfaces.
     static func connected(root: String = "/sys/bus/usb/devices") -> [USBDevice] {
         let names = Sysfs.names(in: root).sorted()
         return names.compactMap { name in
@@ -34,7 +34,7 @@ struct USBDevice: Sendable, Equatable {
                 let bus = Sysfs.line(root, name, "busnum").flatMap({ Int($0) }),
                 let number = Sysfs.line(root, name, "devnum").flatMap({ Int($0) })
             else { return nil }
-            // Interfaces are named DEVICE:CONFIGURATION.INTERFACE.
+            // The kernel names interfaces DEVICE:CONFIGURATION.INTERFACE.
             let interfaces = names.filter { $0.hasPrefix(name + ":") }
             let words = [Sysfs.line(root, name, "manufacturer"), Sysfs.line(root, name, "product")].compactMap { $0 }
             return USBDevice(

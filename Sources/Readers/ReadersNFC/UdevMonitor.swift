@@ -2,14 +2,14 @@
 import CUdev
 import Glibc
 
-/// Tells when udev has made a USB device or a serial line ready, rules and permissions included.
+/// Reports when udev has prepared a USB device or a serial line, with its rules and permissions applied.
 final class UdevMonitor: @unchecked Sendable {
     private let udev: OpaquePointer
     private let monitor: OpaquePointer
-    /// Readable when there is something to `receive`; non-blocking.
+    /// Readable when there are events to `receive`; non-blocking.
     let descriptor: Int32
 
-    /// nil where the kernel gives no such socket, as in some containers.
+    /// Fails where the kernel gives no such socket, as in some containers.
     init?() {
         guard let udev = udev_new() else { return nil }
         guard let monitor = udev_monitor_new_from_netlink(udev, "udev") else {
@@ -31,26 +31,24 @@ final class UdevMonitor: @unchecked Sendable {
         udev_unref(udev)
     }
 
-    enum News: Sendable {
+    enum Change: Sendable {
         case none
-        case gone
-        /// A device has come, or been made ready; others may have gone.
-        case come
+        case removed
+        /// A device was added or made ready. Other devices can have been removed.
+        case added
     }
 
-    /// Takes all events that are there.
-    func receive() -> News {
-        var news = News.none
+    /// Takes all pending events. libudev discards messages whose sender is not root.
+    func receive() -> Change {
+        var change = Change.none
         while let device = udev_monitor_receive_device(monitor) {
-            // libudev has seen to it that the message is of udev, that is, of root.
-            let action = udev_device_get_action(device).map { String(cString: $0) }
-            switch action {
+            switch udev_device_get_action(device).map({ String(cString: $0) }) {
             case "unbind": break
-            case "remove": if news == .none { news = .gone }
-            default: news = .come
+            case "remove": if change == .none { change = .removed }
+            default: change = .added
             }
             udev_device_unref(device)
         }
-        return news
+        return change
     }
 }

@@ -10,7 +10,7 @@ import Testing
 import Text
 import Wire
 
-/// The real daemon as a process, with a board that `[nfc] devices` names.
+/// The daemon as a process, with boards from `[nfc] devices`.
 @Suite("The daemon with NFC", .timeLimit(.minutes(5)))
 struct NFCDaemonTests {
     @Loop private static func change(_ client: TestClient, reader: String) async -> Bool? {
@@ -26,7 +26,7 @@ struct NFCDaemonTests {
         return nil
     }
 
-    @Test("a PIN is changed; a board that is pulled comes back at SIGHUP; SIGTERM turns the field off")
+    @Test("the PIN is changed, SIGHUP finds an unplugged board again, and SIGTERM switches the field off")
     @Loop func life() async throws {
         let board = try EmulatedPN532()
         let reader = "pn532_uart:\(board.path)"
@@ -55,7 +55,7 @@ struct NFCDaemonTests {
         #expect(!board.field.isOn)
     }
 
-    @Test("SIGHUP takes over other names of devices")
+    @Test("SIGHUP applies changed [nfc] devices")
     @Loop func renamed() async throws {
         let boards = [try EmulatedPN532(), try EmulatedPN532()]
         let daemon = try await DaemonProcess(configuration: "[nfc]\ndevices =\n", usesNFC: true)

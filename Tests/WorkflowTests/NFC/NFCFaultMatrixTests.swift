@@ -9,17 +9,18 @@ import Testing
 import Text
 import Wire
 
-/// Every fault of the air in every exchange of frames of a dialogue: nothing is lost that the protocol can save, no try
-/// is ever spent on the user's account, and the client learns the truth.
+/// Every radio fault in every exchange of frames of a dialogue: the protocol recovers what it can, no fault costs a try,
+/// and the client gets the right result.
 @Suite("Faults of NFC", .timeLimit(.minutes(5)))
 struct NFCFaultMatrixTests {
-    /// What goes wrong in one exchange.
+    /// Faults that the block protocol recovers.
     private static let harmless: [RadioField.Fault] = [
-        .commandLost, .answerLost, .answerBroken, .garbage([0xFF, 0x00, 0xFF]), .slow(2),
+        .commandLost, .answerLost, .answerDamaged, .garbage([0xFF, 0x00, 0xFF]), .slow(2),
     ]
+    /// Faults that end the exchange.
     private static let harmful: [RadioField.Fault] = [.powerLost, .removed, .removedAfter]
 
-    /// A person who knows all secrets, puts the card back when asked, and goes on after a pause.
+    /// The result of a dialogue with a user who knows all secrets and puts the card back when asked.
     private struct Outcome {
         var questions: [String] = []
         var success: Bool?
@@ -52,7 +53,7 @@ struct NFCFaultMatrixTests {
         return outcome
     }
 
-    /// Exchanges of a whole dialogue without a fault, and of the identification before it.
+    /// The number of exchanges in a dialogue without a fault, with and without those of the identification before it.
     @Loop private static func length(_ technology: PICC.Technology, tries: Int) async throws -> (all: Int, before: Int)
     {
         let stage = try await NFCStage(technology, .card { $0.retryCounter = tries })
@@ -63,7 +64,7 @@ struct NFCFaultMatrixTests {
         return (stage.field.exchanges, before)
     }
 
-    @Test("a lost, broken, senseless or late block in any exchange is noticed by nobody", arguments: [3, 1, 0])
+    @Test("a lost, damaged, invalid or late block in any exchange does not affect the dialogue", arguments: [3, 1, 0])
     @Loop func harmless(tries: Int) async throws {
         for technology in [PICC.Technology.a, .b] {
             let (all, before) = try await Self.length(technology, tries: tries)
@@ -75,7 +76,7 @@ struct NFCFaultMatrixTests {
                 stage.field.plan([index: fault])
                 let outcome = try await Self.run(stage)
                 #expect(outcome.success == true && outcome.reason == nil, "\(technology) \(index) \(fault)")
-                // A broken frame in the activation after a reset may cost the card's stay, nothing within it.
+                // A damaged frame in the activation after a reset can end the insertion, but not a dialogue step.
                 #expect(outcome.questions.filter { $0 != "INSERT_CARD" }.count >= questions)
                 let state = await stage.card.state
                 #expect(state.retryCounter == 3 && state.judgedPINs >= 1, "\(technology) \(index) \(fault)")
@@ -84,7 +85,7 @@ struct NFCFaultMatrixTests {
         }
     }
 
-    @Test("a card that loses power or leaves in any exchange loses no try, and the client learns the truth")
+    @Test("a card that loses power or leaves in any exchange loses no try, and the client gets the right result")
     @Loop func harmful() async throws {
         let (all, before) = try await Self.length(.a, tries: 3)
         for index in before..<all - 1 {
@@ -100,9 +101,9 @@ struct NFCFaultMatrixTests {
                 switch outcome.success {
                 case true?: #expect(isNew && outcome.reason == nil, "\(place)")
                 case false?:
-                    // Only the loss of the very answer that would have confirmed the change leaves it open.
+                    // Only the loss of the answer that confirms the change leaves the result open.
                     #expect(outcome.reason == "Change_Pin_No_SetEidPinCommand_Response", "\(place)")
-                case nil: Issue.record("no end: \(place)")
+                case nil: Issue.record("the dialogue did not end: \(place)")
                 }
             }
         }

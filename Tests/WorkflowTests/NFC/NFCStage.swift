@@ -7,8 +7,8 @@ import ReadersVirtual
 import Secrets
 import TestSupport
 
-/// A whole server with one reader of the NFC driver: real libnfc, an emulated PN532, and the virtual eID card behind
-/// blocks of ISO/IEC 14443-4.
+/// A server with one reader of the NFC driver: real libnfc, an emulated PN532, and a virtual eID card that speaks
+/// ISO/IEC 14443-4.
 @Loop final class NFCStage {
     let board: EmulatedPN532
     let server: TestServer
@@ -26,10 +26,10 @@ import TestSupport
         try await server.ready([reader])
     }
 
-    /// Lays the card on the reader.
+    /// Puts the card on the reader.
     func insert() { field.insert(.eID(card, technology)) }
 
-    /// Lays it there and waits until the server knows what it is.
+    /// Puts the card on the reader and waits until the server has identified the card.
     func insertAndWait() async throws {
         let watcher = try server.connect()
         insert()

@@ -9,10 +9,10 @@ import TestSupport
 import Testing
 import Workflows
 
-/// The dialogues of RUN_CHANGE_PIN on a reader of libnfc: the same messages as on every other.
+/// The dialogues of RUN_CHANGE_PIN on an NFC reader. The messages are the same as with every other reader.
 @Suite("RUN_CHANGE_PIN over NFC", .timeLimit(.minutes(5)))
 struct NFCWorkflowTests {
-    @Test("a PIN is changed, with cards of both types", arguments: [PICC.Technology.a, .b])
+    @Test("the PIN is changed, with cards of both types", arguments: [PICC.Technology.a, .b])
     @Loop func happy(technology: PICC.Technology) async throws {
         let stage = try await NFCStage(technology)
         let scene = try await Scene(stage.server, reader: stage.reader)
@@ -34,7 +34,7 @@ struct NFCWorkflowTests {
         await scene.isQuiet()
     }
 
-    @Test("wrong PINs lead to the CAN, then to the PUK, which gives the tries back")
+    @Test("wrong PINs lead to the CAN and then to the PUK, which unblocks the PIN")
     @Loop func ladder() async throws {
         let stage = try await NFCStage()
         try await stage.insertAndWait()
@@ -72,7 +72,7 @@ struct NFCWorkflowTests {
         #expect(await stage.card.state.pukCounter == 9)
     }
 
-    @Test("a transport PIN, a deactivated PIN and a used-up PUK are told as everywhere")
+    @Test("a transport PIN, a deactivated PIN and a used-up PUK are reported as with every other reader")
     @Loop func otherCards() async throws {
         let transport = try await NFCStage(.a, .card { $0.transportPIN = SecretBox(Secret("12345".utf8)) })
         try await transport.insertAndWait()
@@ -109,7 +109,7 @@ struct NFCWorkflowTests {
         )
     }
 
-    @Test("CANCEL and a client that goes away leave the card without a channel and the reader free")
+    @Test("CANCEL and a disconnected client leave the card without a channel and the reader free")
     @Loop func cancelled() async throws {
         let stage = try await NFCStage()
         try await stage.insertAndWait()
@@ -138,7 +138,7 @@ struct NFCWorkflowTests {
         )
     }
 
-    @Test("a card that is taken away while its PIN is asked for ends the question")
+    @Test("the removal of the card during ENTER_PIN ends the question")
     @Loop func takenAway() async throws {
         let stage = try await NFCStage()
         try await stage.insertAndWait()
@@ -151,7 +151,7 @@ struct NFCWorkflowTests {
         #expect(await stage.card.state.judgedPINs == 0)
     }
 
-    @Test("a card that loses its field ten times in PACE lies badly; CONTINUE goes on")
+    @Test("ten losses of power during PACE lead to PAUSE, and CONTINUE resumes the dialogue")
     @Loop func badPosition() async throws {
         let stage = try await NFCStage()
         try await stage.insertAndWait()
@@ -159,7 +159,7 @@ struct NFCWorkflowTests {
         try await scene.play("> RUN_CHANGE_PIN\n< CHANGE_PIN")
         for _ in 1...10 {
             try await scene.play("< ENTER_PIN 3")
-            // The second command of PACE, but for the one that is for the presence.
+            // A command of PACE. At most one exchange before it is a presence check.
             let next = stage.field.exchanges
             stage.field.plan([next + 2: .powerLost])
             try await scene.play("> SET_PIN 123456")
@@ -178,7 +178,7 @@ struct NFCWorkflowTests {
         #expect(await stage.card.state.retryCounter == 3)
     }
 
-    @Test("an unknown card is explained; the eID card after it is used")
+    @Test("an unknown card is reported, and the next eID card is used")
     @Loop func unknownCard() async throws {
         let stage = try await NFCStage()
         let scene = try await Scene(stage.server, reader: stage.reader)
@@ -203,7 +203,7 @@ struct NFCWorkflowTests {
         var scenes: [Scene] = []
         for board in boards {
             let scene = try await Scene(server, reader: "pn532_uart:\(board.path)")
-            // The news of the card may come before or after.
+            // READER for the card can come before or after CHANGE_PIN.
             try await scene.play("> RUN_CHANGE_PIN\n<? READER 3\n< CHANGE_PIN")
             try await scene.play("<? INSERT_CARD\n<? READER 3\n<~ ENTER_PIN 3")
             scenes.append(scene)

@@ -4,16 +4,16 @@
 #include <string.h>
 #include "Replacements.h"
 
-/* nfc_target is packed and holds a union, which Swift cannot look into safely. What is copied has the size of the field,
- * whatever lengths stand beside it. */
+/* Swift cannot read nfc_target safely, because it is packed and contains a union. These functions copy whole fields and
+ * never use the lengths beside them. */
 static inline int cnfc_is_type_b(const nfc_target *target) { return target->nm.nmt == NMT_ISO14443B; }
 static inline uint8_t cnfc_select_answer(const nfc_target *target) { return target->nti.nai.btSak; }
-/* Room for 10 bytes. Gives the length that the chip has said. */
+/* Copies 10 bytes. Returns the length that the chip states. */
 static inline size_t cnfc_identifier(const nfc_target *target, uint8_t *identifier) {
     memcpy(identifier, target->nti.nai.abtUid, sizeof target->nti.nai.abtUid);
     return target->nti.nai.szUidLen;
 }
-/* Room for 11 bytes: PUPI, application data, protocol info. */
+/* Copies 11 bytes: PUPI, application data, protocol info. */
 static inline void cnfc_type_b(const nfc_target *target, uint8_t *fields) {
     memcpy(fields, target->nti.nbi.abtPupi, 4);
     memcpy(fields + 4, target->nti.nbi.abtApplicationData, 4);

@@ -6,31 +6,32 @@ import ReadersNFC
 import TestSupport
 import Testing
 
-/// A board on a line of its own, real libnfc, and the events of the driver.
-struct World {
+/// The driver with one emulated board, through real libnfc, and the driver's events.
+struct NFCFixture {
     let board: EmulatedPN532
     let backend: NFCBackend
     var events: Events
 
     var field: RadioField { board.field }
-    /// As libnfc names the device.
+    /// The name that libnfc gives the device.
     var reader: String { "pn532_uart:\(board.path)" }
 
-    /// Returns when the reader is there.
-    init(_ nature: EmulatedPN532.Nature = .init()) async throws {
-        board = try EmulatedPN532(nature)
+    /// Returns when the reader has been added.
+    init(_ options: EmulatedPN532.Options = .init()) async throws {
+        board = try EmulatedPN532(options)
         backend = NFCBackend(devices: [board.connection])
         events = Events(backend)
         try await events.wait(for: "added \(reader)")
     }
 
-    /// Puts a card in and connects to it.
+    /// Inserts a card and connects to it.
     mutating func connect(_ card: PICC) async throws -> any CardConnection {
         field.insert(card)
         let insertion = try await events.insertion(in: reader)
         return try await backend.connect(insertion)
     }
 
+    /// A command with this number of bytes for a card with `PICC.echo`, and its answer.
     static func echo(_ count: Int) -> (command: CommandAPDU, answer: ResponseAPDU) {
         let data = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7) }
         return (CommandAPDU(0, 0xC0, 0, 0, data: data, le: nil), ResponseAPDU(data: data, .ok))

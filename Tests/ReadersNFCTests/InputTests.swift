@@ -7,10 +7,10 @@ import Testing
 
 @testable import ReadersNFC
 
-@Suite("What the NFC driver reads")
+@Suite("Input of the NFC driver")
 struct NFCInputTests {
     @Test(
-        "connection strings of libnfc are understood",
+        "connection strings of libnfc are parsed",
         arguments: [
             ("pn532_uart:/dev/ttyUSB0", "pn532_uart", .line(path: "/dev/ttyUSB0", speed: nil)),
             ("pn532_uart:/dev/ttyUSB0:9600", "pn532_uart", .line(path: "/dev/ttyUSB0", speed: 9600)),
@@ -22,12 +22,12 @@ struct NFCInputTests {
     func connectionString(text: String, driver: String, place: ConnectionString.Place) throws {
         let connection = try #require(ConnectionString(text))
         #expect(connection.text == text && connection.driver == driver && connection.place == place)
-        let searches: [String: ConnectionString.Search] = ["pn532_uart": .byChip, "pn53x_usb": .inTurns]
-        #expect(connection.search == searches[driver] ?? .byAsking)
+        let searches: [String: ConnectionString.Search] = ["pn532_uart": .byChip, "pn53x_usb": .alternating]
+        #expect(connection.search == searches[driver] ?? .polling)
     }
 
     @Test(
-        "what is no connection string is refused",
+        "an invalid connection string is refused",
         arguments: [
             "", ":", "/dev/ttyUSB0", "pn532 uart:/dev/ttyUSB0", "PN532_UART:/dev/x", "pn532_uart:ttyUSB0",
             "pn532_uart:/dev/x:", "pn532_uart:/dev/x:0", "pn532_uart:/dev/x:fast", "pn532_uart:/dev/x:1:2",
@@ -37,7 +37,7 @@ struct NFCInputTests {
     )
     func noConnectionString(text: String) { #expect(ConnectionString(text) == nil) }
 
-    @Test("two strings for one device are the same device")
+    @Test("two strings for one device have the same identity")
     func identity() {
         #expect(
             ConnectionString("pn532_uart:/dev/ttyUSB0")?.identity
@@ -46,7 +46,7 @@ struct NFCInputTests {
         #expect(ConnectionString("pn53x_usb:001:005")?.identity == ConnectionString("pn53x_usb:1:5")?.identity)
     }
 
-    @Test("lengths that a chip makes up lead nowhere", arguments: [0, 3, 5, 8, 11, 255, Int.max, -1])
+    @Test("a target with an invalid length is malformed", arguments: [0, 3, 5, 8, 11, 255, Int.max, -1])
     func lengths(length: Int) {
         var target = nfc_target()
         target.nm.nmt = NMT_ISO14443A
@@ -56,7 +56,7 @@ struct NFCInputTests {
         #expect(Target(target) == .malformed(isTypeB: false))
     }
 
-    @Test("a target of type A and one of type B are read")
+    @Test("a target of type A and one of type B are parsed")
     func targets() throws {
         var target = nfc_target()
         target.nm.nmt = NMT_ISO14443A
@@ -72,13 +72,13 @@ struct NFCInputTests {
             for (index, value) in [1, 2, 3, 4, 5, 6, 7, 8, 0, 0x81, 0x90].enumerated() { bytes[index] = UInt8(value) }
         }
         guard case .b(let answer) = Target(target) else {
-            Issue.record("not type B")
+            Issue.record("the target is not of type B")
             return
         }
         #expect(answer.identifier == [1, 2, 3, 4] && answer.protocolInfo == [0, 0x81, 0x90])
     }
 
-    @Test("devices on USB are found with who holds them, and the advice names that")
+    @Test("USB devices are found with the driver that uses them, and the advice names it")
     func usb() throws {
         let root = FileManager.default.temporaryDirectory.appending(path: "badged-usb-\(UUID())")
         defer { try? FileManager.default.removeItem(at: root) }
@@ -107,7 +107,7 @@ struct NFCInputTests {
         #expect(advice[0]?.contains("blacklist pn533_usb") == true)
         #expect(advice[1] == nil)
         #expect(advice[2]?.contains("/dev/bus/usb/001/007 (04e6:5591 (Reader)) is not readable") == true)
-        #expect(advice[3]?.contains("another program has 04cc:0531") == true)
+        #expect(advice[3]?.contains("another program uses 04cc:0531") == true)
         #expect(USBDevice.connected(root: "/nowhere").isEmpty)
     }
 }
