@@ -52,7 +52,8 @@ extension Fault {
         case .tcTokenEmptyParameters, .tlsPSKWrong, .tlsPSKUnknown, .tlsExpired, .tlsFuture, .tlsWronghost,
             .tlsNoPSK, .tlsCiphers, .tlsV11, .tlsPlain:
             "trustedChannelEstablishmentFailed Generic_Send_Receive_Tls_Error"
-        case .tcTokenRedirect, .tcTokenSlow, .startRelates, .startSlow, .eac2OtherAT, .eac2OldAT, .eac2Slow,
+        case .tcTokenRedirect, .tcTokenSlow, .startRelates, .startSlow, .eac2XYOnly, .eac2OtherAT, .eac2OldAT,
+            .eac2Slow,
             .transmitSkip, .transmitSlow, .refreshOtherOrigin, .refreshOneHop:
             "ok"
         case .tcTokenRedirect301:
@@ -73,7 +74,7 @@ extension Fault {
             "trustedChannelEstablishmentFailed Generic_Send_Receive_Client_Error"
         case .startEmpty, .startMalformed, .startEntities, .startHuge, .startDeep, .startUnknown,
             .startSOAPFault, .eac1TwoDescriptions, .eac1ChatGarbage, .eac1AuxGarbage, .eac1AuxUnknown,
-            .eac2NoKey, .eac2TwoKeys, .eac2XYOnly, .eac2Unknown, .transmitGarbage, .transmitNone,
+            .eac2NoKey, .eac2TwoKeys, .eac2Unknown, .transmitGarbage, .transmitNone,
             .transmitMany, .finalMalformed, .finalUnknown:
             "internalError Generic_Send_Receive_Paos_Unknown"
         case .startWrongOrder, .eac2Skip, .transmitEndless:

@@ -124,7 +124,6 @@ struct FaultTests {
         Case("eac1-500", .genericSendReceiveServerError, channel, channelWord),
         Case("eac2-no-key", .genericSendReceivePAOSUnknown, .internalError, "clientError"),
         Case("eac2-two-keys", .genericSendReceivePAOSUnknown, .internalError, "clientError"),
-        Case("eac2-xy-only", .genericSendReceivePAOSUnknown, .internalError, "clientError"),
         Case("eac2-unknown", .genericSendReceivePAOSUnknown, .internalError, "clientError"),
         Case("eac2-skip", .genericSendReceivePAOSUnexpected, .internalError, "clientError"),
         Case("eac2-close", .genericSendReceiveNetworkError, channel, channelWord),
@@ -151,7 +150,7 @@ struct FaultTests {
         arguments: [
             [:], ["mode": "attached"], ["mode": "attached", "keepalive": "0"], ["init": "1"], ["additional": "1"],
             ["chain": "link"], ["reverse": "1", "cvca": "1"], ["fault": "tctoken-redirect"], ["fault": "start-relates"],
-            ["fault": "eac2-other-at"], ["fault": "eac2-old-at"],
+            ["fault": "eac2-xy-only"], ["fault": "eac2-other-at"], ["fault": "eac2-old-at"],
             ["fault": "tctoken-empty-parameters", "mode": "attached"],
         ]
     )

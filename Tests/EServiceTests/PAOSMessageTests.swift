@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
 import EID
 import ISO7816
 import TestSupport
@@ -124,9 +125,26 @@ struct PAOSMessageTests {
         #expect(eac2.compressedKey == [1, 2])
     }
 
+    @Test("a key without its leading 04 gets it, even when x begins with 04", arguments: Curve.allCases)
+    func keyWithoutPrefix(curve: Curve) throws {
+        for first: UInt8 in [0x04, 0x71] {
+            let coordinates = [first] + [UInt8](repeating: 0x5A, count: curve.fieldLength * 2 - 1)
+            let field = "<i:EphemeralPublicKey>\(hex(coordinates))</i:EphemeralPublicKey>"
+            guard case .eac2(let input) = try Self.read(Self.authenticate("EAC2InputType", field)) else {
+                return #expect(Bool(false), "another message")
+            }
+            #expect(input.ephemeralPublicKey == [0x04] + coordinates)
+        }
+    }
+
     @Test(
         "a key that is no uncompressed point is answered with an error",
-        arguments: ["", "AABB", "04", "04AA", "02AABB", String(repeating: "04", count: 135)]
+        arguments: [
+            "", "AABB", "04", "04AA", "02AABB", String(repeating: "04", count: 135),
+            // One byte too few and one too many on each side of the two coordinates of a curve.
+            String(repeating: "5A", count: 62), String(repeating: "5A", count: 63), String(repeating: "5A", count: 65),
+            String(repeating: "5A", count: 66),
+        ]
     )
     func invalidKey(key: String) {
         #expect {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
 package import EID
 import ISO7816
 
@@ -76,21 +77,30 @@ package struct EAC1Input: Sendable, Equatable {
 
 /// What the server sends for EAC2, read but not judged. TR-03112-7, 3.6.4.2.
 package struct EAC2Input: Sendable, Equatable {
-    /// Uncompressed.
+    /// An uncompressed point: 04 and two coordinates of equal length.
     package let ephemeralPublicKey: [UInt8]
     package let certificates: [CVCertificate]
     package let signature: [UInt8]?
 
-    /// Bytes of a key on a curve of 521 bit.
-    private static let maximumKey = 133
+    /// Bytes of an uncompressed point on a curve of 521 bits.
+    private static let maximumKeyLength = 133
 
     init(_ data: XMLElement) throws(FieldError) {
-        guard let key = try data.hex("EphemeralPublicKey"), key.first == 4, !key.count.isMultiple(of: 2),
-            (3...Self.maximumKey).contains(key.count)
-        else { throw FieldError(words: "EphemeralPublicKey is missing or no uncompressed point") }
+        guard let key = try data.hex("EphemeralPublicKey").flatMap(Self.uncompressedPoint) else {
+            throw FieldError(words: "EphemeralPublicKey is missing or no uncompressed point")
+        }
         ephemeralPublicKey = key
         certificates = try data.allHex("Certificate").prefix(CVCertificatePool.maximumCount)
             .compactMap { try? CVCertificate($0) }
         signature = try data.hex("Signature")
+    }
+
+    /// Gives the point with its leading 04, as the card and TR-03110-3 A.2.4 want it. Some eID-Servers send only the
+    /// two coordinates; AusweisApp takes those too. Nil when `key` is neither form.
+    private static func uncompressedPoint(_ key: [UInt8]) -> [UInt8]? {
+        if key.count.isMultiple(of: 2) {
+            return Curve.allCases.contains { $0.fieldLength * 2 == key.count } ? [0x04] + key : nil
+        }
+        return key.first == 0x04 && (3...maximumKeyLength).contains(key.count) ? key : nil
     }
 }
