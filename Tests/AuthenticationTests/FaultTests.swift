@@ -25,6 +25,7 @@ struct FaultTests {
         let run = try await Run(server, try eidServer.tcTokenURL(parameters))
         print("\(fault.rawValue) | \(run.outcome) | \(run.time)")
         #expect(run.outcome == fault.outcome, "\(server.logged.filter { $0.contains("AUTH ended") })")
+        #expect((run.description != nil) == (run.outcome != "ok"))
         #expect(run.url.map { $0.contains("ResultMajor=") } ?? fault.leavesNoAddress)
         #expect(run.oddities.isEmpty)
         #expect(!server.isLent())

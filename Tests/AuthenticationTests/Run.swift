@@ -11,6 +11,8 @@ import Wire
 @Loop struct Run {
     /// `ok`, or the last words of minor and reason.
     let outcome: String
+    /// `description` of the result: the words for `minor`.
+    let description: String?
     let url: String?
     let time: Duration
     /// INSERT_CARD with `error`, and other things that nobody expects.
@@ -53,6 +55,7 @@ import Wire
             result?[key]?.string?.split(separator: "#").last.map(String.init) ?? "-"
         }
         outcome = last("major") == "ok" ? "ok" : "\(last("minor")) \(last("reason"))"
+        description = result?["description"]?.string
         (self.url, oddities) = (final?["url"]?.string, odd)
     }
 }

@@ -7,19 +7,11 @@ struct ResultTests {
     @Test(
         "each status has the minor result of the SDK's table",
         arguments: [
-            (.unknown, "/al/common#unknownError"), (.wrongLength, "/al/common#unknownError"),
-            (.unexpectedTransmitStatus, "/al/common#unknownError"), (.terminalRefused, "/al/common#noPermission"),
-            (.pinDeactivated, "/al/common#noPermission"), (.pukInoperative, "/al/common#noPermission"),
-            (.cardNotAuthentic, "/al/common#internalError"), (.unexpectedMessage, "/al/common#internalError"),
-            (.noStartPAOSResponse, "/al/common#internalError"),
-            (.noCertificateDescription, "/al/common#parameterError"),
+            (.wrongLength, "/al/common#unknownError"), (.unexpectedTransmitStatus, "/al/common#unknownError"),
+            (.terminalRefused, "/al/common#noPermission"), (.unexpectedMessage, "/al/common#internalError"),
             (.sameOriginViolation, "/al/common#parameterError"), (.refreshAddress, "/al/common#communicationError"),
-            (.wrongPIN, "/al/common#communicationError"), (.noTcToken, "/dp#trustedChannelEstablishmentFailed"),
-            (.tls, "/dp#trustedChannelEstablishmentFailed"), (.timeout, "/dp#trustedChannelEstablishmentFailed"),
-            (.certificateExpired, "/il/signature#invalidCertificatePath"),
-            (.productiveInDeveloperMode, "/il/signature#invalidCertificatePath"),
-            (.cancelledByUser, "/sal#cancellationByUser"), (.cardRemoved, "/sal#cancellationByUser"),
-            (.documentInvalid, "/sal/mEAC#DocumentValidityVerificationFailed"),
+            (.timeout, "/dp#trustedChannelEstablishmentFailed"),
+            (.certificateExpired, "/il/signature#invalidCertificatePath"), (.cardRemoved, "/sal#cancellationByUser"),
         ] as [(FailureStatus, String)]
     )
     func minor(status: FailureStatus, suffix: String) {
@@ -27,10 +19,22 @@ struct ResultTests {
         #expect(ECardResult(status).isError)
     }
 
-    @Test("every status and its minor result have words", arguments: FailureStatus.allCases)
-    func words(status: FailureStatus) {
-        #expect(status.message.hasSuffix("."))
-        #expect(status.minor.description?.hasSuffix(".") == true)
+    @Test(
+        "every minor result of a server has words, also one that nobody knows",
+        arguments: [
+            ("http://www.bsi.bund.de/ecard/api/1.1/resultminor/al/common#incorrectParameter", "parameter"),
+            ("http://www.bsi.bund.de/ecard/api/1.1/resultminor/dp#nodeNotReachable", "reached"),
+            ("http://www.bsi.bund.de/ecard/api/1.1/resultminor/il/signature#certificateRevoked", "revoked"),
+            ("http://www.bsi.bund.de/ecard/api/1.1/resultminor/sal#insufficientRights", "rights"),
+            ("http://www.bsi.bund.de/ecard/api/1.1/resultminor/sal/mEAC#AgeVerificationFailedWarning", "age"),
+            ("http://www.bsi.bund.de/ecard/api/1.1/resultminor/ifdl/terminal#noCard", "no card"),
+            ("http://www.bsi.bund.de/ecard/api/1.1/resultminor/sal#new", "unknown kind"),
+            ("/sal#cancellationByUser", "unknown kind"), ("urn:x", "unknown kind"), ("", "unknown kind"),
+        ]
+    )
+    func words(uri: String, word: String) {
+        let description = ResultMinor(uri: uri).description
+        #expect(description.contains(word) && description.hasSuffix("."))
     }
 
     @Test("a server's own result goes on as it is")

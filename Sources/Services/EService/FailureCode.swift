@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// Why a workflow failed, by the SDK's names. docs/protocol.md, Failure reasons.
+/// Why a workflow failed, in the names of the SDK. docs/protocol.md, Failure reasons.
 ///
-/// The SDK's reasons of the smartphone that plays a reader, and of its self-authentication, are not here: badged does
-/// neither.
-package enum FailureCode: String, Error, Sendable, CaseIterable {
+/// Reasons of the SDK that badged never sends are not here.
+package enum FailureCode: String, Error, Sendable {
     // MARK: Any workflow
     case userCancelled = "User_Cancelled"
     case cardRemoved = "Card_Removed"
@@ -44,22 +43,16 @@ package enum FailureCode: String, Error, Sendable, CaseIterable {
     case extractCVCsFromEAC1DVMissing = "Extract_Cvcs_From_Eac1_Dv_Missing"
 
     // MARK: The card and its passwords
-    case connectCardConnectionFailed = "Connect_Card_Connection_Failed"
-    case connectCardEIDInactive = "Connect_Card_Eid_Inactive"
-    case establishPACEChannelBasicReaderNoPIN = "Establish_Pace_Channel_Basic_Reader_No_Pin"
     case establishPACEChannelPUKInoperative = "Establish_Pace_Channel_Puk_Inoperative"
-    case establishPACEChannelUnknownPasswordID = "Establish_Pace_Channel_Unknown_Password_Id"
     case establishPACEChannelUserCancelled = "Establish_Pace_Channel_User_Cancelled"
     case maintainCardConnectionPACEUnrecoverable = "Maintain_Card_Connection_Pace_Unrecoverable"
 
     // MARK: Terminal and chip authentication
     case didAuthenticateEAC1CardCommandFailed = "Did_Authenticate_Eac1_Card_Command_Failed"
     case processCertificatesFromEAC2CVCChainMissing = "Process_Certificates_From_Eac2_Cvc_Chain_Missing"
-    case didAuthenticateEAC2InvalidCVCChain = "Did_Authenticate_Eac2_Invalid_Cvc_Chain"
     case didAuthenticateEAC2CardCommandFailed = "Did_Authenticate_Eac2_Card_Command_Failed"
 
     // MARK: PAOS
-    case genericSendReceivePAOSUnhandled = "Generic_Send_Receive_Paos_Unhandled"
     case genericSendReceiveNetworkError = "Generic_Send_Receive_Network_Error"
     case genericSendReceiveTLSError = "Generic_Send_Receive_Tls_Error"
     case genericSendReceiveServerError = "Generic_Send_Receive_Server_Error"
@@ -71,7 +64,6 @@ package enum FailureCode: String, Error, Sendable, CaseIterable {
     case genericSendReceiveCertificateError = "Generic_Send_Receive_Certificate_Error"
     case genericSendReceiveSessionResumptionFailed = "Generic_Send_Receive_Session_Resumption_Failed"
     case transmitCardCommandFailed = "Transmit_Card_Command_Failed"
-    case startPAOSResponseMissing = "Start_Paos_Response_Missing"
     case startPAOSResponseError = "Start_Paos_Response_Error"
 
     // MARK: The refresh address
@@ -81,8 +73,6 @@ package enum FailureCode: String, Error, Sendable, CaseIterable {
     case checkRefreshAddressServerError = "Check_Refresh_Address_Server_Error"
     case checkRefreshAddressClientError = "Check_Refresh_Address_Client_Error"
     case checkRefreshAddressServiceTimeout = "Check_Refresh_Address_Service_Timeout"
-    case checkRefreshAddressProxyError = "Check_Refresh_Address_Proxy_Error"
-    case checkRefreshAddressFatalTLSErrorAfterReply = "Check_Refresh_Address_Fatal_Tls_Error_After_Reply"
     case checkRefreshAddressUnknownNetworkError = "Check_Refresh_Address_Unknown_Network_Error"
     case checkRefreshAddressInvalidHTTPResponse = "Check_Refresh_Address_Invalid_Http_Response"
     case checkRefreshAddressEmpty = "Check_Refresh_Address_Empty"
@@ -100,6 +90,5 @@ package enum FailureCode: String, Error, Sendable, CaseIterable {
     case changePINNewPINMismatch = "Change_Pin_New_Pin_Mismatch"
     case changePINNewPINInvalidLength = "Change_Pin_New_Pin_Invalid_Length"
     case changePINUnexpectedTransmitStatus = "Change_Pin_Unexpected_Transmit_Status"
-    case changePINCardUserCancelled = "Change_Pin_Card_User_Cancelled"
     case changePINUnrecoverable = "Change_Pin_Unrecoverable"
 }
