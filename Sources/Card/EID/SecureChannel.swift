@@ -1,79 +1,55 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import ISO7816
 package import Secrets
-import Synchronization
 
-/// Secure messaging round another channel, from the terminal's side.
+/// Secure messaging over another channel, on the side of the terminal.
 ///
-/// Whatever goes wrong in it, once, closes it: a lost answer, a forged one, an unprotected one. It never sends a
-/// command twice.
-package final class SecureChannel: CardChannel {
+/// The first failure closes the channel: a lost answer, a forged one, an unprotected one. No command is sent twice.
+package final class SecureChannel {
     private let base: any CardChannel
-    private let messaging: Mutex<SecureMessaging>
+    private var messaging: SecureMessaging
 
     package init(_ messaging: consuming SecureMessaging, over base: any CardChannel) {
         self.base = base
-        self.messaging = Mutex(messaging)
+        self.messaging = messaging
     }
 
-    /// Will it refuse every further command?
-    package var isClosed: Bool { messaging.withLock { $0.isDead } }
+    /// Whether the channel refuses every further command.
+    package var isClosed: Bool { messaging.isDead }
 
-    /// Sends a command protected and gives its plain answer.
+    /// Sends a protected command and returns the plain answer.
     /// - Throws: `.card` when no answer came; `.status` for an unprotected error status; `.protocolViolation`.
     package func exchange(_ command: CommandAPDU) async throws(EIDError) -> ResponseAPDU {
-        try await send(try wrap(command, data: Secret(command.data)))
+        try await exchange(command, data: Secret(command.data))
     }
 
-    /// The same with data that must not lie in ordinary memory; they are wiped before the command goes out.
+    /// Sends a protected command whose data must not lie in ordinary memory. They are wiped before it goes out.
     package func exchange(_ header: CommandAPDU, data: consuming Secret) async throws(EIDError) -> ResponseAPDU {
-        try await send(try wrap(header, data: data))
-    }
-
-    /// `exchange` for users of channels; what is not a `CardError` becomes `.other`.
-    package func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
-        do throws(EIDError) {
-            return try await exchange(command)
-        } catch {
-            switch error {
-            case .card(let error): throw error
-            case .status(let status): throw .other("unprotected status \(status) in the secure channel")
-            case .protocolViolation(let what), .unsupported(let what): throw .other(what)
-            }
-        }
-    }
-
-    private func wrap(_ header: CommandAPDU, data: consuming Secret) throws(EIDError) -> CommandAPDU {
-        let data = data
-        return try messaging.withLock { messaging throws(EIDError) in
-            do throws(SecureMessagingError) {
-                return try messaging.wrap(header, data: data)
-            } catch {
-                throw EIDError(error)
-            }
-        }
-    }
-
-    private func send(_ command: CommandAPDU) async throws(EIDError) -> ResponseAPDU {
+        let command = try wrap(header, data: data)
         let answer: ResponseAPDU
         do throws(CardError) {
             answer = try await base.transmit(command)
         } catch {
-            close()
+            messaging.close()
             throw .card(error)
         }
         if answer.data.isEmpty, answer.status != .ok {
-            close()
+            messaging.close()
             throw .status(answer.status)
         }
-        return try messaging.withLock { messaging throws(EIDError) in
-            do throws(SecureMessagingError) {
-                return try messaging.unwrap(answer)
-            } catch {
-                throw EIDError(error)
-            }
+        do throws(SecureMessagingError) {
+            return try messaging.unwrap(answer)
+        } catch {
+            throw EIDError(error)
         }
     }
 
-    private func close() { messaging.withLock { $0.close() } }
+    /// Consumes the data, so that they are wiped when this returns.
+    private func wrap(_ header: CommandAPDU, data: consuming Secret) throws(EIDError) -> CommandAPDU {
+        do throws(SecureMessagingError) {
+            return try messaging.wrap(header, data: data)
+        } catch {
+            throw EIDError(error)
+        }
+    }
 }
