@@ -123,4 +123,16 @@ struct IdentificationTests {
         #expect(try await EIDCard.identify(on: card) == .unknown)
         #expect(card.commands.count <= 2 + 256)
     }
+
+    @Test("no part of a file is read after the task is cancelled")
+    func cancelled() async throws {
+        let card = TestCard(interfere: { _, command in
+            guard command.ins == 0xB0 else { return nil }
+            withUnsafeCurrentTask { $0?.cancel() }
+            return ResponseAPDU(data: [0x61], .ok)
+        })
+        let task = Task { try await EIDCard.identify(on: card) }
+        #expect(try await task.value == .unknown)
+        #expect(card.commands.count == 3)
+    }
 }

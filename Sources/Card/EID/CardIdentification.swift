@@ -34,31 +34,16 @@ extension EIDCard {
         return nil
     }
 
-    /// Most READ BINARY commands for one file. With the 15 bits of an offset this bounds a file to 32 KiB, more than any
-    /// that an eID card shows before authentication.
-    static let maximumReads = 256
-
-    /// Reads a file from its start until the card has no more; nil when there is no such file, or no end to it.
+    /// Reads a file; nil when it cannot be read, or the task is cancelled.
+    /// - Throws: `CardError` when the card gave no answer.
     private static func read(_ shortFileID: UInt8, on channel: any CardChannel) async throws(CardError) -> [UInt8]? {
-        var content: [UInt8] = []
-        for _ in 0..<maximumReads {
-            guard content.count <= 0x7FFF else { return nil }
-            let command: CommandAPDU =
-                content.isEmpty ? .readBinary(shortFileID: shortFileID) : .readBinary(offset: content.count)
-            let answer = try await channel.transmit(command)
-            guard answer.data.count <= 256 else { return nil }
-            switch answer.status.value {
-            case 0x9000:
-                guard !answer.data.isEmpty else { return content.isEmpty ? nil : content }
-                content += answer.data
-            case 0x6282:
-                content += answer.data
-                return content.isEmpty ? nil : content
-            default:
-                // Beyond the end cards say 6B00, and other things; a file cut short will not parse.
-                return content.isEmpty ? nil : content
+        do throws(TransparentFile.Failure<CardError>) {
+            return try await TransparentFile.read(shortFileID, le: 256) { command throws(CardError) in
+                try await channel.transmit(command)
             }
+        } catch {
+            if case .transport(let error) = error { throw error }
+            return nil
         }
-        return nil
     }
 }

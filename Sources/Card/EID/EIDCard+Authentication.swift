@@ -31,23 +31,29 @@ extension EIDCard {
         try await succeed(CommandAPDU(0x00, 0x82, 0x00, 0x00, data: proof.signature))
     }
 
-    /// Reads EF.CardSecurity, which cards show after terminal authentication. TR-03110-3 A.1.2.5.
+    /// Reads EF.CardSecurity, in one piece where the reader can carry it. Cards show the file after terminal
+    /// authentication. TR-03110-3 A.1.2.5.
+    /// - Throws: `.cancelled` when the task was cancelled between two commands.
     package func readCardSecurity() async throws(EIDError) -> CardSecurity {
-        var content: [UInt8] = []
-        // In one piece where the reader can carry it.
-        while content.count <= 0x7FFF {
-            let le = CommandAPDU.maximumLe
-            let answer = try await transmit(
-                content.isEmpty
-                    ? .readBinary(shortFileID: CardSecurity.shortFileID, le: le)
-                    : .readBinary(offset: content.count, le: le)
-            )
-            content += answer.data
-            guard answer.status == .ok || !content.isEmpty else { throw .status(answer.status) }
-            if let security = try? CardSecurity(content) { return security }
-            guard answer.status == .ok, !answer.data.isEmpty else { break }
+        let content: [UInt8]
+        do throws(TransparentFile.Failure<EIDError>) {
+            content = try await TransparentFile.read(CardSecurity.shortFileID, le: CommandAPDU.maximumLe) {
+                (try? CardSecurity($0)) != nil
+            } transmit: { command throws(EIDError) in
+                try await transmit(command)
+            }
+        } catch {
+            switch error {
+            case .transport(let error): throw error
+            case .refused(let status): throw .status(status)
+            case .tooLong: throw .protocolViolation("EF.CardSecurity is too long")
+            case .cancelled: throw .cancelled
+            }
         }
-        throw .protocolViolation("EF.CardSecurity cannot be read")
+        guard let security = try? CardSecurity(content) else {
+            throw .protocolViolation("EF.CardSecurity cannot be read")
+        }
+        return security
     }
 
     /// Gives the card the terminal's ephemeral key; from its answer on the card speaks with the terminal's keys alone.

@@ -13,6 +13,8 @@ package enum EIDError: Error, Sendable, Equatable {
     case protocolViolation(String)
     /// The card, or the caller, wants something that is not ours.
     case unsupported(String)
+    /// The task was cancelled between two commands.
+    case cancelled
 
     init(_ error: PACEError) {
         switch error {

@@ -256,6 +256,8 @@ package struct AuthenticationResult: Sendable, Equatable {
                 throw EServiceFailure(.cardRemoved, .cardRemoved)
             case .card:
                 throw EServiceFailure(reason, .cardCommunication, detail: "\(error)")
+            case .cancelled:
+                throw EServiceFailure(.userCancelled, .cancelledByUser)
             case .status, .protocolViolation, .unsupported:
                 throw EServiceFailure(reason, status, detail: "\(error)")
             }

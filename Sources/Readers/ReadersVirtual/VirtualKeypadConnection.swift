@@ -29,6 +29,7 @@ final class VirtualKeypadConnection: KeypadConnection {
             case .card(let error): throw error
             case .status(let status): return ResponseAPDU(status)
             case .protocolViolation(let what), .unsupported(let what): throw .other(what)
+            case .cancelled: throw .other("cancelled")
             }
         }
     }
@@ -64,7 +65,7 @@ final class VirtualKeypadConnection: KeypadConnection {
             switch error {
             case .card(let error): throw error
             case .status(let status): return KeypadPACEResult(outcome: .failed(Code.card(status)))
-            case .protocolViolation, .unsupported:
+            case .protocolViolation, .unsupported, .cancelled:
                 return KeypadPACEResult(outcome: .failed(Code.communicationAbort))
             }
         }
@@ -85,6 +86,7 @@ final class VirtualKeypadConnection: KeypadConnection {
             case .card(let error): throw error
             case .status(let status): return status
             case .protocolViolation(let what), .unsupported(let what): throw .other(what)
+            case .cancelled: throw .other("cancelled")
             }
         }
     }

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ISO7816
+
+/// Reads transparent files of a card by READ BINARY. ISO 7816-4, 11.3.3.
+enum TransparentFile {
+    /// The most bytes of one file: READ BINARY has offsets of 15 bits. No file of an eID card comes near this.
+    static let maximumLength = 0x7FFF
+    /// The most commands for one file.
+    static let maximumReads = 256
+
+    /// Why a file was not read.
+    enum Failure<Transport: Error>: Error {
+        case transport(Transport)
+        /// The card refused the first command.
+        case refused(StatusWord)
+        /// The file exceeds `maximumLength` or `maximumReads`, or an answer is longer than it may be.
+        case tooLong
+        /// The task was cancelled.
+        case cancelled
+    }
+
+    /// Reads a file from its start until `isComplete` says so or the card has no more bytes.
+    ///
+    /// `shortFileID` is 1 to 30; `le` is how many bytes one answer may have, 1 to 65 536.
+    static func read<Transport: Error>(
+        _ shortFileID: UInt8,
+        le: Int,
+        isComplete: ([UInt8]) -> Bool = { _ in false },
+        transmit: (CommandAPDU) async throws(Transport) -> ResponseAPDU
+    ) async throws(Failure<Transport>) -> [UInt8] {
+        var content: [UInt8] = []
+        for _ in 0..<maximumReads {
+            guard !Task.isCancelled else { throw .cancelled }
+            let answer: ResponseAPDU
+            do throws(Transport) {
+                answer = try await transmit(
+                    content.isEmpty
+                        ? .readBinary(shortFileID: shortFileID, le: le)
+                        : .readBinary(offset: content.count, le: le)
+                )
+            } catch {
+                throw .transport(error)
+            }
+            guard answer.data.count <= le, content.count + answer.data.count <= maximumLength else { throw .tooLong }
+            switch answer.status.value {
+            case 0x9000 where !answer.data.isEmpty:
+                content += answer.data
+                if isComplete(content) { return content }
+            case 0x9000, 0x6282:
+                return content + answer.data
+            default:
+                // Cards say 6B00 and other words behind the end of a file. A file cut short will not parse.
+                guard !content.isEmpty else { throw .refused(answer.status) }
+                return content
+            }
+        }
+        throw .tooLong
+    }
+}
