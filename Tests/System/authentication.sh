@@ -1,103 +1,78 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The programs together: badged with a virtual card, badgectl and badged-eidserver. Authentications end well in both
-# models, leave no memory behind, link certificates are kept, and without libcurl badged says what is missing and does the
-# rest.
+# Authentications with badged, badgectl and badged-eidserver: both models of the server, memory and threads after many of
+# them, link certificates over a restart, and badged without libcurl.
 . "$(dirname "$0")/lib.sh"
 needs_programs badged badgectl badged-eidserver
-socket=$work/badged.sock
-daemon='' server=''
-stop() {
-    for process in $daemon $server; do kill "$process" 2>/dev/null || true; done
-    for process in $daemon $server; do wait "$process" 2>/dev/null || true; done
-    daemon='' server=''
-}
-trap 'stop; rm -rf "$work"' EXIT
-
-mkdir -p "$work/anchors/test" "$work/state"
-"$bin/badged-eidserver" --out "$work/anchors/test" >"$work/url" 2>"$work/server.log" &
-server=$!
-until grep -q ^https "$work/url"; do kill -0 $server || { cat "$work/server.log"; exit 1; }; done
-url=$(head -n 1 "$work/url")
+start_eidserver
 printf '[pcsc]\nenabled=no\n[virtual]\nenabled=yes\n[eid]\ntrust_anchors=%s\n' "$work/anchors" >"$work/badged.conf"
+mkdir "$work/state"
 
-start() { # start [PREFIX...]: the daemon, started by these words
-    STATE_DIRECTORY=$work/state "$@" "$bin/badged" --config "$work/badged.conf" --socket "$socket" 2>"$work/log" &
-    daemon=$!
-    until "$bin/badgectl" --socket "$socket" status >/dev/null 2>&1; do
-        kill -0 $daemon 2>/dev/null || { cat "$work/log"; exit 1; }
-    done
+start() { # start [PREFIX...]: starts badged, by a command that is put before it.
+    start_badged env STATE_DIRECTORY="$work/state" "$@" "$bin/badged" --config "$work/badged.conf" --socket "$socket"
 }
-authenticate() { printf '123456\n' | "$bin/badgectl" --socket "$socket" auth --pin-stdin --yes "$url$1"; }
-ends_well() { authenticate "$1" >"$work/out" 2>&1 && holds "$work/out" 'ResultMajor=ok$'; }
+authenticate() { printf '123456\n' | badgectl auth --pin-stdin --yes "$url$1" >"$work/out" 2>&1; }
+succeeds() { authenticate "$1" && holds "$work/out" 'ResultMajor=ok$'; }
 fails() { ! authenticate "$1"; }
+fails_with() { fails "$1" && holds "$work/out" "$2"; }
 resident() { awk '/^Rss:/ { print $2 }' "/proc/$daemon/smaps_rollup"; }
 threads() { ls "/proc/$daemon/task" | wc -l; }
+has_threads() { [ "$(threads)" -le "$1" ]; }
+is_below() { [ "$(resident)" -lt "$1" ]; }
 
-start env
-check "libcurl is not loaded before it is needed" lacks "/proc/$daemon/maps" libcurl
+start
+check "libcurl is not loaded before the first authentication" lacks "/proc/$daemon/maps" libcurl
 idle=$(resident)
-# Some seconds after the last authentication, not at once.
-returns() {
-    tries=150
-    until [ "$(resident)" -lt $((idle + 1024)) ]; do
-        tries=$((tries - 1))
-        [ "$tries" -gt 0 ] || return 1
-        sleep 0.1
-    done
+check "an authentication with a session of its own (PSK)" succeeds ''
+check "an authentication in the TLS session of the service (attached)" succeeds '?mode=attached'
+check "an attached authentication with a connection for each message" succeeds '?mode=attached&keepalive=0'
+check "a terminal that the card refuses is an error" fails '?fault=eac2-signature'
+round() {
+    succeeds '' && succeeds '?mode=attached' && fails '?fault=eac2-signature' && fails '?fault=tctoken-huge' &&
+        fails '?fault=start-deep'
 }
-check "an authentication with a key of its own (PSK)" ends_well ''
-check "an authentication in the TLS session of the service" ends_well '?mode=attached'
-check "the same over new connections" ends_well '?mode=attached&keepalive=0'
-check "a refused terminal is an error" fails '?fault=eac2-signature'
-round() { ends_well '' && ends_well '?mode=attached' && fails '?fault=eac2-signature' >/dev/null 2>&1 &&
-    fails '?fault=tctoken-huge' >/dev/null 2>&1 && fails '?fault=start-deep' >/dev/null 2>&1; }
-rounds() { count=$1; while [ "$count" -gt 0 ]; do round || return 1; count=$((count - 1)); done; }
+rounds() { for number in $(seq "$1"); do round || return 1; done; }
 rounds 4
 before=$(resident) threads=$(threads)
 check "100 authentications, good and bad" rounds 20
-after=$(resident)
-check "they leave less than 1 MB behind (from $before to $after kB)" test "$after" -lt $((before + 1024))
-check "memory returns to within 1 MB of what it was before the first ($idle kB)" returns
-check "an authentication after that" ends_well ''
-check "they leave no thread behind" test "$(threads)" -le "$threads"
-ends() {
-    kill $daemon && wait $daemon || true
-    daemon=''
-}
-ends
+check "memory is at most 1 MB above that after the first 20 ($before kB)" eventually is_below $((before + 1024))
+check "memory returns to within 1 MB of that before the first ($idle kB)" eventually is_below $((idle + 1024))
+check "an authentication after that" succeeds ''
+check "no thread is left over" eventually has_threads "$threads"
+stop_badged
 
-# The second root is believed only by the link certificate that the first has signed.
+# The second root is trusted only by a link certificate that the first root has signed.
 rm "$work/anchors/test/cvca-next.cvcert"
-start env
-fails_by() { ! authenticate "$1" >"$work/out" 2>&1 && holds "$work/out" "$2"; }
+start
 no_chain=Pre_Verification_Invalid_Certificate_Chain
-check "a service below an unknown root is not believed" fails_by '?chain=late' $no_chain
-check "with a link certificate from a known one it is" ends_well '?chain=link'
-ends
-start env
-check "the link is kept for services that leave it out, also by the next daemon" ends_well '?chain=late'
-ends
+check "a service below an unknown root is refused" fails_with '?chain=late' $no_chain
+check "with a link certificate from a known root it is accepted" succeeds '?chain=link'
+stop_badged
+start
+check "badged keeps the link certificate over a restart" succeeds '?chain=late'
+stop_badged
 rm "$work"/state/link-certificates/*.cvcert
-start env
-check "it was kept in the state directory, and nowhere else" fails_by '?chain=late' $no_chain
-ends
+start
+check "the link certificate is stored in the state directory only" fails_with '?chain=late' $no_chain
+stop_badged
+cp "$work/badged.conf" "$work/undated.conf"
 echo 'date=2001-01-01' >>"$work/badged.conf"
-start env
-check "certificates are judged on the day of [eid] date" fails_by '' Pre_Verification_Certificate_Expired
-ends
-sed -i '$d' "$work/badged.conf"
+start
+check "certificates are checked at the date of [eid] date" fails_with '' Pre_Verification_Certificate_Expired
+stop_badged
+mv "$work/undated.conf" "$work/badged.conf"
 
 library=$(ldconfig -p | sed -n 's/.*libcurl\.so\.4 .*=> //p' | head -n 1)
 if [ -n "$library" ] && isolated true 2>/dev/null; then
-    # As isolated does, but as a command: its process becomes the daemon's.
-    own='unshare --mount --propagation private'
-    [ "$(id -u)" = 0 ] || own='unshare --map-root-user --mount'
+    # The function `isolated` as a command, so that $daemon is the process of badged.
+    namespace='unshare --mount --propagation private'
+    [ "$(id -u)" = 0 ] || namespace='unshare --map-root-user --mount'
     # shellcheck disable=SC2016,SC2086  # the inner shell's variables; a list of words
-    start $own sh -c 'mount --bind /dev/null "$(readlink -f "$0")" && exec "$@"' "$library"
+    start $namespace sh -c 'mount --bind /dev/null "$(readlink -f "$0")" && exec "$@"' "$library"
     check "without libcurl an authentication is an error" fails ''
-    check "without libcurl the log says what is missing" holds "$work/log" 'libcurl4'
-    change() { printf '%s\n' 123456 654321 | "$bin/badgectl" --socket "$socket" change-pin --pin-stdin; }
+    check "without libcurl the log names the missing library" holds "$work/log" 'libcurl4'
+    change() { printf '%s\n' 123456 654321 | badgectl change-pin --pin-stdin; }
     check "without libcurl the PIN can be changed" change
+    stop_badged
 fi
 finish

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The daemon as a process: start and end, notification, signals, its socket, its log, its exit codes.
+# badged as a process: start and end, notification of the service manager, signals, its socket, its log, its exit codes.
 . "$(dirname "$0")/lib.sh"
 needs python3
 needs_programs badged

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""For the Python scripts of this folder: checks that speak, a service manager, and a client.
+"""Shared parts of the Python scripts in Tests/System and Tests/Guest: checks, a service manager, badged, and a client.
 
-Every wait is for an event and has a limit after which the script fails; nothing sleeps.
+Each wait is for an event. LIMIT only ends a script that hangs.
 """
 import atexit
 import json
 import os
-import select
 import socket
 import subprocess
 import sys
 import time
 
-LIMIT = 20.0  # seconds, for what should take milliseconds
+LIMIT = 120.0  # seconds
 failures = 0
 
 
 def check(sentence, condition, detail=""):
+    """Prints the sentence with the result; a failure is shown with its detail and makes `finish` exit with 1."""
     global failures
     if condition:
         print(f"  ok: {sentence}", flush=True)
@@ -34,33 +34,33 @@ children = []
 
 @atexit.register
 def end_children():
-    """However the script ends, what it started ends with it."""
+    """Kills the programs that still run when the script ends."""
     for child in children:
         if child.poll() is None:
             child.kill()
 
 
 class Manager:
-    """Listens where sd_notify(3) speaks to."""
+    """Receives the messages that sd_notify(3) sends to a service manager."""
 
     def __init__(self, address):
-        self.address = address
+        """`address` is a path, or @NAME in the abstract namespace."""
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.socket.bind("\0" + address[1:] if address.startswith("@") else address)
-        if not address.startswith("@"):
+        self.address = address
+        if address.startswith("@"):
+            self.socket.bind("\0" + address[1:])
+        else:
+            self.socket.bind(address)
             os.chmod(address, 0o777)
         self.socket.settimeout(LIMIT)
 
-    def next(self):
-        """The next datagram as a dictionary, and when it came."""
-        text = self.socket.recv(65536).decode()
-        return dict(line.split("=", 1) for line in text.splitlines()), time.monotonic()
-
     def wait_for(self, key):
+        """The next message with this key, as a dictionary, and the time of its arrival."""
         while True:
-            state, when = self.next()
+            text = self.socket.recv(65536).decode()
+            state = dict(line.split("=", 1) for line in text.splitlines())
             if key in state:
-                return state, when
+                return state, time.monotonic()
 
     def close(self):
         self.socket.close()
@@ -69,13 +69,15 @@ class Manager:
 
 
 class Daemon:
-    """badged as a child; ready when the constructor returns, unless told not to wait."""
+    """badged as a child process. It is ready when the constructor returns, unless `wait` is false."""
+
+    count = 0
 
     def __init__(self, program, arguments, work, wait=True, environment=None, user=None, abstract=False):
-        number = Daemon.count = getattr(Daemon, "count", 0) + 1
-        name = f"notify-{os.getpid()}-{number}"
+        Daemon.count += 1
+        name = f"notify-{os.getpid()}-{Daemon.count}"
         self.manager = Manager("@" + name if abstract else os.path.join(work, name))
-        self.log_path = os.path.join(work, f"log-{number}")
+        self.log_path = os.path.join(work, f"log-{Daemon.count}")
         clean = {k: v for k, v in os.environ.items() if k not in ("XDG_RUNTIME_DIR", "JOURNAL_STREAM")}
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
@@ -94,20 +96,29 @@ class Daemon:
         with open(self.log_path, encoding="utf-8") as log:
             return log.read()
 
+    def reload(self):
+        """Sends SIGHUP and waits until badged is ready again. Returns the message RELOADING."""
+        self.process.send_signal(1)
+        state, _ = self.manager.wait_for("RELOADING")
+        self.manager.wait_for("READY")
+        return state
+
     def end(self, signal=15):
-        """Sends the signal; gives exit code and seconds."""
+        """Sends the signal and waits for the end. Returns the exit code and the seconds that the end took."""
         start = time.monotonic()
         self.process.send_signal(signal)
         code = self.process.wait(LIMIT)
         return code, time.monotonic() - start
 
     def finished(self):
-        """Waits for the end by itself; gives exit code, stdout and stderr."""
+        """Waits until the process ends by itself. Returns its exit code, stdout and stderr."""
         out, _ = self.process.communicate(timeout=LIMIT)
         return self.process.returncode, out.decode(), self.log()
 
 
 class Client:
+    """A client of badged: JSON lines over its socket."""
+
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(LIMIT)
@@ -119,24 +130,22 @@ class Client:
         self.file.flush()
 
     def next(self):
+        """The next message; None when badged has closed the connection."""
         line = self.file.readline()
         return json.loads(line) if line else None
 
     def wait_for(self, message):
-        """The next message of that name; those before it are dropped. None when the daemon closes."""
+        """The next message of this name; earlier ones are dropped. None when badged has closed the connection."""
         while True:
             got = self.next()
             if got is None or got["msg"] == message:
                 return got
 
     def ask(self, message, **command):
+        """Sends the command and waits for the message of this name."""
         self.send(**command)
         return self.wait_for(message)
 
     def close(self):
         self.file.close()
         self.socket.close()
-
-
-def readable(descriptor, seconds):
-    return bool(select.select([descriptor], [], [], seconds)[0])

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# make install and make uninstall, in a folder of our own.
+# `make install` and `make uninstall` in a temporary folder.
 . "$(dirname "$0")/lib.sh"
 needs_programs badged badgectl badged-virtual-card badged-activation
 cd "$root"
@@ -31,8 +31,8 @@ $prefix/share/zsh/site-functions/_badgectl
 END
     sort -o "$work/expected" "$work/expected"
     list "$to" | grep -v '/share/doc/badged/' >"$work/found"
-    check "$prefix: exactly the files that belong there" diff "$work/expected" "$work/found"
-    for file in README.md CHANGELOG.md LICENSE Apache-2.0.txt architecture.md protocol.md testing.md; do
+    check "$prefix: these files and no others" diff "$work/expected" "$work/found"
+    for file in README.md CHANGELOG.md LICENSE Apache-2.0.txt architecture.md protocol.md protocol/eid.md testing.md; do
         check "$prefix: $file is among the documents" test -s "$to$prefix/share/doc/badged/$file"
     done
     unit=$to$prefix/lib/systemd/system/badged.service
@@ -40,24 +40,24 @@ END
     # shellcheck disable=SC2046
     check "$prefix: no placeholder is left" sh -c \
         "! grep -rnE '@[A-Z]+@' '$to/etc' '$to$prefix/lib' '$to$prefix/share/man'"
-    check "$prefix: everybody may read everything" sh -c "! find '$to' -type f ! -perm -444 | grep ."
+    check "$prefix: every user may read every file" sh -c "! find '$to' -type f ! -perm -444 | grep ."
     check "$prefix: only the programs are executable" sh -c \
         "! find '$to' -type f -perm /111 | grep -vE '^$to$prefix/(bin|libexec)/'"
     version=$("$to$prefix/bin/badged" --version)
     check "$prefix: the installed program runs ($version)" test -n "$version"
     check "$prefix: the manual has the same version" holds "$to$prefix/share/man/man8/badged.8" "$version"
     if command -v bash >/dev/null; then
-        check "$prefix: the completion for bash is valid" bash -n "$to$prefix/share/bash-completion/completions/badgectl"
+        check "$prefix: the completion of bash is valid" bash -n "$to$prefix/share/bash-completion/completions/badgectl"
     fi
     echo '# mine' >>"$to/etc/badged/badged.conf"
     check "$prefix: a second make install works" make -s install DESTDIR="$to" PREFIX=$prefix
-    check "$prefix: and keeps what the administrator wrote" holds "$to/etc/badged/badged.conf" '^# mine$'
+    check "$prefix: it keeps the configuration of the administrator" holds "$to/etc/badged/badged.conf" '^# mine$'
     check "$prefix: make uninstall" make -s uninstall DESTDIR="$to" PREFIX=$prefix
     list "$to" >"$work/found"
-    check "$prefix: nothing stays but the configuration" test "$(cat "$work/found")" = /etc/badged/badged.conf
+    check "$prefix: only the configuration is left" test "$(cat "$work/found")" = /etc/badged/badged.conf
 done
 
-check "without programs make install says what to do" sh -c \
+check "without programs make install prints a hint" sh -c \
     "! make -s install DESTDIR='$work/none' BIN='$work' 2>'$work/err' && grep -q 'hint: make build' '$work/err'"
-check "and has installed nothing" test ! -e "$work/none"
+check "without programs make install changes nothing" test ! -e "$work/none"
 finish

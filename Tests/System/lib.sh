@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# For the scripts of this folder: `. "$(dirname "$0")/lib.sh"`. Each script is one concern, makes what it needs in
-# $work (removed at the end), says each thing it checked, and ends with 0, 1 (failed) or 77 (cannot run here).
+# Shared steps of the scripts in this folder. A script begins with `. "$(dirname "$0")/lib.sh"`.
+# A script tests one concern. It keeps its files in $work, which is removed at the end, prints the result of each check,
+# and ends with 0 (passed), 1 (failed) or 77 (cannot run on this machine).
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 bin=${BADGED_BIN:-$root/.build/release}
@@ -8,10 +9,14 @@ here=$root/Tests/System
 work=$(mktemp -d "${TMPDIR:-/tmp}/badged-test.XXXXXX")
 export SWIFT_BACKTRACE=enable=no LC_ALL=C.UTF-8 PYTHONDONTWRITEBYTECODE=1
 failures=0
-trap 'rm -rf "$work"' EXIT
+# Process ids of the programs that `start_badged` and `start_eidserver` have started.
+daemon='' server=''
+trap 'stop_all; rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM HUP
 
-# check SENTENCE COMMAND...: the command must succeed.
+# MARK: Checks
+
+# check SENTENCE COMMAND...: the command must succeed; its output is shown when it fails.
 check() {
     sentence=$1
     shift
@@ -25,11 +30,26 @@ check() {
     fi
 }
 
-# holds FILE PATTERN, lacks FILE PATTERN: for check. Extended regular expressions.
+# holds FILE PATTERN, lacks FILE PATTERN: a line of the file matches the extended regular expression, or none does.
 holds() { grep -qE -- "$2" "$1" || { cat "$1"; return 1; }; }
 lacks() { ! grep -nE -- "$2" "$1"; }
 
-# cannot REASON: this machine cannot run the script.
+# eventually COMMAND...: tries the command until it succeeds, for at most two minutes.
+eventually() {
+    tries=1200
+    until "$@"; do
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || return 1
+        sleep 0.1
+    done
+}
+
+# finish: ends the script; the last line of each.
+finish() { [ "$failures" = 0 ] || exit 1; }
+
+# MARK: What this machine has
+
+# cannot REASON: ends a script that this machine cannot run.
 cannot() {
     echo "  cannot run here: $*"
     exit 77
@@ -39,9 +59,57 @@ needs_programs() {
     for program; do [ -x "$bin/$program" ] || { echo "  FAILED: no $bin/$program (make build)"; exit 1; }; done
 }
 
-# isolated COMMAND...: in a mount namespace of its own, as root there; what it mounts is gone with it.
+# isolated COMMAND...: runs the command as root in a mount namespace; its mounts end with the command.
 isolated() {
     if [ "$(id -u)" = 0 ]; then unshare --mount --propagation private "$@"; else unshare --map-root-user --mount "$@"; fi
 }
 
-finish() { [ "$failures" = 0 ] || exit 1; }
+# make_user: makes user and group badged by systemd-sysusers, in copies of the user tables in $work/root/etc.
+make_user() {
+    mkdir -p "$work/root/usr/lib/sysusers.d" "$work/root/etc"
+    cp "$root/systemd/badged-sysusers.conf" "$work/root/usr/lib/sysusers.d/badged.conf"
+    cp /etc/passwd /etc/group "$work/root/etc"
+    isolated systemd-sysusers --root="$work/root"
+}
+
+# MARK: Programs
+
+socket=$work/badged.sock
+badgectl() { "$bin/badgectl" --socket "$socket" "$@"; }
+
+# start_badged COMMAND...: starts badged by this command, and waits until badged answers at $socket. Its log is $work/log.
+start_badged() {
+    "$@" 2>"$work/log" &
+    daemon=$!
+    until badgectl status >"$work/status" 2>&1; do
+        kill -0 "$daemon" 2>/dev/null || { cat "$work/log"; return 1; }
+        sleep 0.02
+    done
+}
+
+# stop_badged, stop_eidserver: end the program; another exit code than 0 is a failure.
+stop_badged() {
+    stop "$daemon" || { echo "  FAILED: badged ended with $?" && cat "$work/log" && failures=$((failures + 1)); }
+    daemon=''
+}
+stop_eidserver() {
+    stop "$server" || { echo "  FAILED: badged-eidserver ended with $?" && failures=$((failures + 1)); }
+    server=''
+}
+stop() { kill "$1" && wait "$1"; }
+stop_all() {
+    for process in $daemon $server; do stop "$process" 2>/dev/null || true; done
+    daemon='' server=''
+}
+
+# start_eidserver [OPTION...]: starts badged-eidserver and waits until it listens at $url. Its roots go to $work/anchors/test.
+start_eidserver() {
+    mkdir -p "$work/anchors/test"
+    "$bin/badged-eidserver" --out "$work/anchors/test" "$@" >"$work/server.out" 2>"$work/server.log" &
+    server=$!
+    until grep -qs '^https' "$work/server.out"; do
+        kill -0 "$server" 2>/dev/null || { cat "$work/server.log"; return 1; }
+        sleep 0.02
+    done
+    url=$(head -n 1 "$work/server.out")
+}

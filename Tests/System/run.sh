@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# run.sh [NAME...]: runs the scripts Tests/System/*.sh, each on its own, but this one and those that others use.
-# The last line is "N passed, N failed"; before it stand the names of those that cannot run on this machine.
+# run.sh [NAME...]: runs these scripts of Tests/System, without a name all of them. The last line is
+# "N passed, N failed"; the line before it names the scripts that cannot run on this machine.
 set -u
 cd "$(dirname "$0")" || exit 1
 passed=0 failed=0 left=
@@ -9,7 +9,8 @@ passed=0 failed=0 left=
 for script; do
     name=$(basename "$script" .sh)
     echo "$name"
-    timeout --kill-after=10 "${LIMIT:-600}" "./$name.sh" </dev/null
+    # The limit is for a script that hangs.
+    timeout --kill-after=10 1200 "./$name.sh" </dev/null
     code=$?
     if [ $code = 0 ]; then
         passed=$((passed + 1))

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Socket activation with systemd's own program for it.
+# Socket activation by systemd-socket-activate(1).
 . "$(dirname "$0")/lib.sh"
 needs python3 systemd-socket-activate
 needs_programs badged

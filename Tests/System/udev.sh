@@ -1,26 +1,25 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The udev rule, evaluated by udev for devices that umockdev makes up; with a user table that has group badged.
+# The udev rule, evaluated by udev for devices that umockdev simulates, on a system that has group badged.
 . "$(dirname "$0")/lib.sh"
 needs umockdev-run udevadm systemd-sysusers
 rules=$root/udev/94-badged.rules
 if udevadm verify --help >/dev/null 2>&1; then
     check "udevadm verify" udevadm verify --no-style "$rules"
 else
-    echo "  (this udevadm, $(udevadm --version), has no verify)"
+    echo "  (udevadm $(udevadm --version) has no verify)"
 fi
 isolated true 2>/dev/null || cannot "needs root, or user namespaces"
 
-mkdir -p "$work/root/usr/lib/sysusers.d" "$work/root/etc" "$work/rules"
-cp "$root/systemd/badged-sysusers.conf" "$work/root/usr/lib/sysusers.d/badged.conf"
-isolated systemd-sysusers --root="$work/root" >/dev/null 2>&1
+make_user >/dev/null 2>&1
 group=$(sed -n 's/^badged:x:\([0-9]*\):.*/\1/p' "$work/root/etc/group")
-printf 'plugdev:x:46:\n' >>"$work/root/etc/group"
+grep -q '^plugdev:' "$work/root/etc/group" || printf 'plugdev:x:46:\n' >>"$work/root/etc/group"
+mkdir "$work/rules"
 cp "$rules" "$work/rules"
-# What the package of libnfc does to the same devices, before us.
+# The package of libnfc has such a rule for the same devices, which applies first.
 echo 'ACTION=="add", SUBSYSTEM=="usb", ENV{DEVTYPE}=="usb_device", MODE="0664", GROUP="plugdev"' >"$work/rules/93-libnfc.rules"
 
-# evaluate VENDOR PRODUCT INTERFACES [ACTION]: writes what udev decides to $work/udev.
+# evaluate VENDOR PRODUCT INTERFACES [ACTION]: has udev evaluate a USB device; the result is in $work/udev.
 evaluate() {
     device=/devices/pci0000:00/0000:00:14.0/usb1/1-3
     cat >"$work/device" <<END
@@ -38,7 +37,7 @@ A: bDeviceClass=00\\n
 END
     run_udev "${4:-add}"
 }
-# run_udev ACTION: has udev evaluate $device, which $work/device describes.
+# run_udev ACTION: has udev evaluate $device, which $work/device describes; the result is in $work/udev.
 run_udev() {
     # shellcheck disable=SC2016
     isolated sh -c '
@@ -51,7 +50,7 @@ run_udev() {
     ' sh "$work" "$1" "$device" >"$work/udev" 2>&1 || true
 }
 starts() { holds "$work/udev" '^SYSTEMD_WANTS=badged\.service' && holds "$work/udev" '(TAGS|CURRENT_TAGS)=.*:systemd:'; }
-# Silence counts only when udev did evaluate the device.
+# A missing line says something only when udev did evaluate the device.
 evaluated() { holds "$work/udev" "^DEVTYPE=usb_device"; }
 starts_not() { evaluated && lacks "$work/udev" "SYSTEMD_WANTS=.*badged"; }
 ours() { holds "$work/udev" "94-badged.rules:[0-9]+ GROUP $group" && holds "$work/udev" '94-badged.rules:[0-9]+ MODE 0660'; }
@@ -62,7 +61,7 @@ not_ours() { evaluated && lacks "$work/udev" '94-badged.rules:[0-9]+ (GROUP|MODE
 while read -r vendor product interfaces name; do
     evaluate "$vendor" "$product" "$interfaces"
     check "$name ($vendor:$product) starts badged" starts
-    check "$name belongs to pcscd: owner and mode are not touched" not_ours
+    check "$name is left to pcscd: the rule does not touch owner and mode" not_ours
 done <<'END'
 076b 5022 :0b0000: CCID reader
 1234 5678 :030000:0b0000: CCID interface beside another
@@ -73,7 +72,7 @@ END
 while read -r vendor product name; do
     evaluate "$vendor" "$product" :ff0000:
     check "$name ($vendor:$product) starts badged" starts
-    check "$name belongs to group badged alone" ours
+    check "$name belongs to group badged" ours
 done <<'END'
 04cc 0531 PN531
 054c 0193 Sony PN531
@@ -85,7 +84,7 @@ done <<'END'
 072f 2200 ACR122U
 072f 90cc touchatag
 END
-# serial MARK: a USB serial adapter, with or without the administrator's mark.
+# serial [marked]: has udev evaluate a USB serial adapter, with or without the administrator's mark.
 serial() {
     device=/devices/pci0000:00/0000:00:14.0/usb1/1-4/1-4:1.0/ttyUSB0/tty/ttyUSB0
     printf '%s\n' "P: $device" "N: ttyUSB0" "E: DEVNAME=/dev/ttyUSB0" "E: MAJOR=188" "E: MINOR=0" "E: SUBSYSTEM=tty" \
@@ -93,16 +92,16 @@ serial() {
     run_udev add
 }
 serial marked
-check "a serial line that is marked starts badged" starts
-check "a serial line that is marked belongs to group badged alone" ours
+check "a marked serial line starts badged" starts
+check "a marked serial line belongs to group badged" ours
 serial
 check "another serial line does not start badged" serial_starts_not
-check "another serial line is left as it is" serial_not_ours
+check "another serial line keeps owner and mode" serial_not_ours
 
 while read -r vendor product interfaces name; do
     evaluate "$vendor" "$product" "$interfaces"
     check "$name does not start badged" starts_not
-    check "$name is left as it is" not_ours
+    check "$name keeps owner and mode" not_ours
 done <<'END'
 046d c31c :030101: a keyboard
 04cc 9999 :ff0000: another device of NXP
@@ -110,5 +109,5 @@ done <<'END'
 0781 5567 :080650: a memory stick
 END
 evaluate 076b 5022 :0b0000: remove
-check "a reader that is pulled does not start badged" starts_not
+check "a reader that is removed does not start badged" starts_not
 finish
