@@ -7,10 +7,10 @@ import Testing
 
 @testable import Activation
 
-/// Two recordings tell of connections instead of messages, in remarks: what was tried, and how the peer's port answered.
-@Suite("How AusweisApp2 1.26.2 takes connections", .timeLimit(.minutes(5)))
+/// Two recordings hold no messages, but remarks about connections: an attempt, and the answer of AusweisApp2.
+@Suite("Connections, compared with AusweisApp2 1.26.2", .timeLimit(.minutes(5)))
 struct PeerHandshakeTests {
-    /// A remark of a recording: what was tried, and what came of it.
+    /// A remark of a recording: an attempt and its outcome.
     struct Remark: Sendable {
         let attempt: String
         let outcome: String
@@ -30,13 +30,13 @@ struct PeerHandshakeTests {
         }
     }
 
-    /// How badged's door answers the same.
+    /// The answer of badged to the same attempt.
     struct Answer: Sendable {
         let request: String
         let status: String
         /// Headers that both send.
         var headers: [String] = []
-        /// Why badged does it differently; nil where it does the same.
+        /// Why badged answers differently; nil when it answers the same.
         var difference: String?
     }
 
@@ -44,16 +44,16 @@ struct PeerHandshakeTests {
         (["\(method) \(target) HTTP/1.1", "Host: localhost"] + headers + ["", ""]).joined(separator: "\r\n")
     }
 
-    private static let upgrade = WebSocketDoor.upgradeHeaders
-    private static let oneDoor = "the peer without a window serves no browsers; badged has one door for both"
-    private static let pages = "a web page must not speak to the card, whatever name it gives this computer"
+    private static let upgrade = TestBrowserPort.upgradeHeaders
+    private static let onePort = "AusweisApp2 without a window does not serve browsers; badged serves both at one port"
+    private static let pages = "a web page must not reach the card, whatever name it uses for this computer"
 
     static let answers: [String: Answer] = [
-        "GET / plain": Answer(request: request("GET", "/"), status: "404 Not Found", difference: oneDoor),
+        "GET / plain": Answer(request: request("GET", "/"), status: "404 Not Found", difference: onePort),
         "GET /eID-Kernel plain": Answer(
             request: request("GET", "/eID-Kernel"),
             status: "426 Upgrade Required",
-            difference: oneDoor
+            difference: onePort
         ),
         "upgrade on /": Answer(request: request("GET", "/", upgrade), status: "404 Not Found"),
         "upgrade on /other": Answer(request: request("GET", "/other", upgrade), status: "404 Not Found"),
@@ -76,32 +76,32 @@ struct PeerHandshakeTests {
         "GET /eID-Client?Status": Answer(
             request: request("GET", "/eID-Client?Status"),
             status: "200 OK",
-            difference: oneDoor
+            difference: onePort
         ),
         "GET /eID-Client?Status=json": Answer(
             request: request("GET", "/eID-Client?Status=json"),
             status: "200 OK",
-            difference: oneDoor
+            difference: onePort
         ),
         "garbage": Answer(
             request: "\u{0}\u{1}garbage\r\n\r\n",
             status: "403 Forbidden",
-            difference: "the peer waits for more; what is no HTTP will not become it"
+            difference: "AusweisApp2 waits for more bytes"
         ),
         "POST": Answer(
             request: request("POST", "/eID-Kernel", ["Content-Length: 0"]),
             status: "426 Upgrade Required",
-            difference: oneDoor
+            difference: onePort
         ),
     ]
 
-    @Test("each handshake of the recording is answered as by the peer, but for the named differences")
+    @Test("each recorded handshake has the same answer, except for the named differences")
     func handshakes() async throws {
         #expect(Remark.handshakes.map(\.attempt).sorted() == Self.answers.keys.sorted())
-        let door = try await WebSocketDoor { close($0) }
+        let port = try await TestBrowserPort { close($0) }
         for remark in Remark.handshakes {
             let answer = try #require(Self.answers[remark.attempt])
-            let text = try await WebSocketDoor.answer { try door.exchange(answer.request) }
+            let text = try await TestBrowserPort.answer { try port.exchange(answer.request) }
             let lines = text.split(separator: "\r\n").map(String.init)
             let peer = remark.outcome.split(separator: " | ").map(String.init)
             func status(_ lines: [String]) -> String? { lines.first.map { String($0.dropFirst("HTTP/1.x ".count)) } }
@@ -111,20 +111,18 @@ struct PeerHandshakeTests {
         }
     }
 
-    /// Named difference "everybody has a place": the peer has one, and whoever holds it, even in silence, keeps all
-    /// others out with 429.
-    @Test("programs that come together, one after the other, and beside a silent one, where the peer refuses")
+    /// A named difference: AusweisApp2 has one place, and refuses others with 429 even when the first is silent.
+    @Test("many programs at once, one after the other, and beside silent ones are served")
     @Loop func clients() async throws {
         let remarks = Remark.read("sim-clients")
         let refused = remarks.filter { $0.hasSuffix("handshake: HTTP/1.0 429 Too Many Requests") }
         #expect(refused.count == 3 && remarks.contains("refused 20 times in 20 s"))
         let server = try TestServer()
-        let door = try WebSocketDoor(server)
-        // In silence: one that says nothing at all, and one that said no more than that it is there.
-        let silent = try ["", "GET /eID"].map { try WebSocketDoor.begin($0, port: door.port) }
-        var together = [try door.connect()]
+        let port = try TestBrowserPort(server)
+        let silent = try ["", "GET /eID"].map { try TestBrowserPort.begin($0, port: port.port) }
+        var together = [try port.connect()]
         for _ in refused {
-            let client = try door.connect()
+            let client = try port.connect()
             await client.send(#"{"cmd":"GET_API_LEVEL"}"#)
             #expect(await client.next("API_LEVEL") != nil)
             together.append(client)
@@ -133,7 +131,7 @@ struct PeerHandshakeTests {
         let rounds = try #require(remarks.first { $0.hasPrefix("20 rounds: 20 answers") })
         #expect(rounds.hasSuffix("[\(Array(repeating: "1", count: 20).joined(separator: ", "))]"))
         for _ in 0..<20 {
-            let client = try door.connect()
+            let client = try port.connect()
             await client.send(#"{"cmd":"GET_API_LEVEL"}"#)
             #expect(await client.next("API_LEVEL") != nil)
             client.close()

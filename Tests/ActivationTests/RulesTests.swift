@@ -4,9 +4,9 @@ import Testing
 
 @testable import Activation
 
-@Suite("Who may do what at the door for browsers")
+@Suite("The rules of the browser port")
 struct RulesTests {
-    private let rules = ActivationRules(origins: ["https://app.example"], identity: WebSocketDoor.identity)
+    private let rules = ActivationRules(origins: ["https://app.example"], identity: TestBrowserPort.identity)
 
     private func status(_ request: ActivationRequest) -> Int? {
         if case .answer(let answer) = rules.decide(request) { return answer.status }
@@ -14,7 +14,7 @@ struct RulesTests {
     }
 
     @Test(
-        "this computer has three names",
+        "the three names of this computer are accepted, with and without a port",
         arguments: ["localhost", "LOCALHOST:24727", "127.0.0.1", "127.0.0.1:1", "[::1]", "[::1]:24727"]
     )
     func ownNames(host: String) {
@@ -23,7 +23,7 @@ struct RulesTests {
     }
 
     @Test(
-        "a page that made its own name lead here is refused",
+        "another host name is refused",
         arguments: [
             nil, "", "evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "localhost:", "localhost:x",
             "localhost:99999", "127.0.0.1@evil.example", "[::1].evil.example", "[::2]",
@@ -37,7 +37,7 @@ struct RulesTests {
     }
 
     @Test(
-        "a web page opens a WebSocket only from an origin that is allowed",
+        "a web page may open a WebSocket only when its origin is allowed",
         arguments: [
             (nil, nil), ("https://app.example", nil), ("http://app.example", 403), ("https://app.example:444", 403),
             ("https://app.example.evil.example", 403), ("null", 403), ("", 403),
@@ -49,7 +49,7 @@ struct RulesTests {
     }
 
     @Test(
-        "the first known argument counts, in whatever letters",
+        "the first known argument counts, in upper and lower case",
         arguments: [
             (
                 ["x=1", "TCTOKENURL=https://a.example/?b=c", "Status"],
@@ -67,7 +67,7 @@ struct RulesTests {
     }
 
     @Test(
-        "other paths and methods",
+        "other paths and methods have their status",
         arguments: [
             (ActivationRequest(.get, "/", host: "localhost"), 404),
             (ActivationRequest(.get, "/eid-client", arguments: ["Status"], host: "localhost"), 404),
@@ -88,14 +88,14 @@ struct RulesTests {
     }
 
     @Test(
-        "each end has its status",
+        "each outcome has its status",
         arguments: [
             (.redirect("https://a.example/r?ResultMajor=ok"), 303), (.shown, 200), (.noToken, 404), (.noAddress, 400),
             (.busy, 409), (.noUserInterface, 503), (.failed, 500),
         ] as [(ActivationOutcome, Int)]
     )
     func ends(outcome: ActivationOutcome, status: Int) {
-        let answer = HTTPAnswer.end(outcome, WebSocketDoor.identity)
+        let answer = HTTPAnswer.end(outcome, TestBrowserPort.identity)
         #expect(answer.status == status)
         let text = String(decoding: answer.bytes, as: UTF8.self)
         #expect(text.hasPrefix("HTTP/1.1 \(status) "))
@@ -104,17 +104,17 @@ struct RulesTests {
     }
 
     @Test(
-        "an address with line ends or space in it redirects nobody",
+        "a URL with line ends, spaces or other bytes is an error, not a redirect",
         arguments: ["", "https://a.example/\r\nSet-Cookie: a=b", "https://a.example/ b", "https://ä.example", "a\u{0}"]
     )
     func noInjection(url: String) {
-        let answer = HTTPAnswer.end(.redirect(url), WebSocketDoor.identity)
+        let answer = HTTPAnswer.end(.redirect(url), TestBrowserPort.identity)
         #expect(answer.status == 500)
         #expect(!answer.headers.contains { $0.hasPrefix("Location") || $0.contains("Cookie") })
     }
 
     @Test(
-        "the daemon's answer to ACTIVATE is understood, everything else is not",
+        "the answers of the daemon to ACTIVATE are read, other messages are not",
         arguments: [
             (#"{"accepted":true,"msg":"ACTIVATION"}"#, .accepted),
             (#"{"msg":"ACTIVATION","url":"https://a.example"}"#, .ended(.redirect("https://a.example"))),
@@ -132,7 +132,7 @@ struct RulesTests {
         #expect(Array(line.utf8).withUnsafeBytes { BrowserExchange.progress(of: $0) } == outcome)
     }
 
-    @Test("whoever makes the library write lines cannot fill the log")
+    @Test("the limit of log lines holds in each minute")
     func lineLimit() {
         var limit = LineLimit()
         let first = (0..<1000).filter { _ in limit.mayWrite(at: 59) }
@@ -141,7 +141,7 @@ struct RulesTests {
         #expect(second.count == LineLimit.linesPerMinute)
     }
 
-    @Test("lines come out as they went in, however they were cut, while the queue grows and shrinks")
+    @Test("the queue returns each line whole, in any division, while it grows and shrinks")
     func queue() {
         var queue = LineQueue()
         var lines: [[UInt8]] = []
@@ -160,7 +160,7 @@ struct RulesTests {
         #expect(rest == 0)
     }
 
-    @Test("a frame with line ends in it stays one line, and they stay space between words, an error within one")
+    @Test("line ends in a frame become tabs, so that the frame stays one line")
     func frames() {
         var queue = LineQueue()
         Array("{\r\n\"cmd\":\"a\nb\"}".utf8).withUnsafeBytes { queue.append(frame: $0) }

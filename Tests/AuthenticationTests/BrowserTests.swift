@@ -16,7 +16,7 @@ struct BrowserTests {
 
     init() async throws {
         eidServer = try EIDServer()
-        port = try WebSocketDoor.freePort()
+        port = try TestBrowserPort.freePort()
         let folder = "/tmp/badged-test-browser-\(UInt32.random(in: .min ... .max))"
         try FileManager.default.createDirectory(atPath: folder + "/test", withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -28,7 +28,7 @@ struct BrowserTests {
 
     private func get(_ url: String) async throws -> String {
         let (port, request) = (port, request(url))
-        return try await WebSocketDoor.answer { try WebSocketDoor.exchange(request, port: port) }
+        return try await TestBrowserPort.answer { try TestBrowserPort.exchange(request, port: port) }
     }
 
     private func request(_ url: String) -> String {
@@ -83,7 +83,7 @@ struct BrowserTests {
         defer { eidServer.stop() }
         let agent = try RunningProgram("badgectl", ["--socket", daemon.path, "agent"], hasTerminal: true)
         #expect(await agent.says("Waiting for browsers. Ctrl-C ends it.", on: .output))
-        let browser = try WebSocketDoor.begin(request(try eidServer.tcTokenURL()), port: port)
+        let browser = try TestBrowserPort.begin(request(try eidServer.tcTokenURL()), port: port)
         #expect(await agent.says("Agree? (y, n, or numbers to tick or untick) "))
         close(browser)
         #expect(await agent.says("the browser could not be reached (Browser_Send_Failed)", on: .output))

@@ -5,26 +5,26 @@ import Glibc
 import Host
 import Wire
 
-/// The door for browsers as a process of its own: it parses what any web page may send, and so shares no memory with the
-/// daemon. badged starts it with the first connection; it has what it is given: its life, and the listening sockets.
+/// The browser port as a process of its own. It parses requests that any web page can send, so it shares no memory with
+/// the daemon. badged starts it with the first connection, and passes it one socket of its own and the listening sockets.
 @main struct Program {
     static func main() {
         signal(SIGPIPE, SIG_IGN)
         ProcessHardening.apply()
-        let life = ChildProcess.firstDescriptor
+        let daemon = ChildProcess.firstDescriptor
         var origins: Set<String> = []
         var listeners: [Int32] = []
         var arguments = CommandLine.arguments.dropFirst()
         while let name = arguments.popFirst() {
             switch (name, arguments.popFirst()) {
             case ("--listeners", .some(let number)):
-                listeners = (0..<min(max(Int32(number) ?? 0, 0), 2)).map { life + 1 + $0 }
+                listeners = (0..<min(max(Int32(number) ?? 0, 0), 2)).map { daemon + 1 + $0 }
             case ("--origin", .some(let origin)): origins.insert(origin)
             default: refuse()
             }
         }
-        guard !listeners.isEmpty, isSocket(life) else { refuse() }
-        for descriptor in [life] + listeners { clinux_set_cloexec(descriptor) }
+        guard !listeners.isEmpty, isSocket(daemon) else { refuse() }
+        for descriptor in [daemon] + listeners { clinux_set_cloexec(descriptor) }
         let fields = ServerInfo(version: Version.current, drivers: []).versionFields
         let identity = ActivationIdentity(
             name: "badged",
@@ -33,19 +33,19 @@ import Wire
         )
         let server = ActivationServer(
             ActivationRules(origins: origins, identity: identity),
-            connect: { connection(through: life) },
+            connect: { connect(through: daemon) },
             log: { Log.warning("\($0)") }
         )
-        exit(server.run(listeners: listeners, life: life) ? 0 : 1)
+        exit(server.run(listeners: listeners, parent: daemon) ? 0 : 1)
     }
 
-    /// A pair of sockets, of which the daemon gets one.
-    private static func connection(through life: Int32) -> Int32? {
+    /// Makes a connection to the daemon: a pair of sockets, one of which the daemon gets.
+    private static func connect(through daemon: Int32) -> Int32? {
         var pair: [Int32] = [-1, -1]
         let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
         guard socketpair(AF_UNIX, type, 0, &pair) == 0 else { return nil }
         defer { close(pair[1]) }
-        guard clinux_pass_descriptor(life, pair[1]) == 0 else {
+        guard clinux_pass_descriptor(daemon, pair[1]) == 0 else {
             close(pair[0])
             return nil
         }
@@ -60,7 +60,7 @@ import Wire
     private static func refuse() -> Never {
         Log.report(
             StartError(
-                "badged-activation is a part of badged, which starts it by itself",
+                "badged-activation is a part of badged; badged starts it",
                 hint: "[activation] in badged.conf(5)"
             )
         )

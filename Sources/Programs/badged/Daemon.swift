@@ -18,7 +18,7 @@ import Workflows
     private let options: CommandLineOptions
     private let settings: Settings
     private let configuration: Configuration
-    private var door: ActivationDoor?
+    private var browserPort: BrowserPort?
     private let signals: Signals
     private let socket: ListeningSocket
     private let service = ServiceNotification()
@@ -108,19 +108,19 @@ import Workflows
             Log.error("cannot start: \(error.description)")
             exit(1)
         }
-        openDoor(server)
+        openBrowserPort(server)
         service.ready(status: "serving \(socket.path)")
         Log.info("serving \(socket.path)")
     }
 
-    /// Without it everything else is as useful as before, so a port that is taken ends nothing.
-    private func openDoor(_ server: SocketServer) {
+    /// Opens the browser port. A port that is taken is an error in the log; the rest of badged works without it.
+    private func openBrowserPort(_ server: SocketServer) {
         guard configuration.isActivationEnabled else { return }
         do throws(StartError) {
-            door = try ActivationDoor(configuration, server)
+            browserPort = try BrowserPort(configuration, server)
         } catch {
             Log.error("browsers are not served: \(error.message); hint: \(error.hint)")
-            // Another eID client has the users' attention then. Not awaited: nothing here depends on what it does.
+            // TR-03124-1: a second eID client asks the first one to show its window.
             let port = configuration.activationPort
             _ = startThread("badged-ask") {
                 guard let owner = LoopbackSockets.askOwnerToShowItself(port: port) else { return }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// A request at the browser's door, as far as it decides about the answer.
+/// An HTTP request at the browser port, as far as it decides about the answer.
 package struct ActivationRequest: Sendable, Equatable {
     package enum Method: Sendable, Equatable { case get, head, options, other }
 
     package var method: Method
     package var path: String
-    /// `key=value` or `key`, decoded, in their order.
+    /// `key=value` or `key` of the query, decoded, in their order.
     package var arguments: [String]
     package var host: String?
-    /// Only web pages send one.
+    /// The origin of a web page; other programs send none.
     package var origin: String?
-    /// What it says of the WebSocket that it wants to be, empty when nothing; nil: it wants to be none.
+    /// The WebSocket version that the request asks for, empty when it names none; nil when it asks for no WebSocket.
     package var webSocketVersion: String?
 
     package init(
@@ -27,20 +27,20 @@ package struct ActivationRequest: Sendable, Equatable {
     }
 }
 
-/// What comes of it.
+/// What the server does with a request.
 package enum ActivationDecision: Sendable, Equatable {
     case answer(HTTPAnswer)
     /// The browser waits for the end of an authentication. TR-03124-1 2.2.1.
     case authenticate(tcTokenURL: String)
-    /// The user's program is asked to show itself.
+    /// The user's program is asked to show its window.
     case showUserInterface(module: String)
-    /// It becomes a WebSocket.
+    /// The connection becomes a WebSocket.
     case upgrade
 }
 
-/// Who may do what at the door. docs/protocol.md, Browsers and WebSockets.
+/// Decides who may do what at the browser port. docs/protocol/browsers.md.
 package struct ActivationRules: Sendable {
-    /// Whose web pages may open a WebSocket, as their browsers write it: `https://example.org`.
+    /// The origins whose web pages may open a WebSocket, as browsers write them: `https://example.org`.
     package let origins: Set<String>
     package let identity: ActivationIdentity
 
@@ -49,11 +49,10 @@ package struct ActivationRules: Sendable {
     }
 
     package func decide(_ request: ActivationRequest) -> ActivationDecision {
-        // A page of somebody else whose name was made to lead to this computer keeps its name in Host.
+        // A page can make its own domain resolve to this computer (DNS rebinding), but Host still has that domain.
         guard let host = request.host, Self.isLocal(host) else { return .answer(.forbidden(identity)) }
         if let version = request.webSocketVersion { return webSocket(request, version) }
         guard request.path == "/eID-Client" else {
-            // What a WebSocket alone can reach says so, as the peer does.
             return .answer(Self.isKernel(request.path) ? .upgradeRequired(identity) : .notFound(identity))
         }
         switch request.method {
@@ -63,7 +62,7 @@ package struct ActivationRules: Sendable {
         }
     }
 
-    /// The first argument that is known counts, whatever the case of its letters.
+    /// Decides by the first known argument; upper and lower case are the same.
     private func client(_ request: ActivationRequest) -> ActivationDecision {
         for argument in request.arguments {
             let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -81,20 +80,20 @@ package struct ActivationRules: Sendable {
     private func webSocket(_ request: ActivationRequest, _ version: String) -> ActivationDecision {
         guard request.method == .get, Self.isKernel(request.path) else { return .answer(.notFound(identity)) }
         if let origin = request.origin, !origins.contains(origin) { return .answer(.forbidden(identity)) }
-        // The library would speak version 13 to whoever asks for another. RFC 6455 4.2.2.
-        guard version == "13" else { return .answer(.otherWebSocket(identity)) }
+        // libwebsockets would answer other versions with version 13. RFC 6455 4.2.2.
+        guard version == "13" else { return .answer(.wrongWebSocketVersion(identity)) }
         return .upgrade
     }
 
     private static func isKernel(_ path: String) -> Bool { path == "/eID-Kernel" || path == "/eID-Kernel/" }
 
-    /// `localhost`, 127.0.0.1 or [::1], with or without a port.
+    /// Whether a Host header is `localhost`, 127.0.0.1 or [::1], with or without a port.
     private static func isLocal(_ host: String) -> Bool {
         ["localhost", "127.0.0.1", "[::1]"].contains { name in
             guard host.lowercased().hasPrefix(name) else { return false }
-            let rest = host.utf8.dropFirst(name.utf8.count)
-            guard let first = rest.first else { return true }
-            return first == UInt8(ascii: ":") && UInt16(String(decoding: rest.dropFirst(), as: UTF8.self)) != nil
+            let port = host.utf8.dropFirst(name.utf8.count)
+            guard let first = port.first else { return true }
+            return first == UInt8(ascii: ":") && UInt16(String(decoding: port.dropFirst(), as: UTF8.self)) != nil
         }
     }
 }

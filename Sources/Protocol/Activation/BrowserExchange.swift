@@ -3,68 +3,60 @@ import Glibc
 import Text
 import Wire
 
-/// A browser that waits for the end of what it began: one ACTIVATE to the daemon, one answer to the browser.
+/// A request of a browser that is answered when the daemon has done what it asks: one ACTIVATE, one answer.
 package final class BrowserExchange: DaemonLink.Owner {
     private let link: DaemonLink
     private let identity: ActivationIdentity
-    /// What the browser has still to get.
+    /// Bytes that the browser has not taken yet.
     private var pending: [UInt8] = []
     private var isAnswered = false
-    private var askToWrite: () -> Void = {}
-    private var release: () -> Void = {}
+    /// Asks the event loop for a call of `send`.
+    private var requestSend: () -> Void = {}
 
     init(_ link: DaemonLink, _ identity: ActivationIdentity) {
         (self.link, self.identity) = (link, identity)
         link.owner = self
     }
 
-    /// How to come to `send`, and how to let go of what calls it.
-    func hold(askToWrite: @escaping () -> Void, letGo release: @escaping () -> Void) {
-        (self.askToWrite, self.release) = (askToWrite, release)
+    /// Sends ACTIVATE with this member. docs/protocol/browsers.md.
+    func begin(_ member: JSON.Member, requestSend: @escaping () -> Void) {
+        self.requestSend = requestSend
+        link.send(line: JSON.object([.init("cmd", .string("ACTIVATE")), member]).bytes)
     }
 
-    /// What calls `send` is gone.
-    func letGo() { (askToWrite, release) = ({}, {}) }
-
-    /// Sends ACTIVATE. docs/protocol.md, Browsers and WebSockets.
-    func begin(_ member: JSON.Member) {
-        let command = JSON.object([.init("cmd", .string("ACTIVATE")), member])
-        link.send(line: command.bytes)
-    }
-
-    func closed() {
-        release()
-        letGo()
+    /// Ends the exchange: the browser has its answer or has left.
+    func close() {
+        requestSend = {}
         link.close()
     }
 
-    /// Where a `send` has come to.
     enum Sending {
-        case wantsMore
-        /// There is nothing to send at the moment.
-        case waits
-        /// The browser has its answer, or is gone.
-        case isOver
+        /// The browser does not take more at the moment.
+        case blocked
+        /// All bytes so far are sent.
+        case idle
+        /// The browser has its answer, or has left.
+        case ended
     }
 
-    /// Sends what there is, as far as the browser takes it; the library has made the socket one that does not wait.
+    /// Sends as much as the browser takes; the socket does not block.
     func send(to socket: Int32) -> Sending {
         while !pending.isEmpty {
             let count = Glibc.send(socket, pending, pending.count, Int32(MSG_NOSIGNAL))
             if count < 0, errno == EINTR { continue }
-            if count < 0, errno == EAGAIN || errno == EWOULDBLOCK { return .wantsMore }
-            guard count > 0 else { return .isOver }
+            if count < 0, errno == EAGAIN || errno == EWOULDBLOCK { return .blocked }
+            guard count > 0 else { return .ended }
             pending.removeFirst(count)
         }
-        return isAnswered ? .isOver : .waits
+        return isAnswered ? .ended : .idle
     }
 
     // MARK: DaemonLink.Owner
 
     func linkHasLines(_ link: DaemonLink) {
-        while !isAnswered, let found = link.withLine({ Self.progress(of: $0) }) {
-            switch found {
-            case .accepted: say(HTTPAnswer.processing)
+        while !isAnswered, let progress = link.withLine({ Self.progress(of: $0) }) {
+            switch progress {
+            case .accepted: queue(HTTPAnswer.processing)
             case .ended(let outcome): answer(outcome)
             case nil: continue
             }
@@ -79,15 +71,15 @@ package final class BrowserExchange: DaemonLink.Owner {
 
     private func answer(_ outcome: ActivationOutcome) {
         isAnswered = true
-        say(HTTPAnswer.end(outcome, identity).bytes)
+        queue(HTTPAnswer.end(outcome, identity).bytes)
     }
 
-    private func say(_ bytes: [UInt8]) {
+    private func queue(_ bytes: [UInt8]) {
         pending += bytes
-        askToWrite()
+        requestSend()
     }
 
-    /// What a line says about the wish; nil for another message.
+    /// Reads what a line of the daemon says about ACTIVATE; nil when it is another message.
     package static func progress(of line: UnsafeRawBufferPointer) -> ActivationProgress? {
         guard let message = try? JSON(line) else { return nil }
         guard message["msg"]?.string == "ACTIVATION" else { return message["error"] == nil ? nil : .ended(.failed) }
@@ -104,9 +96,8 @@ package final class BrowserExchange: DaemonLink.Owner {
     }
 }
 
-/// How far it is with what a browser wants.
 package enum ActivationProgress: Sendable, Equatable {
-    /// An authentication runs; its end comes later.
+    /// The authentication has begun; its end comes later.
     case accepted
     case ended(ActivationOutcome)
 }

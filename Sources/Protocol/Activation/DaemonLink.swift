@@ -2,29 +2,29 @@
 import CLinux
 import Glibc
 
-/// A connection to the daemon on behalf of one connection of a browser or another program: a session of its own there.
+/// A connection to the daemon that belongs to one connection at the browser port; each has a session of its own.
 final class DaemonLink {
-    /// What it tells its other side; it may close the link in any of these.
+    /// Receives the events of a link. It may close the link in any of these calls.
     protocol Owner: AnyObject {
-        /// Lines have come.
+        /// At least one line has come from the daemon.
         func linkHasLines(_ link: DaemonLink)
-        /// What was to be sent has left.
+        /// All bytes for the daemon are sent.
         func linkIsDrained(_ link: DaemonLink)
-        /// The daemon has closed it, or nobody takes what it says.
+        /// The daemon has closed the link, or one of the queues is full.
         func linkEnded(_ link: DaemonLink)
     }
 
     let descriptor: Int32
     weak var owner: (any Owner)?
-    /// Asks the loop to say when the descriptor can be written.
-    var wantsToWrite: () -> Void = {}
-    /// Asks the loop to let it go, and to close the descriptor.
-    var wantsToClose: () -> Void = {}
+    /// Asks the event loop for a call of `writable`.
+    var requestWritable: () -> Void = {}
+    /// Asks the event loop to remove and close the descriptor.
+    var requestClose: () -> Void = {}
     private(set) var isOpen = true
     private var incoming = LineQueue()
     private var outgoing = LineQueue()
 
-    /// Most bytes that wait for a client, and most that wait for the daemon, in each link.
+    /// Most bytes that wait in each direction.
     static let capacity = 2 << 20
 
     init(_ descriptor: Int32) {
@@ -34,12 +34,13 @@ final class DaemonLink {
 
     // MARK: To the daemon
 
+    /// Bytes that wait for the daemon.
     var backlog: Int { outgoing.count }
 
-    /// A piece of a line; `isLast`: the line ends here.
-    func send(_ piece: UnsafeRawBufferPointer, isLast: Bool) {
+    /// Sends a part of a line; the last part ends the line.
+    func send(_ part: UnsafeRawBufferPointer, isLast: Bool) {
         guard isOpen else { return }
-        outgoing.append(frame: piece)
+        outgoing.append(frame: part)
         if isLast { outgoing.endLine() }
         flush()
         if outgoing.count > Self.capacity { end() }
@@ -47,7 +48,7 @@ final class DaemonLink {
 
     func send(line: [UInt8]) { line.withUnsafeBytes { send($0, isLast: true) } }
 
-    /// The loop says that the descriptor can be written.
+    /// The event loop calls this when the descriptor can be written.
     func writable() {
         flush()
         if isOpen, outgoing.count == 0 { owner?.linkIsDrained(self) }
@@ -56,30 +57,33 @@ final class DaemonLink {
     private func flush() {
         let descriptor = descriptor
         var isBroken = false
-        outgoing.drain { rest in
-            var gone = 0
-            while gone < rest.count {
-                let left = rest.count - gone
-                let count = Glibc.send(descriptor, rest.baseAddress.map { $0 + gone }, left, Int32(MSG_NOSIGNAL))
+        outgoing.drain { bytes in
+            var sent = 0
+            while sent < bytes.count {
+                let count = Glibc.send(
+                    descriptor,
+                    bytes.baseAddress.map { $0 + sent },
+                    bytes.count - sent,
+                    Int32(MSG_NOSIGNAL)
+                )
                 if count < 0, errno == EINTR { continue }
                 guard count > 0 else {
                     isBroken = errno != EAGAIN && errno != EWOULDBLOCK
                     break
                 }
-                gone += count
+                sent += count
             }
-            return gone
+            return sent
         }
-        if isBroken { end() } else if outgoing.count > 0 { wantsToWrite() }
+        if isBroken { end() } else if outgoing.count > 0 { requestWritable() }
     }
 
     // MARK: From the daemon
 
-    var hasLine: Bool { incoming.hasLine }
-
+    /// Lends the next line of the daemon to `body`; nil when there is none.
     func withLine<T>(_ body: (UnsafeRawBufferPointer) -> T) -> T? { incoming.withLine(body) }
 
-    /// The loop says that the descriptor can be read.
+    /// The event loop calls this when the descriptor can be read.
     func readable() {
         guard isOpen else { return }
         let isOver = withUnsafeTemporaryAllocation(byteCount: 16_384, alignment: 1) { buffer -> Bool in
@@ -107,11 +111,11 @@ final class DaemonLink {
         close()
     }
 
-    /// From the other side.
+    /// Closes the link; the owner gets no further call.
     func close() {
         guard isOpen else { return }
         isOpen = false
         owner = nil
-        wantsToClose()
+        requestClose()
     }
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
-/// Who answers: what `?Status` tells. TR-03124-1 2.2.3.
+/// Name and version of the program that answers, as `?Status` shows them. TR-03124-1 2.2.3.
 package struct ActivationIdentity: Sendable, Equatable {
     package let name: String
     package let version: String
-    /// In the order of the output.
+    /// The members of the status, in the order of the output.
     package let fields: [(key: String, value: String)]
 
     package init(name: String, version: String, fields: [(key: String, value: String)]) {
@@ -19,13 +20,13 @@ package struct ActivationIdentity: Sendable, Equatable {
     }
 }
 
-/// A whole answer of HTTP/1.1; each ends its connection.
+/// A whole answer of HTTP/1.1. Each answer ends its connection.
 package struct HTTPAnswer: Sendable, Equatable {
     package let status: Int
     package let headers: [String]
     package let body: String
 
-    /// Status line, headers and body, ready to send.
+    /// Status line, headers and body.
     package var bytes: [UInt8] {
         var head = ["HTTP/1.1 \(status) \(Self.reason(status))"] + headers
         if status != 204 { head.append("Content-Length: \(body.utf8.count)") }
@@ -33,7 +34,7 @@ package struct HTTPAnswer: Sendable, Equatable {
         return Array((head.joined(separator: "\r\n") + "\r\n\r\n" + body).utf8)
     }
 
-    /// That an authentication has begun, and the browser has to be patient. RFC 2518 10.1.
+    /// Says that an authentication has begun and its end comes later. RFC 2518 10.1.
     package static let processing = Array("HTTP/1.1 102 Processing\r\n\r\n".utf8)
 
     private static func reason(_ status: Int) -> String {
@@ -56,7 +57,7 @@ package struct HTTPAnswer: Sendable, Equatable {
         self.headers = ["Server: \(identity.serverHeader)"] + headers
     }
 
-    /// Any page may ask for the status, and pages of the Internet may ask this computer for it.
+    /// Any web page may ask for the status, also a page of another computer.
     private static let crossOrigin = [
         "Access-Control-Allow-Origin: *", "Access-Control-Allow-Private-Network: true",
     ]
@@ -70,8 +71,8 @@ package struct HTTPAnswer: Sendable, Equatable {
     }
 
     static func statusJSON(_ identity: ActivationIdentity) -> HTTPAnswer {
-        let members = identity.fields.map { "\(quoted($0.key)):\(quoted($0.value))" }
-        let body = "{\(members.joined(separator: ","))}"
+        let object = JSON.object(identity.fields.map { JSON.Member($0.key, .string($0.value)) })
+        let body = String(decoding: object.bytes, as: UTF8.self)
         return HTTPAnswer(200, identity, ["Content-Type: application/json"] + crossOrigin, body: body)
     }
 
@@ -89,12 +90,12 @@ package struct HTTPAnswer: Sendable, Equatable {
         page(426, identity, "WebSocket only", "This address is for WebSockets.", ["Upgrade: websocket"])
     }
 
-    static func otherWebSocket(_ identity: ActivationIdentity) -> HTTPAnswer {
-        let text = "WebSockets are spoken here as in RFC 6455."
-        return page(400, identity, "Another WebSocket", text, ["Sec-WebSocket-Version: 13"])
+    static func wrongWebSocketVersion(_ identity: ActivationIdentity) -> HTTPAnswer {
+        let text = "WebSockets must have the version of RFC 6455."
+        return page(400, identity, "Wrong WebSocket version", text, ["Sec-WebSocket-Version: 13"])
     }
 
-    /// Where an authentication, or the wish to see the user interface, has led. TR-03124-1 2.7.
+    /// The answer at the end of an authentication or of ShowUI. TR-03124-1 2.7.
     package static func end(_ outcome: ActivationOutcome, _ identity: ActivationIdentity) -> HTTPAnswer {
         switch outcome {
         case .redirect(let url):
@@ -104,16 +105,16 @@ package struct HTTPAnswer: Sendable, Equatable {
             return HTTPAnswer(303, identity, ["Location: \(url)"] + uncached)
         case .shown: return HTTPAnswer(200, identity, crossOrigin)
         case .noToken:
-            return page(404, identity, "No authentication", "The service did not give what is needed to begin.")
+            return page(404, identity, "No authentication", "The service gave no valid TcToken.")
         case .noAddress:
-            return page(400, identity, "No way back", "The service named no valid address to which to go back.")
+            return page(400, identity, "No way back", "The service named no valid address for your way back.")
         case .busy:
             return page(409, identity, "Busy", "Another authentication is running. Try again when it has ended.")
         case .noUserInterface:
             let hint =
-                "No program is there that could ask you. Start <code>badgectl agent</code> in a terminal, then try again."
-            return page(503, identity, "Nobody to ask", hint)
-        case .failed: return page(500, identity, "Internal error", "badged could not do it. Its log may say why.")
+                "No program can ask you for your consent. Start <code>badgectl agent</code> in a terminal, then try again."
+            return page(503, identity, "No user interface", hint)
+        case .failed: return page(500, identity, "Internal error", "badged failed. Its log may say why.")
         }
     }
 
@@ -127,23 +128,18 @@ package struct HTTPAnswer: Sendable, Equatable {
         let body = "<!doctype html><html lang=\"en\"><title>\(title)</title><h1>\(title)</h1><p>\(text)</p></html>\n"
         return HTTPAnswer(status, identity, ["Content-Type: text/html; charset=utf-8"] + headers + uncached, body: body)
     }
-
-    /// The fields are ours; nothing in them needs more than this.
-    private static func quoted(_ text: String) -> String {
-        "\"" + text.flatMap { $0 == "\"" || $0 == "\\" ? ["\\", $0] : [$0] } + "\""
-    }
 }
 
-/// How what a browser began has ended.
+/// The end of a request that the daemon has handled.
 package enum ActivationOutcome: Sendable, Equatable {
-    /// The browser goes there; ResultMajor and ResultMinor are in it.
+    /// The browser goes to this URL, which has ResultMajor and ResultMinor.
     case redirect(String)
     case shown
-    /// There was no TcToken.
+    /// The service gave no TcToken.
     case noToken
-    /// There was one, but no address to go on at.
+    /// The TcToken has no address for the browser.
     case noAddress
-    /// The user is busy with another one.
+    /// Another authentication is running.
     case busy
     /// No client has registered as the user interface.
     case noUserInterface

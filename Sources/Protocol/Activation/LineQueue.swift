@@ -2,9 +2,10 @@
 import Glibc
 import Text
 
-/// Bytes on their way, cut into lines where they are taken out; wiped when they are gone, for a line may hold a PIN.
+/// A queue of bytes that is read line by line. Bytes are wiped when they leave, since a line may hold a PIN.
 struct LineQueue: ~Copyable {
     private var bytes: [UInt8] = []
+    /// Offset of the first byte that is still in the queue.
     private var start = 0
 
     var count: Int { bytes.count - start }
@@ -14,8 +15,8 @@ struct LineQueue: ~Copyable {
         bytes.append(contentsOf: more)
     }
 
-    /// A piece of a frame. A line end within it would cut it in two: it becomes another space, which JSON takes between
-    /// its words and refuses within a string, as the line end.
+    /// Appends a part of a WebSocket frame. A line end in it becomes a tab, so that the frame stays one line: JSON allows
+    /// a tab between tokens, and neither of them in a string.
     mutating func append(frame: UnsafeRawBufferPointer) {
         makeRoom(for: frame.count)
         for byte in frame { bytes.append(byte == 0x0A || byte == 0x0D ? 0x09 : byte) }
@@ -26,13 +27,13 @@ struct LineQueue: ~Copyable {
         bytes.append(0x0A)
     }
 
-    /// An array that grows by itself leaves what it held behind.
+    /// Grows the array by hand: an array that grows by itself frees its old memory without wiping.
     private mutating func makeRoom(for number: Int) {
         guard bytes.count + number > bytes.capacity else { return }
         move(to: max(2 * count, count + number, 4096))
     }
 
-    /// To other memory of this size; what was here is wiped.
+    /// Moves the bytes to new memory of this size, and wipes the old.
     private mutating func move(to capacity: Int) {
         var other: [UInt8] = []
         other.reserveCapacity(capacity)
@@ -47,7 +48,9 @@ struct LineQueue: ~Copyable {
         }
     }
 
-    /// The next whole line, without its end, lent to `body`; nil when there is none.
+    var hasLine: Bool { bytes[start...].contains(0x0A) }
+
+    /// Lends the next whole line, without its end, to `body` and removes it; nil when there is no whole line.
     mutating func withLine<T>(_ body: (UnsafeRawBufferPointer) -> T) -> T? {
         guard let end = bytes[start...].firstIndex(of: 0x0A) else { return nil }
         let result = bytes.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[start..<end])) }
@@ -55,12 +58,10 @@ struct LineQueue: ~Copyable {
         return result
     }
 
-    var hasLine: Bool { bytes[start...].contains(0x0A) }
-
-    /// Hands over what there is; `body` says how much of it is gone now.
+    /// Lends all bytes to `body`, and removes as many of them as it returns.
     mutating func drain(_ body: (UnsafeRawBufferPointer) -> Int) {
-        let gone = bytes.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[start...])) }
-        drop(max(0, min(gone, count)))
+        let sent = bytes.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[start...])) }
+        drop(max(0, min(sent, count)))
     }
 
     private mutating func drop(_ number: Int) {
@@ -76,7 +77,7 @@ struct LineQueue: ~Copyable {
     }
 
     deinit {
-        // The last owner of the array, so its memory is not shared.
+        // The array has no other owner, so its memory is not shared.
         bytes.withUnsafeBytes { raw in
             if let base = raw.baseAddress { explicit_bzero(UnsafeMutableRawPointer(mutating: base), raw.count) }
         }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CWebSockets
 
-/// A program at `/eID-Kernel`: each of its frames is a line to the daemon, each line of the daemon a frame.
+/// A WebSocket at `/eID-Kernel`. Each of its frames is a line to the daemon, each line of the daemon a frame.
 final class WebSocketClient: DaemonLink.Owner {
     private let socket: OpaquePointer
     private let link: DaemonLink
-    /// The daemon's side is over; what it said last is still sent.
+    /// The daemon has closed the link. Its last lines are still sent.
     private var isEnding = false
-    private var isHeldBack = false
+    /// Nothing is read from the client at the moment.
+    private var isPaused = false
 
-    /// Above this many bytes for the daemon the client has to wait.
+    /// More bytes than this for the daemon pause the client.
     private static let highWater = 65_536
 
     init(_ socket: OpaquePointer, _ link: DaemonLink) {
@@ -17,19 +18,19 @@ final class WebSocketClient: DaemonLink.Owner {
         link.owner = self
     }
 
-    /// A piece of a frame has come.
-    func received(_ piece: UnsafeRawBufferPointer) {
+    /// Takes a part of a frame.
+    func received(_ part: UnsafeRawBufferPointer) {
         let isLast = lws_is_final_fragment(socket) != 0 && lws_remaining_packet_payload(socket) == 0
-        link.send(piece, isLast: isLast)
-        guard link.backlog > Self.highWater, !isHeldBack else { return }
-        isHeldBack = true
+        link.send(part, isLast: isLast)
+        guard link.backlog > Self.highWater, !isPaused else { return }
+        isPaused = true
         lws_rx_flow_control(socket, 0)
     }
 
-    /// The next frame can go out. False: the connection is to close.
+    /// Sends the next frame.
+    /// - Returns: false when the connection is to close.
     func writable() -> Bool {
-        let isSent = link.withLine { line in Self.write(line, to: socket) }
-        switch isSent {
+        switch link.withLine({ Self.write($0, to: socket) }) {
         case .some(false): return false
         case .some(true):
             lws_callback_on_writable(socket)
@@ -48,7 +49,7 @@ final class WebSocketClient: DaemonLink.Owner {
         }
     }
 
-    /// The client is gone.
+    /// The client has closed its connection.
     func closed() { link.close() }
 
     // MARK: DaemonLink.Owner
@@ -56,8 +57,8 @@ final class WebSocketClient: DaemonLink.Owner {
     func linkHasLines(_ link: DaemonLink) { lws_callback_on_writable(socket) }
 
     func linkIsDrained(_ link: DaemonLink) {
-        guard isHeldBack else { return }
-        isHeldBack = false
+        guard isPaused else { return }
+        isPaused = false
         lws_rx_flow_control(socket, 1)
     }
 

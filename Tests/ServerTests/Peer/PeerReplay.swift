@@ -32,7 +32,7 @@ import Wire
     private let server: TestServer
     private let client: TestClient
     /// Held, so that it serves.
-    private let door: WebSocketDoor?
+    private let door: TestBrowserPort?
     private let silent: SilentServer
     /// The card that is put in when the workflow waits for one.
     private let card: VirtualCardDescription?
@@ -66,7 +66,7 @@ import Wire
             return EServiceSession(tcTokenURL: address, isDeveloperMode: isDeveloperMode, configuration)
         }
         if !names.isEmpty { try await server.ready(names) }
-        door = throughWebSocket ? try WebSocketDoor(server, permissions: .all) : nil
+        door = throughWebSocket ? try TestBrowserPort(server, permissions: .all) : nil
         client = try door?.connect() ?? server.connect()
     }
 

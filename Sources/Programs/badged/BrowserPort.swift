@@ -5,18 +5,20 @@ import Glibc
 import Host
 import Server
 
-/// The daemon's side of the door for browsers: it listens, and with the first connection starts badged-activation, which
-/// serves this and all others and asks for a session for each. Until then nothing of it is in memory.
-@Loop final class ActivationDoor {
+/// The daemon's side of the browser port. It listens, and starts badged-activation with the first connection.
+/// badged-activation serves all connections, and asks the daemon for a session for each of them.
+@Loop final class BrowserPort {
     private let listeners: [Int32]
     private let permissions: Server.Permissions
     private let origins: [String]
     private let server: SocketServer
-    private var waiting: [Loop.Registration] = []
-    private var life: (descriptor: Int32, registration: Loop.Registration)?
-    private var rest: Loop.Timer?
+    /// The listeners are watched while badged-activation does not run.
+    private var watchers: [Loop.Registration] = []
+    /// The socket to badged-activation, while that runs.
+    private var program: (descriptor: Int32, registration: Loop.Registration)?
+    private var pause: Loop.Timer?
 
-    /// Listens when it returns.
+    /// Listens at the port of the configuration.
     init(_ configuration: Configuration, _ server: SocketServer) throws(StartError) {
         self.server = server
         permissions = Server.Permissions(rawValue: Int(configuration.activationPermissions.rawValue)).union(.activate)
@@ -27,10 +29,10 @@ import Server
     }
 
     private func waitForConnection() {
-        rest = nil
+        pause = nil
         for listener in listeners {
             do throws(SystemError) {
-                waiting.append(try Loop.watch(listener, .read) { [weak self] _ in self?.startProgram() })
+                watchers.append(try Loop.watch(listener, .read) { [weak self] _ in self?.startProgram() })
             } catch {
                 Log.error("cannot wait for browsers: \(error.description)")
             }
@@ -38,8 +40,8 @@ import Server
     }
 
     private func startProgram() {
-        for registration in waiting { registration.cancel() }
-        waiting = []
+        for watcher in watchers { watcher.cancel() }
+        watchers = []
         var pair: [Int32] = [-1, -1]
         let type = Int32(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
         guard socketpair(AF_UNIX, type, 0, &pair) == 0 else { return programEnded("no socket") }
@@ -49,11 +51,11 @@ import Server
             ChildProcess.start(path, arguments, descriptors: [pair[1]] + listeners)
         else {
             close(pair[0])
-            return programEnded("it is not there, or cannot be started")
+            return programEnded("the program is missing or cannot be started")
         }
         do throws(SystemError) {
             let registration = try Loop.watch(pair[0], .read) { [weak self] _ in self?.takeClients() }
-            life = (pair[0], registration)
+            program = (pair[0], registration)
         } catch {
             close(pair[0])
             programEnded(error.description)
@@ -61,26 +63,26 @@ import Server
     }
 
     private func takeClients() {
-        while let life {
-            let socket = clinux_take_descriptor(life.descriptor)
+        while let program {
+            let socket = clinux_take_descriptor(program.descriptor)
             if socket == -1 { return }
             guard socket >= 0 else {
-                life.registration.cancel()
-                close(life.descriptor)
-                self.life = nil
-                return programEnded("it has ended")
+                program.registration.cancel()
+                close(program.descriptor)
+                self.program = nil
+                return programEnded("the program has ended")
             }
             clinux_set_nonblocking(socket)
             server.serve(socket, permissions, from: "port for browsers")
         }
     }
 
-    /// The next connection starts it again, though not within the second: a program that cannot live must not keep the
-    /// daemon busy.
+    /// Waits for the next connection, which starts the program again. The pause of a second limits the restarts of a
+    /// program that ends at once.
     private func programEnded(_ reason: String) {
         Log.warning("badged-activation: \(reason)")
         do throws(SystemError) {
-            rest = try Loop.Timer(every: .seconds(1)) { [weak self] in self?.waitForConnection() }
+            pause = try Loop.Timer(every: .seconds(1)) { [weak self] in self?.waitForConnection() }
         } catch {
             waitForConnection()
         }

@@ -5,10 +5,10 @@ package import Concurrency
 import Glibc
 package import Server
 
-/// The real door for browsers in front of a test's server, on a free port, and clients that come through it.
-@Loop package final class WebSocketDoor {
+/// The real browser port in front of a test's server, on a free port, with clients that connect to it.
+@Loop package final class TestBrowserPort {
     nonisolated package let port: UInt16
-    private let door: ActivationServer
+    private let activation: ActivationServer
 
     nonisolated package static let identity = ActivationIdentity(
         name: "badged",
@@ -16,18 +16,18 @@ package import Server
         fields: [("Name", "badged"), ("Implementation-Version", "1.2.3")]
     )
 
-    /// `serve` gets the daemon's end of each connection.
+    /// Starts a browser port; `serve` gets the daemon's end of each connection.
     package init(
         origins: Set<String> = [],
-        headSeconds: UInt32 = 10,
+        requestTimeout: UInt32 = 10,
         serve: @escaping @Loop @Sendable (Int32) -> Void
     ) throws {
         let (listener, port) = try Self.listen()
         self.port = port
         let rules = ActivationRules(origins: origins, identity: Self.identity)
-        let door = ActivationServer(
+        let activation = ActivationServer(
             rules,
-            headSeconds: headSeconds,
+            requestTimeout: requestTimeout,
             connect: {
                 guard let pair = try? Self.pair() else { return nil }
                 clinux_set_nonblocking(pair.1)
@@ -36,30 +36,30 @@ package import Server
             },
             log: { _ in }
         )
-        self.door = door
-        Self.startThread { _ = door.run(listeners: [listener]) }
+        self.activation = activation
+        _ = startThread("browser-port") { _ = activation.run(listeners: [listener]) }
     }
 
-    /// In front of a whole server.
+    /// Starts a browser port in front of a whole server.
     package convenience init(
         _ server: TestServer,
         origins: Set<String> = [],
         permissions: Permissions = [.readers, .cards, .activate]
     ) throws {
-        try self.init(origins: origins) { server.server.serve($0, permissions, from: "test door") }
+        try self.init(origins: origins) { server.server.serve($0, permissions, from: "test port") }
     }
 
-    deinit { door.stop() }
+    deinit { activation.stop() }
 
-    /// A WebSocket client that looks like any other: a line to it is a frame, and so back.
+    /// Connects a client whose lines become frames of a WebSocket, and whose frames become lines.
     package func connect() throws -> TestClient {
         let socket = try Self.dial(port)
-        let (answer, rest) = try Self.upgrade(socket, port)
+        let (answer, early) = try Self.upgrade(socket, port)
         guard answer.hasPrefix("HTTP/1.1 101 ") else { throw SystemError("no WebSocket: \(answer)") }
         let pair = try Self.pair()
-        let (door, lines) = (SharedDescriptor(socket), SharedDescriptor(pair.1))
-        Self.startThread { Self.forwardLines(lines, to: door) }
-        Self.startThread { Self.forwardFrames(door, rest, to: lines) }
+        let (frames, lines) = (SharedDescriptor(socket), SharedDescriptor(pair.1))
+        _ = startThread("to-port") { Self.forwardLines(lines, to: frames) }
+        _ = startThread("from-port") { Self.forwardFrames(frames, early, to: lines) }
         clinux_set_nonblocking(pair.0)
         return try TestClient(socket: pair.0)
     }
@@ -69,16 +69,16 @@ package import Server
     /// Runs a blocking exchange on a thread of its own.
     nonisolated package static func answer(_ exchange: @escaping @Sendable () throws -> String) async throws -> String {
         try await withCheckedThrowingContinuation { continuation in
-            startThread { continuation.resume(with: Result(catching: exchange)) }
+            _ = startThread("exchange") { continuation.resume(with: Result(catching: exchange)) }
         }
     }
 
-    /// Sends a request and gives all that comes until the door closes the connection.
+    /// Sends a request and returns all bytes until the port closes the connection.
     nonisolated package func exchange(_ request: String) throws -> String {
         try Self.exchange(request, port: port)
     }
 
-    /// Sends a request and gives the socket, to be closed, on which its answer will come.
+    /// Sends a request and returns its socket, which the caller closes.
     nonisolated package static func begin(_ request: String, port: UInt16) throws -> Int32 {
         let socket = try dial(port)
         try write(Array(request.utf8), to: socket)
@@ -93,8 +93,7 @@ package import Server
         return String(decoding: answer, as: UTF8.self)
     }
 
-    /// A port that was free just now, and that the kernel gives to nobody who does not ask for it: other tests listen and
-    /// connect meanwhile, at ports from 32768 on (ip_local_port_range in ip(7)).
+    /// A free port below those that the kernel gives to other tests meanwhile (ip_local_port_range in ip(7)).
     nonisolated package static func freePort() throws -> UInt16 {
         while true {
             guard let (socket, port) = try? listen(at: .random(in: 10_000..<32_000)) else { continue }
@@ -103,7 +102,7 @@ package import Server
         }
     }
 
-    /// The same for GET.
+    /// Sends a GET request and returns all bytes until the port closes the connection.
     nonisolated package func get(_ target: String, headers: [String] = []) throws -> String {
         let lines = ["GET \(target) HTTP/1.1", "Host: 127.0.0.1:\(port)"] + headers + ["", ""]
         return try exchange(lines.joined(separator: "\r\n"))
@@ -189,16 +188,16 @@ package import Server
 
     // MARK: RFC 6455
 
-    private nonisolated static func forwardLines(_ source: SharedDescriptor, to door: SharedDescriptor) {
+    private nonisolated static func forwardLines(_ source: SharedDescriptor, to frames: SharedDescriptor) {
         var buffer: [UInt8] = []
         while let piece = read(source.number) {
             buffer += piece
             while let end = buffer.firstIndex(of: 0x0A) {
-                guard (try? write(frame(Array(buffer[..<end])), to: door.number)) != nil else { return }
+                guard (try? write(frame(Array(buffer[..<end])), to: frames.number)) != nil else { return }
                 buffer.removeFirst(end + 1)
             }
         }
-        door.shutDown()
+        frames.shutDown()
     }
 
     /// A masked text frame.
@@ -216,13 +215,13 @@ package import Server
     }
 
     private nonisolated static func forwardFrames(
-        _ door: SharedDescriptor,
-        _ start: [UInt8],
+        _ frames: SharedDescriptor,
+        _ early: [UInt8],
         to target: SharedDescriptor
     ) {
-        var buffer = start
+        var buffer = early
         defer {
-            door.shutDown()
+            frames.shutDown()
             target.shutDown()
         }
         while true {
@@ -231,7 +230,7 @@ package import Server
                 if kind == 8 { return }
                 if kind == 1, (try? write(payload + [0x0A], to: target.number)) == nil { return }
             }
-            guard let piece = read(door.number) else { return }
+            guard let piece = read(frames.number) else { return }
             buffer += piece
         }
     }
@@ -244,24 +243,5 @@ package import Server
         let size = extra == 0 ? short : buffer[2..<2 + extra].reduce(0) { $0 << 8 | Int($1) }
         guard buffer.count >= 2 + extra + size else { return nil }
         return (buffer[0] & 0x0F, Array(buffer[(2 + extra)..<(2 + extra + size)]), 2 + extra + size)
-    }
-
-    private nonisolated static func startThread(_ body: @escaping @Sendable () -> Void) {
-        final class Start: Sendable {
-            let body: @Sendable () -> Void
-            init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-        }
-        var thread = pthread_t()
-        let start = Unmanaged.passRetained(Start(body))
-        pthread_create(
-            &thread,
-            nil,
-            { raw in
-                if let raw { Unmanaged<Start>.fromOpaque(raw).takeRetainedValue().body() }
-                return nil
-            },
-            start.toOpaque()
-        )
-        pthread_detach(thread)
     }
 }
