@@ -86,7 +86,7 @@ let fuzzing: [Target] =
             [
                 "CFuzzer", "Secrets", "Text", "Wire", "ISO7816", "ISODEP", "CNFC", "ReadersNFC", "Readers", "Crypto",
                 "EID", "EService", "ReadersVirtual", "DoorReaders", "ScannerMgmt", "Activation", "BadgedClient",
-                "BadgedSDKWrapper", "CLinux", "Concurrency", "Scanners", "ScannerBlueZ",
+                "BadgedSDKWrapper", "CLinux", "Concurrency", "Host", "Scanners", "ScannerBlueZ",
             ],
             in: "Fuzz/badged-fuzz"
         ),
@@ -127,8 +127,8 @@ let package = Package(
         readers.target("ReadersVirtual", ["Secrets", "Text", "Readers", "ISO7816", "EID", "Crypto", "Concurrency"]),
 
         // Doors
-        doors.target("DoorReaders"),
-        doors.target("Scanners", ["DoorReaders", "Concurrency"]),
+        doors.target("DoorReaders", ["Host"]),
+        doors.target("Scanners", ["DoorReaders", "Concurrency", "Host"]),
         doors.target("ScannerMgmt", ["Scanners", "DoorReaders", "Concurrency", "CBluetooth"]),
         doors.target("ScannerBlueZ", ["Scanners", "DoorReaders", "Concurrency", "CSystemd"]),
 
@@ -183,7 +183,7 @@ let package = Package(
             ]
         ),
         testLibrary("NFCTestSupport", ["CLinux", "Concurrency", "Readers", "ReadersVirtual"]),
-        testLibrary("DoorWalks", ["DoorReaders"]),
+        testLibrary("DoorWalks", ["DoorReaders", "Host"]),
         // An eService with its eID-Server
         testLibrary("EIDServer", ["Secrets", "ISO7816", "Crypto", "EID", "Text", "Wire", "COpenSSL"]),
         testProgram("badged-eidserver", ["EIDServer", "EID", "Text", "Wire"], in: "EIDServerProgram"),
@@ -217,7 +217,7 @@ let package = Package(
             "ReadersVirtualTests",
             ["ReadersVirtual", "Readers", "EID", "Crypto", "ISO7816", "Secrets", "Text", "TestSupport"]
         ),
-        tests("DoorReadersTests", ["DoorReaders", "DoorWalks", "TestSupport"]),
+        tests("DoorReadersTests", ["DoorReaders", "DoorWalks", "Host", "TestSupport"]),
         tests("ScannersTests", ["Scanners", "DoorReaders", "Concurrency", "TestSupport"]),
         tests("ScannerMgmtTests", ["ScannerMgmt", "Scanners", "DoorReaders", "Concurrency", "CLinux", "TestSupport"]),
         tests(

@@ -17,7 +17,7 @@ import Testing
 
     init(permissions: Permissions = .all) throws {
         server = try TestServer(readers: 0, permissions: permissions)
-        radio = Radio(scanners: [scanner], clock: clock) { ReaderTracker() }
+        radio = Radio(scanners: [scanner], clock: clock)
         server.server.radio = radio
         path = try server.listen()
     }
@@ -28,9 +28,9 @@ import Testing
     )
 
     /// Seos-style, of a lock service code.
-    func hear(_ number: UInt64, code: UInt8 = 2, _ rssi: Int8) {
+    func receive(_ number: UInt64, code: UInt8 = 2, _ rssi: Int8) {
         let data: [UInt8] = [17, 0x07, code, 0, 0, 0x7A, 0x17, 0, 0, 0x80, 0, 0x10, 0, 0, 0, 0x98, 0, 0]
-        scanner.hear(data, from: DeviceAddress(bits: 0xC000_0000_0000 | number, isRandom: true), rssi)
+        scanner.receive(data, from: DeviceAddress(bits: 0xC000_0000_0000 | number, isRandom: true), rssi)
     }
 }
 
@@ -64,16 +64,16 @@ extension DaemonConnection {
         #expect(status?.isListening == true)
         #expect(try await badged.closestDoorReader(for: "motion") == .nobody(reason: "none"))
 
-        stage.hear(1, -60)
+        stage.receive(1, -60)
         let reader = try #require(await badged.nextDoorReader())
         #expect(reader.id == "seos-C0:00:00:00:00:01")
         #expect((reader.profile, reader.lockServiceCode, reader.lastRSSI) == ("seos", 2, -60))
         #expect(Set(reader.openingTypes) == ["motion", "proximity"] && reader.inRange == [] && reader.isActive)
         stage.clock.advance(100)
-        stage.hear(1, -60)
+        stage.receive(1, -60)
         // In range is news at once.
         #expect(await badged.nextDoorReader()?.inRange == ["motion"])
-        stage.hear(2, -90)
+        stage.receive(2, -90)
         #expect(await badged.nextDoorReader()?.inRange == [])
         #expect(try await badged.doorReaders().map(\.lastRSSI) == [-60, -90])
         let closest = try await badged.closestDoorReader(for: "motion")
@@ -105,8 +105,8 @@ extension DaemonConnection {
             )
         )
         #expect(stage.scanner.calls == ["scan performance 7+9"])
-        stage.hear(1, code: 2, -60)
-        stage.hear(3, code: 7, -61)
+        stage.receive(1, code: 2, -60)
+        stage.receive(3, code: 7, -61)
         let heard = await badged.next { if case .advertisement(let heard) = $0 { heard } else { nil } }
         #expect(heard?.address == "C0:00:00:00:00:01" && heard?.addressType == "static" && heard?.rssi == -60)
         #expect(heard?.data.first == 17 && heard?.data.count == 18)
@@ -114,7 +114,7 @@ extension DaemonConnection {
         #expect(await badged.nextDoorReader()?.lockServiceCode == 7)
         // Within two seconds it is not told again, after them it is.
         stage.clock.advance(1_000)
-        stage.hear(3, code: 7, -71)
+        stage.receive(3, code: 7, -71)
         #expect(try await badged.doorReaders().map(\.lastRSSI) == [-71])
         stage.clock.advance(1_000)
         #expect(await badged.nextDoorReader()?.lastRSSI == -71)

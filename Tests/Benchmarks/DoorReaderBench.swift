@@ -23,7 +23,7 @@ enum DoorReaderBench {
             for event in events {
                 let span = event.span
                 HCIEvent.forEachReport(in: span) { report, data in
-                    tracker.hear(report, span.extracting(data), adapter: 0, at: now)
+                    tracker.receive(report, span.extracting(data), adapter: 0, at: now)
                 }
                 now += 1
             }

@@ -34,7 +34,7 @@ enum Adverts {
 }
 
 extension ReaderTracker {
-    func hear(
+    func receive(
         _ data: [UInt8],
         from address: DeviceAddress,
         _ rssi: Int8?,
@@ -43,18 +43,18 @@ extension ReaderTracker {
         at now: Milliseconds
     ) {
         let report = AdvertisingReport(address: address, rssi: rssi, isScanResponse: isScanResponse)
-        hear(report, data.span, adapter: adapter, at: now)
+        receive(report, data.span, adapter: adapter, at: now)
     }
 
     /// Steady samples, ten per second, up to and including `end`.
-    func hear(
+    func receive(
         _ data: [UInt8],
         from address: DeviceAddress,
         _ rssi: Int8,
         from start: Milliseconds,
         to end: Milliseconds
     ) {
-        for now in stride(from: start, through: end, by: 100) { hear(data, from: address, rssi, at: now) }
+        for now in stride(from: start, through: end, by: 100) { receive(data, from: address, rssi, at: now) }
     }
 }
 

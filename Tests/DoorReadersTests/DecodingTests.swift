@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import DoorReaders
+import Host
 import TestSupport
 import Testing
 
 @Suite("Advertising data and reports") struct DecodingTests {
-    private func facts(_ data: [UInt8], _ encoding: LockServiceCode.Encoding = .binary) -> ReaderFacts {
-        AdvertisementDecoder(codeEncoding: encoding).facts(in: data.span)
+    private func facts(_ data: [UInt8], _ encoding: RadioConfiguration.CodeEncoding = .binary) -> DecodedAdvertisement {
+        AdvertisementDecoder(codeEncoding: encoding).decode(data.span)
     }
 
     struct Mark: CustomTestStringConvertible, Sendable {
@@ -73,12 +74,12 @@ import Testing
     @Test(
         "lock service codes in binary and in decimal",
         arguments: [
-            (UInt32(2), LockServiceCode.Encoding.binary, 2), (0x21, .binary, 33), (0xFFFFFF, .binary, 0xFFFFFF),
+            (UInt32(2), RadioConfiguration.CodeEncoding.binary, 2), (0x21, .binary, 33), (0xFFFFFF, .binary, 0xFFFFFF),
             (0, .binary, nil), (2, .decimal, 2), (0x33, .decimal, 33), (0x999999, .decimal, 999_999),
             (0x2A, .decimal, nil), (0, .decimal, nil),
-        ] as [(UInt32, LockServiceCode.Encoding, Int?)]
+        ] as [(UInt32, RadioConfiguration.CodeEncoding, Int?)]
     )
-    func codes(bits: UInt32, encoding: LockServiceCode.Encoding, code: Int?) {
+    func codes(bits: UInt32, encoding: RadioConfiguration.CodeEncoding, code: Int?) {
         #expect(LockServiceCode.decode(bits, encoding) == code)
         #expect(facts(Adverts.seos(bits), encoding).lockServiceCode == code)
     }
@@ -86,7 +87,7 @@ import Testing
     struct Company: Sendable {
         var data: [UInt8]
         var types: OpeningTypes?
-        var limits: ReaderFacts.Limits?
+        var limits: DecodedAdvertisement.Limits?
     }
 
     @Test(

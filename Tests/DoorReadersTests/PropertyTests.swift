@@ -21,11 +21,11 @@ import Testing
         for _ in 0..<20_000 {
             now += Milliseconds.random(in: 0...3, using: &random)
             if Int.random(in: 0..<20, using: &random) == 0 {
-                tracker.hear(Adverts.seos(), from: .door(1), -45, at: now)
+                tracker.receive(Adverts.seos(), from: .door(1), -45, at: now)
             }
             if let due = tracker.nextSweep, due <= now { tracker.sweep(at: now) }
             let stranger = UInt64.random(in: 0..<100_000, using: &random)
-            tracker.hear(
+            tracker.receive(
                 Adverts.seos(),
                 from: .passing(stranger),
                 Int8.random(in: -95 ... -80, using: &random),
@@ -46,7 +46,7 @@ import Testing
         var lost: [DeviceAddress] = []
         tracker.observer = { change, reader in if change == .lost { lost.append(reader.address) } }
         for (now, number) in [1, 2, 3, 1, 4, 3, 5].enumerated() {
-            tracker.hear(Adverts.seos(), from: .door(UInt64(number)), -90, at: Milliseconds(10 * now))
+            tracker.receive(Adverts.seos(), from: .door(UInt64(number)), -90, at: Milliseconds(10 * now))
         }
         #expect(lost == [.door(2), .door(1)])
         #expect(tracker.readers.map(\.address) == [.door(4), .door(3), .door(5)])
@@ -55,10 +55,10 @@ import Testing
     @Test("a table full of readers in range takes nobody in until one of them falls silent")
     func full() {
         let tracker = ReaderTracker(capacity: 4)
-        for number in 0..<4 { tracker.hear(Adverts.seos(), from: .door(UInt64(number)), -40, from: 0, to: 1000) }
-        tracker.hear(Adverts.seos(), from: .door(9), -30, at: 1000)
+        for number in 0..<4 { tracker.receive(Adverts.seos(), from: .door(UInt64(number)), -40, from: 0, to: 1000) }
+        tracker.receive(Adverts.seos(), from: .door(9), -30, at: 1000)
         #expect(tracker.counters.refused == 1)
-        tracker.hear(Adverts.seos(), from: .door(9), -30, at: 4001)
+        tracker.receive(Adverts.seos(), from: .door(9), -30, at: 4001)
         #expect(tracker.readers.contains { $0.address == .door(9) })
         #expect(tracker.readers.count == 4)
     }
@@ -76,7 +76,7 @@ import Testing
             let span = event.span
             HCIEvent.forEachReport(in: span) { report, data in
                 #expect(data.lowerBound >= 0 && data.upperBound <= length)
-                tracker.hear(report, span.extracting(data), adapter: 0, at: Milliseconds(now))
+                tracker.receive(report, span.extracting(data), adapter: 0, at: Milliseconds(now))
             }
         }
         #expect(tracker.readers.count <= 32)

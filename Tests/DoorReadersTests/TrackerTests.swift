@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import DoorReaders
 import Glibc
+import Host
 import TestSupport
 import Testing
 
@@ -26,7 +27,7 @@ import Testing
         let (tracker, diary) = (ReaderTracker(), Diary())
         diary.attach(tracker)
         #expect(tracker.nextSweep == nil)
-        tracker.hear(Adverts.seos(), from: .door(1), -60, at: 0)
+        tracker.receive(Adverts.seos(), from: .door(1), -60, at: 0)
         #expect(diary.lines == ["appeared seos-C0:00:00:00:00:01"])
         tracker.sweep(at: 10_000)
         #expect(diary.lines.count == 1)
@@ -34,7 +35,7 @@ import Testing
         #expect(diary.lines.last == "lost seos-C0:00:00:00:00:01")
         #expect(tracker.readers(any, activeOnly: true, at: 10_001).isEmpty)
         #expect(tracker.readers(any, activeOnly: false, at: 10_001).count == 1)
-        tracker.hear(Adverts.seos(), from: .door(1), -60, at: 20_000)
+        tracker.receive(Adverts.seos(), from: .door(1), -60, at: 20_000)
         #expect(diary.lines.last == "appeared seos-C0:00:00:00:00:01")
         #expect(diary.lines.count == 3)
     }
@@ -42,7 +43,7 @@ import Testing
     @Test("a lost reader is forgotten in the end, and then nothing is due any more")
     func forgetting() throws {
         let tracker = ReaderTracker()
-        tracker.hear(Adverts.seos(), from: .door(1), -60, at: 0)
+        tracker.receive(Adverts.seos(), from: .door(1), -60, at: 0)
         var sweeps = 0
         while let next = tracker.nextSweep, sweeps < 100 {
             tracker.sweep(at: next)
@@ -56,7 +57,7 @@ import Testing
     func slowReader() {
         let tracker = ReaderTracker()
         for now in stride(from: Milliseconds(0), through: 50_000, by: 5000) {
-            tracker.hear(Adverts.seos(), from: .door(1), -60, at: now)
+            tracker.receive(Adverts.seos(), from: .door(1), -60, at: now)
         }
         #expect(tracker.readers.first?.interval == 5000)
         #expect(tracker.readers(any, activeOnly: true, at: 70_000).count == 1)
@@ -67,7 +68,7 @@ import Testing
     func statistics() throws {
         let tracker = ReaderTracker()
         for (index, rssi) in [-90, -50, -60, -70, -61, -62].enumerated() {
-            tracker.hear(Adverts.seos(), from: .door(1), Int8(rssi), at: Milliseconds(index) * 500)
+            tracker.receive(Adverts.seos(), from: .door(1), Int8(rssi), at: Milliseconds(index) * 500)
         }
         let signal = try #require(tracker.readers.first).signal
         #expect(signal.last == -62)
@@ -104,7 +105,7 @@ import Testing
     func history() throws {
         let tracker = ReaderTracker()
         for index in 0..<120 {
-            tracker.hear(Adverts.seos(), from: .door(1), Int8(-index / 2), at: Milliseconds(index) * 10)
+            tracker.receive(Adverts.seos(), from: .door(1), Int8(-index / 2), at: Milliseconds(index) * 10)
         }
         let signal = try #require(tracker.readers.first).signal
         #expect(signal.history.count == 50)
@@ -115,28 +116,28 @@ import Testing
     @Test("a strength that was not measured is no sample, but the advertisement is read")
     func noStrength() throws {
         let tracker = ReaderTracker()
-        tracker.hear(Adverts.seos(), from: .door(1), nil, at: 0)
+        tracker.receive(Adverts.seos(), from: .door(1), nil, at: 0)
         #expect(tracker.readers.isEmpty)
-        tracker.hear(Adverts.seos(), from: .door(1), -60, at: 0)
-        tracker.hear(Adverts.structure(0x09, Array("Lobby".utf8)), from: .door(1), nil, at: 20_000)
+        tracker.receive(Adverts.seos(), from: .door(1), -60, at: 0)
+        tracker.receive(Adverts.structure(0x09, Array("Lobby".utf8)), from: .door(1), nil, at: 20_000)
         let reader = try #require(tracker.readers.first)
         #expect(reader.name == "Lobby")
         #expect(reader.adverts == 1)
-        #expect(reader.lastHeard == 0)
+        #expect(reader.lastSeen == 0)
     }
 
     @Test("name, code, types and limits stay when a later advertisement does not say them")
     func latching() throws {
         let tracker = ReaderTracker()
-        tracker.hear(Adverts.seos(7, name: "Lobby"), from: .door(1), -60, at: 0)
-        tracker.hear(
+        tracker.receive(Adverts.seos(7, name: "Lobby"), from: .door(1), -60, at: 0)
+        tracker.receive(
             Adverts.seosCompany(mask: 0x06, limits: [-71, -51, -72]),
             from: .door(1),
             -60,
             isScanResponse: true,
             at: 1
         )
-        tracker.hear(Adverts.seos(7), from: .door(1), -60, at: 100)
+        tracker.receive(Adverts.seos(7), from: .door(1), -60, at: 100)
         let reader = try #require(tracker.readers.first)
         #expect((reader.name, reader.lockServiceCode) == ("Lobby", 7))
         #expect(reader.openingTypes == [.motion, .seamless])
@@ -147,28 +148,31 @@ import Testing
 
     @Test("an advertised limit is clamped, a configured one is not; sensitivity moves both")
     func limits() {
-        let far = ReaderFacts.Limits(proximity: -100, motion: -1)
+        let far = DecodedAdvertisement.Limits(proximity: -100, motion: -1)
         #expect(RangeLimits().limit(.proximity, advertised: far) == .init(-65, .advert))
         #expect(RangeLimits().limit(.motion, advertised: far) == .init(-25, .advert))
         #expect(RangeLimits().limit(.motion, advertised: nil) == .init(-74, .default))
-        let configured = RangeLimits(configured: [.proximity: -99], sensitivity: .high)
+        var configuration = RadioConfiguration()
+        (configuration.limits, configuration.sensitivity) = (["proximity": -99], .high)
+        let configured = RangeLimits(configuration)
         #expect(configured.limit(.proximity, advertised: far) == .init(-105, .config))
         #expect(configured.limit(.motion, advertised: nil) == .init(-80, .default))
-        #expect(RangeLimits(sensitivity: .low).limit(.motion, advertised: nil) == .init(-68, .default))
+        (configuration.limits, configuration.sensitivity) = ([:], .low)
+        #expect(RangeLimits(configuration).limit(.motion, advertised: nil) == .init(-68, .default))
     }
 
     @Test("in range from the limit on with two samples, out of it below the hysteresis or when nothing is heard")
     func range() throws {
         let tracker = ReaderTracker()
-        tracker.hear(Adverts.seos(), from: .door(1), -40, at: 0)
+        tracker.receive(Adverts.seos(), from: .door(1), -40, at: 0)
         let reader = try #require(tracker.readers.first)
         #expect(reader.inRange == [])
-        tracker.hear(Adverts.seos(), from: .door(1), -40, at: 100)
+        tracker.receive(Adverts.seos(), from: .door(1), -40, at: 100)
         #expect(reader.inRange == [.proximity, .motion])
         // Weaker than the limit of proximity, not by the hysteresis.
-        tracker.hear(Adverts.seos(), from: .door(1), -57, from: 200, to: 30_000)
+        tracker.receive(Adverts.seos(), from: .door(1), -57, from: 200, to: 30_000)
         #expect(reader.inRange == [.proximity, .motion])
-        tracker.hear(Adverts.seos(), from: .door(1), -62, from: 30_100, to: 60_000)
+        tracker.receive(Adverts.seos(), from: .door(1), -62, from: 30_100, to: 60_000)
         #expect(reader.inRange == .motion)
         tracker.sweep(at: 63_000)
         #expect(reader.inRange == .motion)
@@ -186,19 +190,19 @@ import Testing
             }
         }
         #expect(reason(.motion, at: 0) == "none")
-        tracker.hear(Adverts.seos(), from: .door(1), -80, from: 0, to: 1000)
+        tracker.receive(Adverts.seos(), from: .door(1), -80, from: 0, to: 1000)
         #expect(reason(.motion, at: 1000) == "outOfRange")
         #expect(reason(.seamless, at: 1000) == "notSupported")
-        tracker.hear(Adverts.seos(), from: .door(2), -60, from: 1000, to: 2000)
+        tracker.receive(Adverts.seos(), from: .door(2), -60, from: 1000, to: 2000)
         #expect(reason(.motion, at: 2000) == "seos-C0:00:00:00:00:02")
         #expect(reason(.proximity, at: 2000) == "outOfRange")
         // A beacon is nearer, but no door.
-        tracker.hear(Adverts.ibeacon([UInt8](repeating: 1, count: 16)), from: .door(3), -30, from: 1000, to: 2000)
+        tracker.receive(Adverts.ibeacon([UInt8](repeating: 1, count: 16)), from: .door(3), -30, from: 1000, to: 2000)
         #expect(reason(.motion, at: 2000) == "seos-C0:00:00:00:00:02")
         let reader = try #require(tracker.readers.first { $0.id.hasSuffix("02") })
         tracker.opened(reader, at: 2000)
         #expect(reason(.motion, at: 2100) == "coolingDown")
-        tracker.hear(Adverts.seos(), from: .door(2), -60, from: 2100, to: 4300)
+        tracker.receive(Adverts.seos(), from: .door(2), -60, from: 2100, to: 4300)
         #expect(reason(.motion, at: 4200) == "seos-C0:00:00:00:00:02")
         #expect(reason(.motion, at: 7400) == "outOfRange")
         #expect(reason(.motion, at: 30_000) == "none")
@@ -207,11 +211,11 @@ import Testing
     @Test("filters: codes concern Seos-style readers, profiles and opening types all")
     func filters() throws {
         let tracker = ReaderTracker()
-        tracker.hear(Adverts.seos(2), from: .door(1), -60, at: 0)
-        tracker.hear(Adverts.seos(33), from: .door(2), -61, at: 0)
-        tracker.hear(Adverts.seosCompany(mask: 0x04, limits: [-70, -50]), from: .door(3), -62, at: 0)
-        tracker.hear(Adverts.aliro(group: 1, subGroup: 2), from: .door(4), -63, at: 0)
-        tracker.hear(Adverts.ibeacon([UInt8](repeating: 1, count: 16)), from: .door(5), -64, at: 0)
+        tracker.receive(Adverts.seos(2), from: .door(1), -60, at: 0)
+        tracker.receive(Adverts.seos(33), from: .door(2), -61, at: 0)
+        tracker.receive(Adverts.seosCompany(mask: 0x04, limits: [-70, -50]), from: .door(3), -62, at: 0)
+        tracker.receive(Adverts.aliro(group: 1, subGroup: 2), from: .door(4), -63, at: 0)
+        tracker.receive(Adverts.ibeacon([UInt8](repeating: 1, count: 16)), from: .door(5), -64, at: 0)
         func admitted(_ filter: ScanFilter) -> [UInt64] {
             tracker.readers(filter, activeOnly: true, at: 0).map { $0.address.bits & 0xFF }
         }
@@ -226,9 +230,9 @@ import Testing
     @Test("of what matches no profile, and of phones, only the number is kept")
     func privacy() {
         let tracker = ReaderTracker()
-        tracker.hear([2, 0x01, 0x06], from: .door(1), -60, at: 0)
-        tracker.hear(Adverts.structure(0x09, Array("Seos".utf8)), from: .passing(1), -60, at: 0)
-        tracker.hear(Adverts.ibeacon(hex("0000980000001000800000177a000002")), from: .passing(2), -40, at: 0)
+        tracker.receive([2, 0x01, 0x06], from: .door(1), -60, at: 0)
+        tracker.receive(Adverts.structure(0x09, Array("Seos".utf8)), from: .passing(1), -60, at: 0)
+        tracker.receive(Adverts.ibeacon(hex("0000980000001000800000177a000002")), from: .passing(2), -40, at: 0)
         #expect(tracker.readers.isEmpty)
         #expect(tracker.nextSweep == nil)
         #expect(tracker.counters.unmatched == 2)
@@ -241,9 +245,9 @@ import Testing
     func aliroIdentity() throws {
         let (tracker, diary) = (ReaderTracker(), Diary())
         diary.attach(tracker)
-        tracker.hear(Adverts.aliro(group: 1, subGroup: 2), from: .passing(1), -60, at: 0)
-        tracker.hear(Adverts.aliro(group: 1, subGroup: 2), from: .passing(2), -60, at: 100)
-        tracker.hear(Adverts.aliro(group: 1, subGroup: 3), from: .passing(3), -60, at: 100)
+        tracker.receive(Adverts.aliro(group: 1, subGroup: 2), from: .passing(1), -60, at: 0)
+        tracker.receive(Adverts.aliro(group: 1, subGroup: 2), from: .passing(2), -60, at: 100)
+        tracker.receive(Adverts.aliro(group: 1, subGroup: 3), from: .passing(3), -60, at: 100)
         #expect(diary.lines == ["appeared aliro-0101010101010101-0002", "appeared aliro-0101010101010101-0003"])
         #expect(tracker.readers.first { $0.adverts == 2 }?.address == .passing(2))
     }
@@ -252,10 +256,10 @@ import Testing
     func fingerprint() {
         let (tracker, diary) = (ReaderTracker(), Diary())
         diary.attach(tracker)
-        tracker.hear(Adverts.seos(2, name: "Lobby"), from: .passing(1), -60, at: 0)
-        tracker.hear(Adverts.seos(2, name: "Lobby"), from: .passing(2), -60, at: 3001)
+        tracker.receive(Adverts.seos(2, name: "Lobby"), from: .passing(1), -60, at: 0)
+        tracker.receive(Adverts.seos(2, name: "Lobby"), from: .passing(2), -60, at: 3001)
         #expect(diary.lines == ["appeared seos-2-Lobby"])
-        tracker.hear(Adverts.seos(2, name: "Lobby"), from: .passing(3), -60, at: 3100)
+        tracker.receive(Adverts.seos(2, name: "Lobby"), from: .passing(3), -60, at: 3100)
         #expect(diary.lines == ["appeared seos-2-Lobby", "appeared seos-passing-2"])
         #expect(tracker.readers.count == 2)
     }
@@ -264,8 +268,8 @@ import Testing
     func ephemeral() {
         let (tracker, diary) = (ReaderTracker(), Diary())
         diary.attach(tracker)
-        tracker.hear(Adverts.seos(2, name: "Seos"), from: .passing(1), -60, at: 0)
-        tracker.hear(Adverts.seos(2, name: "Seos"), from: .passing(2), -60, at: 5000)
+        tracker.receive(Adverts.seos(2, name: "Seos"), from: .passing(1), -60, at: 0)
+        tracker.receive(Adverts.seos(2, name: "Seos"), from: .passing(2), -60, at: 5000)
         #expect(diary.lines == ["appeared seos-passing-1", "appeared seos-passing-2"])
     }
 
@@ -274,10 +278,10 @@ import Testing
         let (tracker, diary) = (ReaderTracker(), Diary())
         diary.attach(tracker)
         let name = Adverts.structure(0x09, Array("Lobby".utf8))
-        tracker.hear(Adverts.seos(2), from: .passing(1), -60, at: 0)
-        tracker.hear(name, from: .passing(1), -60, isScanResponse: true, at: 1)
-        tracker.hear(Adverts.seos(2), from: .passing(2), -60, at: 4000)
-        tracker.hear(name, from: .passing(2), -60, isScanResponse: true, at: 4001)
+        tracker.receive(Adverts.seos(2), from: .passing(1), -60, at: 0)
+        tracker.receive(name, from: .passing(1), -60, isScanResponse: true, at: 1)
+        tracker.receive(Adverts.seos(2), from: .passing(2), -60, at: 4000)
+        tracker.receive(name, from: .passing(2), -60, isScanResponse: true, at: 4001)
         #expect(diary.lines == ["appeared seos-passing-1", "appeared seos-passing-2", "lost seos-passing-2"])
         #expect(tracker.readers.map(\.address) == [.passing(2)])
         #expect(tracker.readers.map(\.number) == [1])
@@ -290,31 +294,31 @@ import Testing
     func adapters() throws {
         let tracker = ReaderTracker()
         for now in stride(from: Milliseconds(0), through: 5000, by: 100) {
-            tracker.hear(Adverts.seos(), from: .door(1), -70, adapter: 0, at: now)
-            tracker.hear(Adverts.seos(), from: .door(1), -65, adapter: 1, at: now)
+            tracker.receive(Adverts.seos(), from: .door(1), -70, adapter: 0, at: now)
+            tracker.receive(Adverts.seos(), from: .door(1), -65, adapter: 1, at: now)
         }
         let reader = try #require(tracker.readers.first)
         #expect(reader.adapter == 0)
         for now in stride(from: Milliseconds(5100), through: 12_000, by: 100) {
-            tracker.hear(Adverts.seos(), from: .door(1), -70, adapter: 0, at: now)
-            tracker.hear(Adverts.seos(), from: .door(1), -60, adapter: 1, at: now)
+            tracker.receive(Adverts.seos(), from: .door(1), -70, adapter: 0, at: now)
+            tracker.receive(Adverts.seos(), from: .door(1), -60, adapter: 1, at: now)
         }
         #expect(reader.adapter == 1)
         for now in stride(from: Milliseconds(12_100), through: 16_000, by: 100) {
-            tracker.hear(Adverts.seos(), from: .door(1), -70, adapter: 0, at: now)
+            tracker.receive(Adverts.seos(), from: .door(1), -70, adapter: 0, at: now)
         }
         #expect(reader.adapter == 0)
         #expect(reader.signal.last == -70)
     }
 
     @Test("an adapter that goes takes with it what it alone has heard")
-    func adapterGone() {
+    func adapterRemoved() {
         let (tracker, diary) = (ReaderTracker(), Diary())
-        tracker.hear(Adverts.seos(), from: .door(1), -70, adapter: 0, at: 0)
-        tracker.hear(Adverts.seos(), from: .door(1), -70, adapter: 1, at: 0)
-        tracker.hear(Adverts.seos(), from: .door(2), -70, adapter: 1, at: 0)
+        tracker.receive(Adverts.seos(), from: .door(1), -70, adapter: 0, at: 0)
+        tracker.receive(Adverts.seos(), from: .door(1), -70, adapter: 1, at: 0)
+        tracker.receive(Adverts.seos(), from: .door(2), -70, adapter: 1, at: 0)
         diary.attach(tracker)
-        tracker.forget(adapter: 1)
+        tracker.remove(adapter: 1)
         #expect(diary.lines == ["lost seos-C0:00:00:00:00:02"])
         #expect(tracker.readers.map(\.adapter) == [0])
     }

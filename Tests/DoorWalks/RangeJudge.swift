@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import DoorReaders
+import Host
 
 /// A way of deciding whether a reader is in range. Whatever it is, who is not heard for three seconds is out of it.
 package enum RangeJudge: String, CaseIterable, Sendable {
@@ -57,9 +58,9 @@ package enum RangeJudge: String, CaseIterable, Sendable {
     }
 
     private static func tracked(_ walk: Walk, _ limit: Double) -> [Verdict] {
-        var limits = RangeLimits()
-        limits.configured = [.motion: Int(limit)]
-        let tracker = ReaderTracker(limits: limits)
+        var configuration = RadioConfiguration()
+        configuration.limits = [OpeningType.motion.name: Int(limit)]
+        let tracker = ReaderTracker(configuration: configuration)
         let address = DeviceAddress(bits: 0xC000_0000_0001, isRandom: true)
         let data: [UInt8] = [17, 0x07, 2, 0, 0, 0x7A, 0x17, 0, 0, 0x80, 0, 0x10, 0, 0, 0, 0x98, 0, 0]
         var verdicts: [Verdict] = []
@@ -75,7 +76,12 @@ package enum RangeJudge: String, CaseIterable, Sendable {
         }
         for sample in walk.samples {
             sweep(until: sample.time)
-            tracker.hear(AdvertisingReport(address: address, rssi: sample.rssi), data.span, adapter: 0, at: sample.time)
+            tracker.receive(
+                AdvertisingReport(address: address, rssi: sample.rssi),
+                data.span,
+                adapter: 0,
+                at: sample.time
+            )
             look(sample.time)
         }
         sweep(until: walk.end + 60_000)

@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# kernel.sh: builds a User-mode Linux kernel with Bluetooth and USB from Debian's source package, unless it is there, and prints
-# its path. Debian's own UML kernel has neither. It stays in .build-guest, or in $BADGED_GUEST_CACHE, until one of its parts changes.
-# One thing is added to it: a clock for the scheduler. The one that it has moves a hundred times a second, so that a process is
-# charged with 10 ms or with nothing, by chance; what little badged uses could not be measured. Where time travels it stays.
+# kernel.sh: builds a User-mode Linux kernel with Bluetooth and USB from Debian's source package and prints its path.
+# Debian's own UML kernel has neither Bluetooth nor USB. The kernel is kept in .build-guest, or in $BADGED_GUEST_CACHE, and is
+# built again only when this script, the configuration, the source package or the compiler changes.
+#
+# The script adds a scheduler clock to the source. The original clock has a resolution of 10 ms, which is too coarse to measure
+# the processor time of badged. With the kernel option time-travel the original clock is used.
 set -eu
 cd "$(dirname "$0")"
 here=$PWD
@@ -15,8 +17,8 @@ cache=$(cd "$cache" && pwd)
 key=$({ cat kernel.config kernel.sh; stat -L -c %s "$source"; gcc -dumpfullversion; } | sha256sum | cut -c 1-16)
 kernel=$cache/linux-$key
 [ -x "$kernel" ] || {
-    echo "kernel.sh: building the guest's kernel, which takes some minutes, once" >&2
-    # What is not compiled is not unpacked, either.
+    echo "kernel.sh: building the kernel of the guest; this takes some minutes and is done once" >&2
+    # Unpacks only what is compiled.
     rm -rf "$cache/kernel"
     mkdir -p "$cache/kernel/source"
     tar xf "$source" -C "$cache/kernel/source" --strip-components=1 --exclude='*/Documentation/*.rst' --exclude='*.dts*' \
@@ -37,7 +39,7 @@ END
     }; }
     in_kernel KCONFIG_ALLCONFIG="$here/kernel.config" allnoconfig
     missing=$(grep ^CONFIG "$here/kernel.config" | grep -vxFf "$cache/kernel/build/.config") && {
-        echo "kernel.sh: error: these do not go together with the others: $missing" >&2
+        echo "kernel.sh: error: the kernel configuration drops these options: $missing" >&2
         exit 1
     }
     in_kernel linux

@@ -30,7 +30,7 @@ struct BlueZPowerTests {
         let stage = try await offStage()
         stage.scanner.stop()
         stage.service.release()
-        await stage.scanner.settle()
+        await stage.scanner.restorePower()
         #expect(stage.service.adapters[Self.adapter]?.isPowered == true)
         #expect(stage.service.calls.filter { $0 == "Set hci4711" }.count == 2)
     }
@@ -40,9 +40,9 @@ struct BlueZPowerTests {
         let stage = try await offStage()
         #expect(stage.scanner.recover(.reopen, adapter: nil))
         stage.service.release()
-        await stage.scanner.settle()
+        await stage.scanner.restorePower()
         #expect(stage.service.adapters[Self.adapter]?.isPowered == true)
-        await stage.ear.wait { $0.status.isListening && $0.status.fault == nil }
+        await stage.observer.wait { $0.status.isListening && $0.status.fault == nil }
     }
 
     @Test("a bluetoothd that ends meanwhile switches the adapter on when it is back")
@@ -52,7 +52,7 @@ struct BlueZPowerTests {
         stage.service.end()
         stage.service.held = []
         try await stage.service.restart()
-        await stage.scanner.settle()
+        await stage.scanner.restorePower()
         #expect(stage.service.adapters[Self.adapter]?.isPowered == true)
     }
 
@@ -61,7 +61,7 @@ struct BlueZPowerTests {
         let stage = try await offStage()
         stage.service.remove(Self.adapter, "org.bluez.Adapter1")
         stage.service.release()
-        await stage.scanner.settle()
+        await stage.scanner.restorePower()
         #expect(stage.service.calls.filter { $0 == "Set hci4711" }.count == 2)
     }
 
@@ -75,7 +75,7 @@ struct BlueZPowerTests {
         await stage.service.wait { stage.service.calls.count > asked }
         stage.scanner.stop()
         stage.service.release()
-        await stage.scanner.cycles.rest()
+        await stage.scanner.cycles.waitUntilIdle()
         #expect(!stage.service.calls.contains("Set hci4711"))
     }
 }

@@ -13,9 +13,9 @@ import Testing
     let service: FakeBlueZ
 }
 
-typealias BlueZStage = ScannerStage<BlueZScanner, PlayedBlueZ>
+typealias BlueZStage = ScannerFixture<BlueZScanner, PlayedBlueZ>
 
-extension ScannerStage where Subject == BlueZScanner, Other == PlayedBlueZ {
+extension ScannerFixture where Subject == BlueZScanner, Other == PlayedBlueZ {
     init(
         _ configure: (FakeBlueZ) -> Void = { _ in },
         mayDisconnect: Bool = false,
@@ -47,16 +47,16 @@ struct BlueZScannerTests {
         await stage.listen(.performance)
         #expect(stage.service.filter == ["Transport": "le", "RSSI": "-127", "DuplicateData": "true"])
         #expect(
-            stage.ear.status.adapters == [
+            stage.observer.status.adapters == [
                 RadioAdapter(name: "hci0", address: "00:11:22:33:44:55", isPowered: true, isListening: true)
             ]
         )
         stage.service.found(BlueZStage.door, FakeBlueZ.seos("C0:00:00:00:00:01", -60))
         stage.service.changed(BlueZStage.door, FakeBlueZ.strength(-61))
-        await stage.ear.wait { $0.heard.count == 2 }
+        await stage.observer.wait { $0.advertisements.count == 2 }
         #expect(stage.service.calls.filter { $0.hasPrefix("GetManagedObjects") }.count == 1)
-        #expect(stage.ear.heard.map(\.report.rssi) == [-60, -61])
-        for entry in stage.ear.heard {
+        #expect(stage.observer.advertisements.map(\.report.rssi) == [-60, -61])
+        for entry in stage.observer.advertisements {
             #expect(entry.report.address == DeviceAddress("C0:00:00:00:00:01", isRandom: true))
             #expect((entry.facts.profile, entry.facts.lockServiceCode) == (.seos, 2))
             #expect(entry.facts.openingTypes == .motion)
@@ -71,11 +71,11 @@ struct BlueZScannerTests {
     @Loop func cached() async throws {
         let stage = try await BlueZStage { $0.devices[BlueZStage.door] = FakeBlueZ.seos("C0:00:00:00:00:01", -60) }
         await stage.listen(.performance)
-        #expect(stage.ear.heard.isEmpty)
+        #expect(stage.observer.advertisements.isEmpty)
         stage.service.changed(BlueZStage.door, FakeBlueZ.strength(-70))
-        await stage.ear.wait { !$0.heard.isEmpty }
-        #expect(stage.ear.heard.first?.facts.profile == .seos)
-        #expect(stage.ear.heard.first?.report.rssi == -70)
+        await stage.observer.wait { !$0.advertisements.isEmpty }
+        #expect(stage.observer.advertisements.first?.facts.profile == .seos)
+        #expect(stage.observer.advertisements.first?.report.rssi == -70)
     }
 
     @Test("monitors are registered where the service takes them, and the discovery that began without them begins anew")
@@ -92,7 +92,7 @@ struct BlueZScannerTests {
         stage.scanner.scan(ScanDemand(mode: .performance, profiles: all))
         await stage.service.wait(for: "UnregisterMonitor hci0")
         await stage.service.wait(for: "patterns", times: 2)
-        #expect(stage.service.patterns.values.reduce(0, +) == AdvertisementPattern.marks(of: all).count)
+        #expect(stage.service.patterns.values.reduce(0, +) == AdvertisementPattern.patterns(for: all).count)
         await stage.service.wait(for: "StartDiscovery hci0", times: 3)
         stage.scanner.stop()
     }
@@ -106,9 +106,9 @@ struct BlueZScannerTests {
             timing: timing
         )
         stage.scanner.scan(.performance)
-        await stage.ear.wait { $0.status.fault?.kind == .scan }
-        await stage.ear.wait { $0.status.isListening }
-        #expect(stage.ear.status.fault == nil)
+        await stage.observer.wait { $0.status.fault?.kind == .scan }
+        await stage.observer.wait { $0.status.isListening }
+        #expect(stage.observer.status.fault == nil)
         let calls = stage.service.calls.filter { $0.contains("Discovery ") }
         #expect(
             calls == [
@@ -122,16 +122,18 @@ struct BlueZScannerTests {
     @Loop func power() async throws {
         let stage = try await BlueZStage { $0.adapters["/org/bluez/hci0"]?.isPowered = false }
         stage.scanner.scan(ScanDemand())
-        await stage.ear.wait { $0.status.fault?.kind == .adapter }
+        await stage.observer.wait { $0.status.fault?.kind == .adapter }
         stage.service.power("/org/bluez/hci0", true)
-        await stage.ear.wait { $0.status.isListening && $0.status.fault == nil }
+        await stage.observer.wait { $0.status.isListening && $0.status.fault == nil }
         stage.service.power("/org/bluez/hci0", false)
-        await stage.ear.wait { !$0.status.isListening && $0.status.fault?.text.contains("switched off") == true }
+        await stage.observer.wait { !$0.status.isListening && $0.status.fault?.text.contains("switched off") == true }
         stage.service.remove("/org/bluez/hci0", "org.bluez.Adapter1")
-        await stage.ear.wait { $0.status.adapters.isEmpty && $0.status.fault?.text.contains("no Bluetooth") == true }
-        #expect(stage.ear.gone == [0])
+        await stage.observer.wait {
+            $0.status.adapters.isEmpty && $0.status.fault?.text.contains("no Bluetooth") == true
+        }
+        #expect(stage.observer.removedAdapters == [0])
         stage.service.addAdapter("/org/bluez/hci1")
-        await stage.ear.wait { $0.status.isListening && $0.status.adapters.map(\.name) == ["hci1"] }
+        await stage.observer.wait { $0.status.isListening && $0.status.adapters.map(\.name) == ["hci1"] }
     }
 
     @Test("bluetoothd ends and comes back: it is said, and the scan goes on with the new one")
@@ -139,11 +141,11 @@ struct BlueZScannerTests {
         let stage = try await BlueZStage()
         await stage.listen(.performance)
         stage.service.end()
-        await stage.ear.wait { $0.status.fault?.kind == .service }
-        #expect(stage.ear.gone == [0])
-        #expect(!stage.ear.status.isListening)
+        await stage.observer.wait { $0.status.fault?.kind == .service }
+        #expect(stage.observer.removedAdapters == [0])
+        #expect(!stage.observer.status.isListening)
         try await stage.service.restart()
-        await stage.ear.wait { $0.status.isListening && $0.status.fault == nil }
+        await stage.observer.wait { $0.status.isListening && $0.status.fault == nil }
         #expect(stage.service.calls.filter { $0 == "StartDiscovery hci0" }.count == 2)
     }
 
@@ -152,8 +154,8 @@ struct BlueZScannerTests {
         let stage = try await BlueZStage()
         await stage.listen(.performance)
         stage.bus.stop()
-        await stage.ear.wait { $0.status.fault?.text.contains("D-Bus") == true }
-        #expect(!stage.ear.status.isListening)
+        await stage.observer.wait { $0.status.fault?.text.contains("D-Bus") == true }
+        #expect(!stage.observer.status.isListening)
         stage.scanner.stop()
         #expect(stage.scanner.status == ScannerStatus())
     }
@@ -161,12 +163,12 @@ struct BlueZScannerTests {
     @Test("no bluetoothd at all, then one")
     @Loop func late() async throws {
         let bus = try await PrivateBus.start()
-        let (scanner, ear) = (BlueZScanner(address: bus.address), ScannerEar())
-        scanner.observer = ear
+        let (scanner, observer) = (BlueZScanner(address: bus.address), RecordingObserver())
+        scanner.observer = observer
         scanner.scan(.performance)
-        await ear.wait { $0.status.fault?.kind == .service }
+        await observer.wait { $0.status.fault?.kind == .service }
         let service = try await FakeBlueZ(bus.address)
-        await ear.wait { $0.status.isListening }
+        await observer.wait { $0.status.isListening }
         #expect(service.calls.contains("StartDiscovery hci0"))
         scanner.stop()
     }
@@ -182,7 +184,7 @@ struct BlueZScannerTests {
         stage.scanner.scan(.performance)
         // After a whole round trip nothing that belongs to the pauses is under way any more.
         stage.service.changed(BlueZStage.door, FakeBlueZ.strength(-50))
-        await stage.ear.wait { !$0.heard.isEmpty && $0.status.isListening }
+        await stage.observer.wait { !$0.advertisements.isEmpty && $0.status.isListening }
     }
 
     @Test("the ladder: filter anew, restart, reconnect, and power only where nobody is connected")
@@ -194,18 +196,18 @@ struct BlueZScannerTests {
         #expect(stage.scanner.recover(.restart, adapter: nil))
         await stage.service.wait(for: "StartDiscovery hci0", times: 2)
         #expect(stage.scanner.recover(.powerCycle, adapter: nil))
-        await stage.scanner.cycles.rest()
+        await stage.scanner.cycles.waitUntilIdle()
         #expect(stage.service.calls.filter { $0 == "Set hci0" }.count == 2)
         await stage.service.wait(for: "StartDiscovery hci0", times: 3)
         #expect(stage.scanner.recover(.reopen, adapter: nil))
         await stage.service.wait(for: "StartDiscovery hci0", times: 4)
-        await stage.ear.wait { $0.status.isListening }
+        await stage.observer.wait { $0.status.isListening }
 
         stage.service.devices[BlueZStage.door] = { message in
             message.property("Connected", "b") { message.append(true) }
         }
         #expect(stage.scanner.recover(.powerCycle, adapter: nil))
-        await stage.scanner.cycles.rest()
+        await stage.scanner.cycles.waitUntilIdle()
         #expect(stage.service.calls.filter { $0 == "Set hci0" }.count == 2)
     }
 
@@ -248,7 +250,7 @@ struct BlueZScannerTests {
     @Loop func oneAdapter() async throws {
         let stage = try await BlueZStage { $0.adapters["/org/bluez/hci1"] = .init() }
         await stage.listen(.performance)
-        await stage.ear.wait { $0.status.adapters.filter(\.isListening).count == 2 }
+        await stage.observer.wait { $0.status.adapters.filter(\.isListening).count == 2 }
         let before = stage.service.calls.filter { $0.hasSuffix("hci0") }
         #expect(stage.scanner.recover(.probe, adapter: 1))
         await stage.service.wait(for: "SetDiscoveryFilter hci1", times: 2)
@@ -344,9 +346,9 @@ struct BlueZScannerTests {
             message.container("a", "s") {}
         }
         service.changed("/org/bluez/hci0/dev_C0_00_00_00_00_02", FakeBlueZ.strength(-60))
-        await stage.ear.wait { $0.heard.last?.report.rssi == -60 }
-        #expect(stage.ear.heard.map(\.report.rssi) == [-128, -60])
-        #expect(stage.ear.heard.last?.facts.lockServiceCode == 9)
+        await stage.observer.wait { $0.advertisements.last?.report.rssi == -60 }
+        #expect(stage.observer.advertisements.map(\.report.rssi) == [-128, -60])
+        #expect(stage.observer.advertisements.last?.facts.lockServiceCode == 9)
         #expect(stage.scanner.status.malformed == 4)
     }
 

@@ -7,9 +7,9 @@ import Testing
 
 @testable import ScannerMgmt
 
-typealias MgmtStage = ScannerStage<MgmtScanner, FakeKernel>
+typealias MgmtStage = ScannerFixture<MgmtScanner, FakeKernel>
 
-extension ScannerStage where Subject == MgmtScanner, Other == FakeKernel {
+extension ScannerFixture where Subject == MgmtScanner, Other == FakeKernel {
     init(
         _ configure: (FakeKernel) -> Void = { _ in },
         mayDisconnect: Bool = false,
@@ -42,16 +42,16 @@ struct MgmtScannerTests {
         await stage.listen()
         #expect(Int(stage.kernel.monitor.first ?? 0) == AdvertisementPattern.doors.count)
         #expect(stage.kernel.monitor.count == 1 + 34 * AdvertisementPattern.doors.count)
-        #expect(stage.ear.status.adapters.map(\.name) == ["hci0"])
-        #expect(stage.ear.status.adapters.map(\.address) == ["00:11:22:33:44:55"])
+        #expect(stage.observer.status.adapters.map(\.name) == ["hci0"])
+        #expect(stage.observer.status.adapters.map(\.address) == ["00:11:22:33:44:55"])
         await stage.kernel.wait(for: "23 hci0")
         stage.kernel.found(MgmtStage.door, -60, [2, 1, 6])
         stage.kernel.found(DeviceAddress(bits: 1, isRandom: false), -61, [], byMonitor: false)
         stage.kernel.found(MgmtStage.door, 127, [2, 1, 6])
-        await stage.ear.wait { $0.heard.count == 3 }
-        #expect(stage.ear.heard.map(\.report.rssi) == [-60, -61, nil])
-        #expect(stage.ear.heard.map(\.data) == [[2, 1, 6], [], [2, 1, 6]])
-        #expect(stage.ear.heard.map(\.report.address.kind) == [.static, .public, .static])
+        await stage.observer.wait { $0.advertisements.count == 3 }
+        #expect(stage.observer.advertisements.map(\.report.rssi) == [-60, -61, nil])
+        #expect(stage.observer.advertisements.map(\.data) == [[2, 1, 6], [], [2, 1, 6]])
+        #expect(stage.observer.advertisements.map(\.report.address.kind) == [.static, .public, .static])
     }
 
     @Test("monitors that bluetoothd removes are added again")
@@ -60,13 +60,13 @@ struct MgmtScannerTests {
         await stage.listen()
         stage.kernel.removeMonitors(0)
         await stage.kernel.wait(for: "52 hci0", times: 2)
-        await stage.ear.wait { $0.status.isListening }
+        await stage.observer.wait { $0.status.isListening }
         stage.kernel.removeMonitors(0, handle: 2)
         await stage.kernel.wait(for: "52 hci0", times: 3)
         // That of somebody else is none of ours.
         stage.kernel.removeMonitors(0, handle: 77)
         stage.kernel.found(MgmtStage.door, -60, [])
-        await stage.ear.wait { !$0.heard.isEmpty }
+        await stage.observer.wait { !$0.advertisements.isEmpty }
         #expect(stage.kernel.count("52 hci0") == 3)
     }
 
@@ -76,15 +76,15 @@ struct MgmtScannerTests {
         await stage.listen()
         await stage.kernel.wait(for: "23 hci0")
         stage.kernel.found(MgmtStage.door, -60, [])
-        await stage.ear.wait { !$0.heard.isEmpty }
+        await stage.observer.wait { !$0.advertisements.isEmpty }
         stage.scanner.stop()
         await stage.kernel.wait(for: "53 hci0")
         #expect(stage.kernel.count("24 hci0") == 1)
         stage.kernel.found(MgmtStage.door, -1, [])
         await stage.listen()
         stage.kernel.found(MgmtStage.door, -61, [])
-        await stage.ear.wait { $0.heard.count == 2 }
-        #expect(stage.ear.heard.map(\.report.rssi) == [-60, -61])
+        await stage.observer.wait { $0.advertisements.count == 2 }
+        #expect(stage.observer.advertisements.map(\.report.rssi) == [-60, -61])
     }
 
     @Test("windows of discovery open and close")
@@ -103,15 +103,15 @@ struct MgmtScannerTests {
     @Loop func adapters() async throws {
         let stage = try MgmtStage { $0.adapters = [:] }
         stage.scanner.scan(ScanDemand())
-        await stage.ear.wait { $0.status.fault?.text.contains("no Bluetooth adapter") == true }
+        await stage.observer.wait { $0.status.fault?.text.contains("no Bluetooth adapter") == true }
         stage.kernel.add(3)
-        await stage.ear.wait { $0.status.isListening && $0.status.fault == nil }
+        await stage.observer.wait { $0.status.isListening && $0.status.fault == nil }
         stage.kernel.set(3, isPowered: false)
-        await stage.ear.wait { $0.status.fault?.text.contains("switched off") == true && !$0.status.isListening }
+        await stage.observer.wait { $0.status.fault?.text.contains("switched off") == true && !$0.status.isListening }
         stage.kernel.set(3, isPowered: true)
-        await stage.ear.wait { $0.status.isListening && $0.status.fault == nil }
+        await stage.observer.wait { $0.status.isListening && $0.status.fault == nil }
         stage.kernel.remove(3)
-        await stage.ear.wait { $0.gone == [3] && $0.status.adapters.isEmpty }
+        await stage.observer.wait { $0.removedAdapters == [3] && $0.status.adapters.isEmpty }
     }
 
     @Test(
@@ -121,16 +121,16 @@ struct MgmtScannerTests {
     @Loop func final(status: UInt8, kind: ScannerFault.Kind) async throws {
         let stage = try MgmtStage { $0.refusals[0x52] = [status] }
         stage.scanner.scan(ScanDemand())
-        await stage.ear.wait { $0.status.fault != nil }
-        #expect(stage.ear.status.fault?.kind == kind)
-        #expect(stage.ear.status.fault?.isFinal == true)
+        await stage.observer.wait { $0.status.fault != nil }
+        #expect(stage.observer.status.fault?.kind == kind)
+        #expect(stage.observer.status.fault?.isPermanent == true)
     }
 
     @Test("without a socket it is final at once")
     @Loop func noSocket() {
         let scanner = MgmtScanner(socket: nil)
         scanner.scan(ScanDemand())
-        #expect(scanner.status.fault?.isFinal == true)
+        #expect(scanner.status.fault?.isPermanent == true)
     }
 
     @Test("what is refused for the moment is tried again; a discovery of others is as good as ours")
@@ -145,8 +145,8 @@ struct MgmtScannerTests {
             timing: timing
         )
         stage.scanner.scan(ScanDemand())
-        await stage.ear.wait { $0.status.fault?.kind == .scan }
-        await stage.ear.wait { $0.status.isListening && $0.status.fault == nil }
+        await stage.observer.wait { $0.status.fault?.kind == .scan }
+        await stage.observer.wait { $0.status.isListening && $0.status.fault == nil }
         #expect(stage.kernel.count("52 hci0") == 3)
         stage.scanner.stop()
         await stage.kernel.wait(for: "53 hci0")
@@ -162,18 +162,18 @@ struct MgmtScannerTests {
         #expect(stage.kernel.count("53 hci0") == 1)
         // What is heard now comes behind the answer; while that is on its way nothing is renewed once more.
         stage.kernel.found(MgmtStage.door, -60, [])
-        await stage.ear.wait { $0.heard.count == 1 }
+        await stage.observer.wait { $0.advertisements.count == 1 }
         #expect(stage.scanner.recover(.restart, adapter: nil))
         await stage.kernel.wait(for: "52 hci0", times: 3)
         #expect(!stage.scanner.recover(.reopen, adapter: nil))
         #expect(stage.scanner.recover(.powerCycle, adapter: nil))
-        await stage.scanner.cycles.rest()
+        await stage.scanner.cycles.waitUntilIdle()
         #expect(stage.kernel.count("5 hci0") == 2)
-        await stage.ear.wait { $0.status.isListening }
+        await stage.observer.wait { $0.status.isListening }
 
         stage.kernel.adapters[0]?.connections = 1
         #expect(stage.scanner.recover(.powerCycle, adapter: nil))
-        await stage.scanner.cycles.rest()
+        await stage.scanner.cycles.waitUntilIdle()
         #expect(stage.kernel.count("15 hci0") == 2)
         #expect(stage.kernel.count("5 hci0") == 2)
     }
@@ -186,7 +186,7 @@ struct MgmtScannerTests {
         timing.probe = 1
         let stage = try MgmtStage({ $0.adapters[1] = .init() }, timing: timing)
         await stage.listen()
-        await stage.ear.wait { $0.status.adapters.filter(\.isListening).count == 2 }
+        await stage.observer.wait { $0.status.adapters.filter(\.isListening).count == 2 }
         for index in 0...1 { await stage.kernel.wait(for: "24 hci\(index)") }
         // The windows of both turn together.
         func commands() -> [String] {
@@ -217,17 +217,17 @@ struct MgmtScannerTests {
     @Loop func look() async throws {
         // As long as the test: on a busy machine its own half of the socket pair may be late.
         let stage = try MgmtStage(timing: .patient)
-        #expect(await stage.scanner.examine().fault == nil)
+        #expect(await stage.scanner.inspect().fault == nil)
         #expect(stage.kernel.commands == ["3", "4 hci0"])
         stage.kernel.adapters[1] = FakeKernel.Adapter(settings: 0)
-        let two = await stage.scanner.examine()
+        let two = await stage.scanner.inspect()
         #expect(two.adapters.map(\.isPowered) == [true, false])
         #expect(two.fault == nil)
         stage.kernel.adapters[0] = nil
-        #expect(await stage.scanner.examine().fault == .adapterOff)
+        #expect(await stage.scanner.inspect().fault == .adapterOff)
         stage.kernel.adapters = [:]
-        #expect(await stage.scanner.examine().fault == .noAdapter)
-        #expect(await MgmtScanner(socket: nil).examine().fault?.kind == .access)
+        #expect(await stage.scanner.inspect().fault == .noAdapter)
+        #expect(await MgmtScanner(socket: nil).inspect().fault?.kind == .access)
     }
 
     @Test("a kernel that does not answer a look is said to be hung; it is not said to have no adapter")
@@ -235,13 +235,13 @@ struct MgmtScannerTests {
         var timing = MgmtScanner.Timing.patient
         timing.look = 1
         let stage = try MgmtStage({ $0.isSilent = true }, timing: timing)
-        #expect(await stage.scanner.examine().fault?.text == "the kernel's Bluetooth does not answer")
+        #expect(await stage.scanner.inspect().fault?.text == "the kernel's Bluetooth does not answer")
     }
 
     @Test("a scan that begins meanwhile ends the look")
     @Loop func lookEnds() async throws {
         let stage = try MgmtStage({ $0.isSilent = true }, timing: .patient)
-        async let look = stage.scanner.examine()
+        async let look = stage.scanner.inspect()
         await stage.kernel.wait(for: "3")
         stage.kernel.isSilent = false
         await stage.listen()
@@ -265,9 +265,9 @@ struct MgmtScannerTests {
         await stage.listen()
         for number in 0..<1000 {
             stage.kernel.found(DeviceAddress(bits: UInt64(number), isRandom: false), -60, [2, 1, 6])
-            if number % 40 == 39 { await stage.ear.wait { $0.heard.count == number + 1 } }
+            if number % 40 == 39 { await stage.observer.wait { $0.advertisements.count == number + 1 } }
         }
-        #expect(stage.ear.heard.map { Int($0.report.address.bits) } == Array(0..<1000))
+        #expect(stage.observer.advertisements.map { Int($0.report.address.bits) } == Array(0..<1000))
     }
 
     @Test("after a suspend the monitor is added again")
@@ -275,9 +275,9 @@ struct MgmtScannerTests {
         let stage = try MgmtStage()
         await stage.listen()
         stage.kernel.event(0x002D, 0, [0])
-        await stage.ear.wait { !$0.status.isListening }
+        await stage.observer.wait { !$0.status.isListening }
         stage.kernel.event(0x002E, 0, [0] + [UInt8](repeating: 0, count: 7))
-        await stage.ear.wait { $0.status.isListening }
+        await stage.observer.wait { $0.status.isListening }
         #expect(stage.kernel.count("52 hci0") == 2)
     }
 
@@ -287,8 +287,8 @@ struct MgmtScannerTests {
         await stage.listen()
         stage.scanner.scan(ScanDemand(profiles: [.seos, .ibeacon]))
         await stage.kernel.wait(for: "52 hci0", times: 2)
-        #expect(Int(stage.kernel.monitor.first ?? 0) == AdvertisementPattern.marks(of: [.ibeacon]).count)
-        #expect(AdvertisementPattern.marks(of: Set(ReaderProfile.allCases)).count <= 16)
+        #expect(Int(stage.kernel.monitor.first ?? 0) == AdvertisementPattern.patterns(for: [.ibeacon]).count)
+        #expect(AdvertisementPattern.patterns(for: Set(ReaderProfile.allCases)).count <= 16)
     }
 
     @Test("packets that are too short, too long or of unknown codes do no harm")
@@ -305,12 +305,12 @@ struct MgmtScannerTests {
         stage.kernel.event(0x002C, 0, [1])
         stage.kernel.event(0x0001, 9, [0x04, 0, 0, 1, 2, 3])
         stage.kernel.found(MgmtStage.door, -60, [2, 1, 6])
-        await stage.ear.wait { !$0.heard.isEmpty }
-        #expect(stage.ear.heard.count == 1)
+        await stage.observer.wait { !$0.advertisements.isEmpty }
+        #expect(stage.observer.advertisements.count == 1)
         #expect(stage.scanner.status.malformed == 6)
         // The other end goes: said, and no spinning on a dead socket.
         stage.kernel.close()
-        await stage.ear.wait { $0.status.fault?.kind == .service }
+        await stage.observer.wait { $0.status.fault?.kind == .service }
     }
 
     @Test("an event of every length is read or refused, never trapped on")

@@ -29,15 +29,15 @@ struct PowerTests {
         stage.scanner.stop()
         stage.kernel.found(MgmtStage.door, -1, [])
         stage.kernel.release()
-        await stage.scanner.settle()
+        await stage.scanner.restorePower()
         #expect(stage.kernel.isPowered(0) == true)
         #expect(stage.kernel.count("5 hci0") == 2)
-        await stage.scanner.cycles.rest()
+        await stage.scanner.cycles.waitUntilIdle()
         stage.kernel.found(MgmtStage.door, -2, [])
         await stage.listen()
         stage.kernel.found(MgmtStage.door, -60, [])
-        await stage.ear.wait { !$0.heard.isEmpty }
-        #expect(stage.ear.heard.map(\.report.rssi) == [-60])
+        await stage.observer.wait { !$0.advertisements.isEmpty }
+        #expect(stage.observer.advertisements.map(\.report.rssi) == [-60])
     }
 
     @Test("the next scan finds the adapter on, also when it begins while the adapter is off")
@@ -45,9 +45,9 @@ struct PowerTests {
         let stage = try await offStage()
         stage.scanner.stop()
         stage.scanner.scan(ScanDemand())
-        await stage.ear.wait { $0.status.fault == .adapterOff }
+        await stage.observer.wait { $0.status.fault == .adapterOff }
         stage.kernel.release()
-        await stage.ear.wait { $0.status.isListening && $0.status.fault == nil }
+        await stage.observer.wait { $0.status.isListening && $0.status.fault == nil }
         #expect(stage.kernel.isPowered(0) == true)
     }
 
@@ -55,10 +55,10 @@ struct PowerTests {
     @Loop func look() async throws {
         let stage = try await offStage()
         stage.scanner.stop()
-        #expect(await stage.scanner.examine().fault == .adapterOff)
+        #expect(await stage.scanner.inspect().fault == .adapterOff)
         stage.kernel.release()
-        await stage.scanner.cycles.rest()
-        let fault = await stage.scanner.examine().fault
+        await stage.scanner.cycles.waitUntilIdle()
+        let fault = await stage.scanner.inspect().fault
         #expect(fault == nil)
     }
 
@@ -68,7 +68,7 @@ struct PowerTests {
         let windows = stage.kernel.count("23 hci0")
         stage.kernel.release()
         await stage.kernel.wait(for: "23 hci0", times: windows + 1)
-        await stage.ear.wait { $0.status.isListening }
+        await stage.observer.wait { $0.status.isListening }
         #expect(stage.kernel.isPowered(0) == true)
     }
 
@@ -81,8 +81,8 @@ struct PowerTests {
             ManagementCommand.Status.busy, ManagementCommand.Status.blocked,
         ]
         stage.kernel.release()
-        await stage.ear.wait { $0.status.fault == .adapterOff }
-        await stage.ear.wait { $0.status.isListening && $0.status.fault == nil }
+        await stage.observer.wait { $0.status.fault == .adapterOff }
+        await stage.observer.wait { $0.status.isListening && $0.status.fault == nil }
         #expect(stage.kernel.isPowered(0) == true)
         #expect(stage.kernel.count("5 hci0") == 4)
     }
@@ -97,7 +97,7 @@ struct PowerTests {
         stage.scanner.stop()
         await stage.kernel.wait(for: "5 hci0", times: 2)
         stage.kernel.release()
-        await stage.scanner.settle()
+        await stage.scanner.restorePower()
         #expect(stage.kernel.isPowered(0) == true)
     }
 
@@ -106,7 +106,7 @@ struct PowerTests {
         let kernel = try FakeKernel()
         kernel.held = [ManagementCommand.Code.setPowered]
         let power = ManagementPower(kernel.other, patience: 60_000)
-        let outcome = Task { @Loop in await power.power(of: 0).turn(true) }
+        let outcome = Task { @Loop in await power.power(of: 0).setPower(true) }
         await kernel.wait(for: "5 hci0")
         // Powered is bit 0.
         power.answered(ManagementCommand.Code.setPowered, 0, ManagementCommand.Status.success, [0x80, 0x02, 0, 0])
@@ -118,7 +118,7 @@ struct PowerTests {
         let stage = try await offStage()
         stage.kernel.remove(0)
         stage.kernel.release()
-        await stage.scanner.settle()
+        await stage.scanner.restorePower()
         #expect(stage.kernel.count("5 hci0") == 2)
     }
 
@@ -131,7 +131,7 @@ struct PowerTests {
         await stage.kernel.wait(for: "15 hci0")
         stage.scanner.stop()
         stage.kernel.release()
-        await stage.scanner.cycles.rest()
+        await stage.scanner.cycles.waitUntilIdle()
         #expect(stage.kernel.count("5 hci0") == 0)
     }
 
@@ -141,9 +141,9 @@ struct PowerTests {
         stage.scanner.scan(ScanDemand())
         await stage.kernel.wait(for: "52 hci0")
         stage.scanner.stop()
-        async let look = stage.scanner.examine()
+        async let look = stage.scanner.inspect()
         stage.kernel.release()
-        await stage.scanner.settle()
+        await stage.scanner.restorePower()
         await stage.kernel.wait(for: "53 hci0")
         #expect(await look.fault == nil)
     }
@@ -156,7 +156,7 @@ struct PowerTests {
         stage.scanner.scan(ScanDemand())
         await stage.kernel.wait(for: "52 hci0")
         stage.scanner.stop()
-        await stage.scanner.settle()
+        await stage.scanner.restorePower()
         #expect(stage.kernel.count("53 hci0") == 0)
     }
 }

@@ -14,7 +14,7 @@ import Testing
 
     func isInUse() async -> Bool { inUse }
 
-    func turn(_ isOn: Bool) async -> PowerOutcome {
+    func setPower(_ isOn: Bool) async -> PowerOutcome {
         wishes.append(isOn)
         waiters.look()
         return outcomes.isEmpty ? .done : outcomes.removeFirst()
@@ -28,8 +28,8 @@ struct PowerCyclesTests {
     @Test(
         "whatever becomes of switching off, on is tried until it succeeds or there is no adapter",
         arguments: [
-            ([], [false, true]), ([.failed], [false, true]), ([.gone, .gone], [false, true]),
-            ([.done, .failed, .failed], [false, true, true, true]), ([.done, .failed, .gone], [false, true, true]),
+            ([], [false, true]), ([.failed], [false, true]), ([.removed, .removed], [false, true]),
+            ([.done, .failed, .failed], [false, true, true, true]), ([.done, .failed, .removed], [false, true, true]),
         ] as [([PowerOutcome], [Bool])]
     )
     @Loop func outcomes(outcomes: [PowerOutcome], wishes: [Bool]) async {
@@ -38,10 +38,10 @@ struct PowerCyclesTests {
         let (cycles, power) = (PowerCycles(timing: timing), PlannedPower())
         power.outcomes = outcomes
         cycles.begin(0, power, mayDisconnect: false) { true }
-        #expect(cycles.areRunning)
-        await cycles.rest()
+        #expect(cycles.isActive)
+        await cycles.waitUntilIdle()
         #expect(power.wishes == wishes)
-        #expect(!cycles.areRunning)
+        #expect(!cycles.isActive)
     }
 
     @Test("not while others use the adapter, unless they may lose it; not when nobody wants it any more")
@@ -49,13 +49,13 @@ struct PowerCyclesTests {
         let (cycles, power) = (PowerCycles(), PlannedPower())
         power.inUse = true
         cycles.begin(0, power, mayDisconnect: false) { true }
-        await cycles.rest()
+        await cycles.waitUntilIdle()
         #expect(power.wishes.isEmpty)
         cycles.begin(0, power, mayDisconnect: true) { false }
-        await cycles.rest()
+        await cycles.waitUntilIdle()
         #expect(power.wishes.isEmpty)
         cycles.begin(0, power, mayDisconnect: true) { true }
-        await cycles.rest()
+        await cycles.waitUntilIdle()
         #expect(power.wishes == [false, true])
     }
 
@@ -65,20 +65,20 @@ struct PowerCyclesTests {
         cycles.begin(0, power, mayDisconnect: false) { true }
         cycles.begin(0, power, mayDisconnect: false) { true }
         cycles.begin(1, other, mayDisconnect: false) { true }
-        await cycles.rest()
+        await cycles.waitUntilIdle()
         #expect(power.wishes == [false, true])
         #expect(other.wishes == [false, true])
     }
 
     @Test("who waits for the end waits for no pause between two tries")
-    @Loop func settle() async {
+    @Loop func restorePower() async {
         var timing = PowerCycles.Timing()
         (timing.pause, timing.longestPause) = (3_600_000, 3_600_000)
         let (cycles, power) = (PowerCycles(timing: timing), PlannedPower())
         power.outcomes = [.done, .failed]
         cycles.begin(0, power, mayDisconnect: false) { true }
         await power.wait(forWishes: 2)
-        await cycles.settle()
+        await cycles.restorePower()
         #expect(power.wishes == [false, true, true])
     }
 }

@@ -24,19 +24,19 @@ import Testing
         }
         let path = try file(content)
         defer { unlink(path) }
-        let (scanner, ear) = (ReplayScanner(path: path), ScannerEar())
-        scanner.observer = ear
+        let (scanner, observer) = (ReplayScanner(path: path), RecordingObserver())
+        scanner.observer = observer
         scanner.scan(ScanDemand())
         #expect(scanner.status.isListening)
-        await ear.wait { $0.heard.count >= 6 }
+        await observer.wait { $0.advertisements.count >= 6 }
         scanner.stop()
-        #expect(ear.heard.prefix(6).map { Int($0.report.address.bits) } == [0, 1, 2, 0, 1, 2])
+        #expect(observer.advertisements.prefix(6).map { Int($0.report.address.bits) } == [0, 1, 2, 0, 1, 2])
         #expect(!scanner.status.isListening)
     }
 
     @Test(
         "what cannot be played is said",
-        arguments: [([UInt8](), "is no capture file"), (BTSnoop.header, "is empty"), (nil, "cannot read")]
+        arguments: [([UInt8](), "is not a capture file"), (BTSnoop.header, "has no records"), (nil, "cannot read")]
             as [([UInt8]?, String)]
     )
     @Loop func faults(content: [UInt8]?, words: String) throws {

@@ -55,8 +55,8 @@ import Testing
     )
     func adapters(files: [String], result: Bool) throws {
         try folder(Dictionary(uniqueKeysWithValues: files.map { ($0, "") })) {
-            #expect(HostAdapters.areThere(folder: $0) == result)
+            #expect(HostAdapters.anyExists(folder: $0) == result)
         }
-        #expect(!HostAdapters.areThere(folder: "/nonexistent"))
+        #expect(!HostAdapters.anyExists(folder: "/nonexistent"))
     }
 }

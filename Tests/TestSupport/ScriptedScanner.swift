@@ -28,13 +28,13 @@ package import Scanners
         calls.append("stop")
     }
 
-    package func settle() async { calls.append("settle") }
+    package func restorePower() async { calls.append("settle") }
 
     /// What a look at it shows while it does not scan.
     package var idle = ScannerStatus()
 
-    package func examine() async -> ScannerStatus {
-        calls.append("examine")
+    package func inspect() async -> ScannerStatus {
+        calls.append("inspect")
         return idle
     }
 
@@ -50,8 +50,8 @@ package import Scanners
         observer?.scannerChanged(self)
     }
 
-    package func hear(_ data: [UInt8], from address: DeviceAddress, _ rssi: Int8, adapter: Int = 0) {
-        observer?.heard(AdvertisingReport(address: address, rssi: rssi), data.span, adapter: adapter)
+    package func receive(_ data: [UInt8], from address: DeviceAddress, _ rssi: Int8, adapter: Int = 0) {
+        observer?.received(AdvertisingReport(address: address, rssi: rssi), data.span, adapter: adapter)
     }
 }
 

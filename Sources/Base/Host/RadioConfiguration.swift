@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// `[ble]` of badged.conf(5): the scan for door readers.
+/// The section `[ble]` of badged.conf(5): settings of the scan for door readers.
 package struct RadioConfiguration: Sendable, Equatable {
-    /// The way to the radio.
     package enum Backend: String, Sendable, CaseIterable {
-        /// The best one that works.
+        /// The best backend that works.
         case auto
         /// The management socket of the kernel.
         case mgmt
@@ -14,24 +13,30 @@ package struct RadioConfiguration: Sendable, Equatable {
         case replay
     }
 
+    /// Shifts all range limits.
     package enum Sensitivity: String, Sendable, CaseIterable { case high, normal, low }
-    package enum CodeEncoding: String, Sendable, CaseIterable { case binary, decimal }
+
+    /// How a service UUID contains the lock service code. Binary codes above 9 are likely but not proven.
+    package enum CodeEncoding: String, Sendable, CaseIterable {
+        case binary
+        /// Each hexadecimal digit is a decimal digit: code 33 as 000033.
+        case decimal
+    }
 
     package var isEnabled = true
     package var backend = Backend.auto
-    /// The file of `backend = replay`.
+    /// The capture file of `backend = replay`.
     package var replay: String?
     package var sensitivity = Sensitivity.normal
-    /// How lock service codes stand in a service UUID.
     package var codeEncoding = CodeEncoding.binary
-    /// Silent for so many seconds, a scan is suspected to be dead.
+    /// After this many seconds without an advertisement, the scan is checked and recovered.
     package var silence = 20
-    /// Switch an adapter off and on although it has connections of others.
+    /// Whether recovery may switch an adapter off and on while other programs have connections.
     package var mayDisconnect = false
-    /// dBm, by the names of the opening types.
+    /// Range limits in dBm, by the name of the opening type.
     package var limits: [String: Int] = [:]
 
-    /// Keys of the limits, and the opening types they are for.
+    /// The opening type of each limit key.
     static let limitKeys = [
         "limit_proximity": "proximity", "limit_motion": "motion", "limit_seamless": "seamless",
         "limit_application": "applicationSpecific", "limit_enhanced_tap": "enhancedTap",

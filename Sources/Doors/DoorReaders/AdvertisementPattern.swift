@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// Bytes at a place in an AD structure, by which the system or the controller can tell what is worth passing on.
+/// Bytes at an offset in an AD structure, by which the system or the controller filters advertisements.
 package struct AdvertisementPattern: Sendable, Equatable {
     package var type: UInt8
     /// Offset in the value of the structure.
@@ -14,8 +14,8 @@ package struct AdvertisementPattern: Sendable, Equatable {
 
     private typealias DataType = AdvertisingData.DataType
 
-    /// The marks of all profiles that belong to doors. A mark that is not the first of its list is missed by them, which
-    /// is the price; software that gets the advertisement all the same finds it.
+    /// The patterns of all door profiles. A pattern matches a service UUID only at the start of a list of UUIDs.
+    /// `AdvertisementDecoder` has no such limit.
     package static let doors: [AdvertisementPattern] = {
         // The Seos service without its lowest 24 bits, which hold the lock service code.
         let seos: [UInt8] = [0x7A, 0x17, 0x00, 0x00, 0x80, 0x00, 0x10, 0x00, 0x00, 0x00, 0x98, 0x00, 0x00]
@@ -37,14 +37,14 @@ package struct AdvertisementPattern: Sendable, Equatable {
         ]
     }()
 
-    /// Those of beacons.
+    /// The patterns of beacons.
     package static let beacons: [AdvertisementPattern] = [
         AdvertisementPattern(type: DataType.manufacturerData, start: 0, content: [0x4C, 0x00, 0x02, 0x15]),
         AdvertisementPattern(type: DataType.serviceData16, start: 0, content: [0xAA, 0xFE]),
     ]
 
-    /// What is to be listened for, for these profiles.
-    package static func marks(of profiles: Set<ReaderProfile>) -> [AdvertisementPattern] {
+    /// The patterns of these profiles; those of door readers are always included.
+    package static func patterns(for profiles: Set<ReaderProfile>) -> [AdvertisementPattern] {
         doors + (profiles.isSubset(of: ReaderProfile.doors) ? [] : beacons)
     }
 }

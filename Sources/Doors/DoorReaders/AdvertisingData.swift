@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// Advertising data: a row of AD structures, each a length, a type and so many bytes less one. Bluetooth Core, Vol 3,
-/// Part C, 11; the types are those of the Assigned Numbers, 2.3.
+/// Advertising data: a sequence of AD structures. Each has a length byte, which counts the bytes after it, a type byte and
+/// a value. Bluetooth Core, Vol 3, Part C, 11; the types are in the Assigned Numbers, 2.3.
 package enum AdvertisingData {
     package enum DataType {
         package static let flags: UInt8 = 0x01
@@ -17,18 +17,18 @@ package enum AdvertisingData {
         package static let manufacturerData: UInt8 = 0xFF
     }
 
-    /// Longest data of one advertisement, fragments put together. Vol 4, Part E, 7.8.54.
+    /// Largest size of one advertisement after reassembly, in bytes. Vol 4, Part E, 7.8.54.
     package static let maximumLength = 1650
 
-    /// Gives each structure to `body`: its type, and where its value lies in `data`.
-    /// - Returns: false when the last structure says that it is longer than the data; it is not given out.
+    /// Calls `body` for each structure with its type and the range of its value in `data`.
+    /// - Returns: false when the last structure extends beyond the data; `body` is not called for it.
     @discardableResult
     package static func forEach(in data: Span<UInt8>, _ body: (_ type: UInt8, _ value: Range<Int>) -> Void) -> Bool {
         var position = 0
         let end = min(data.count, maximumLength)
         while position < end {
             let length = Int(data[position])
-            // A length of zero ends the data early; the rest is padding.
+            // A length of zero means that the rest is padding.
             guard length > 0 else { return true }
             guard position + 1 + length <= end else { return false }
             body(data[position + 1], position + 2..<position + 1 + length)
@@ -37,7 +37,7 @@ package enum AdvertisingData {
         return true
     }
 
-    /// Writes one structure; a value longer than its length byte can say is cut.
+    /// Appends one structure. A value is cut to the 254 bytes that the length byte allows.
     package static func append(_ type: UInt8, _ value: some Collection<UInt8>, to data: inout [UInt8]) {
         let value = value.prefix(254)
         data.append(UInt8(value.count + 1))

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// One advertisement, heard once: who sent it and how strong it was. Its advertising data travels beside it.
+/// One received advertisement without its data: the sender and the signal strength.
 package struct AdvertisingReport: Sendable, Equatable {
     package var address: DeviceAddress
-    /// dBm; nil when the controller could not measure it.
+    /// dBm; nil when the controller has not measured it.
     package var rssi: Int8?
-    /// dBm at the antenna of the sender, where the controller has read it from an extended advertisement.
+    /// dBm at the antenna of the sender, from an extended advertisement.
     package var txPower: Int8?
     package var isScanResponse: Bool
     package var isConnectable: Bool
-    /// Which set of its sender an extended advertisement belongs to; nil: a legacy one.
+    /// The advertising set of an extended advertisement; nil for a legacy advertisement.
     package var advertisingSet: UInt8?
     package var part: Part
 
-    /// How much of a long extended advertisement this is. See `FragmentAssembly`.
+    /// Which part of a fragmented advertisement a report has. `FragmentAssembly` joins the parts.
     package enum Part: Sendable {
-        /// All of it, or its end.
+        /// The whole advertisement, or its last fragment.
         case whole
-        /// More will follow; the data may begin or end within a structure.
+        /// A fragment that others follow; its data may begin or end within a structure.
         case more
-        /// More was sent, and is lost.
+        /// The last fragment that the controller received; the rest is lost.
         case cut
     }
 
@@ -37,128 +37,6 @@ package struct AdvertisingReport: Sendable, Equatable {
         (self.isScanResponse, self.isConnectable) = (isScanResponse, isConnectable)
     }
 
-    /// 127 says "not available"; the range of the measurement ends at +20 dBm. Vol 4, Part E, 7.7.65.2.
+    /// The signal strength, nil for values above +20 dBm: 127 means "not available". Vol 4, Part E, 7.7.65.2.
     package static func valid(_ rssi: Int8) -> Int8? { rssi <= 20 ? rssi : nil }
-}
-
-/// The advertising reports of the Host Controller Interface. Bluetooth Core, Vol 4, Part E.
-package enum HCIEvent {
-    /// LE Meta event, 7.7.65.
-    package static let leMeta: UInt8 = 0x3E
-    /// LE Advertising Report, 7.7.65.2.
-    package static let advertisingReport: UInt8 = 0x02
-    /// LE Extended Advertising Report, 7.7.65.13.
-    package static let extendedAdvertisingReport: UInt8 = 0x0D
-
-    /// Gives each report of an event (event code, length, parameters) to `body`, with the place of its data in `event`.
-    /// Other events have none.
-    /// - Returns: false when the event is shorter than it says; reports before the fault are given out.
-    @discardableResult
-    package static func forEachReport(
-        in event: Span<UInt8>,
-        _ body: (AdvertisingReport, _ data: Range<Int>) -> Void
-    ) -> Bool {
-        guard event.count >= 2 else { return false }
-        let end = 2 + Int(event[1])
-        guard end <= event.count else { return false }
-        guard event[0] == leMeta, end >= 4 else { return event[0] != leMeta }
-        let isExtended: Bool
-        switch event[2] {
-        case advertisingReport: isExtended = false
-        case extendedAdvertisingReport: isExtended = true
-        default: return true
-        }
-        var position = 4
-        for _ in 0..<event[3] {
-            let size = isExtended ? extended(event, position, end, body) : legacy(event, position, end, body)
-            guard let size else { return false }
-            position += size
-        }
-        return true
-    }
-
-    /// Event type, address type, address, length, data, RSSI. Gives the size of the report.
-    private static func legacy(
-        _ event: Span<UInt8>,
-        _ start: Int,
-        _ end: Int,
-        _ body: (AdvertisingReport, Range<Int>) -> Void
-    ) -> Int? {
-        guard start + 10 <= end else { return nil }
-        let length = Int(event[start + 8])
-        guard start + 10 + length <= end,
-            let address = DeviceAddress(event, at: start + 2, isRandom: isRandom(event[start + 1]))
-        else { return nil }
-        let type = event[start]
-        let report = AdvertisingReport(
-            address: address,
-            rssi: Int8(bitPattern: event[start + 9 + length]),
-            isScanResponse: type == 4,
-            isConnectable: type <= 1
-        )
-        body(report, start + 9..<start + 9 + length)
-        return 10 + length
-    }
-
-    /// Event type (2 bytes), address type, address, two PHYs, SID, TX power, RSSI, interval (2), direct address and its
-    /// type (7), length, data. Gives the size of the report.
-    private static func extended(
-        _ event: Span<UInt8>,
-        _ start: Int,
-        _ end: Int,
-        _ body: (AdvertisingReport, Range<Int>) -> Void
-    ) -> Int? {
-        guard start + 24 <= end else { return nil }
-        let length = Int(event[start + 23])
-        guard start + 24 + length <= end,
-            let address = DeviceAddress(event, at: start + 3, isRandom: isRandom(event[start + 2]))
-        else { return nil }
-        let type = event[start]
-        let report = AdvertisingReport(
-            address: address,
-            rssi: Int8(bitPattern: event[start + 13]),
-            txPower: AdvertisingReport.valid(Int8(bitPattern: event[start + 12])),
-            isScanResponse: type & 0x08 != 0,
-            isConnectable: type & 0x01 != 0,
-            advertisingSet: type & 0x10 == 0 ? event[start + 11] : nil,
-            part: type & 0x60 == 0 ? .whole : type & 0x60 == 0x20 ? .more : .cut
-        )
-        body(report, start + 24..<start + 24 + length)
-        return 24 + length
-    }
-
-    /// 0 and 2 are public, 1 and 3 random (2 and 3: resolved by the controller).
-    private static func isRandom(_ type: UInt8) -> Bool { type & 1 == 1 }
-
-    /// The event that a controller would have sent: legacy where the data fits into 31 bytes, else extended; data
-    /// beyond 229 bytes is cut.
-    package static func event(_ report: AdvertisingReport, data: [UInt8]) -> [UInt8] {
-        let addressType: UInt8 = report.address.isRandom ? 1 : 0
-        let rssi = UInt8(bitPattern: report.rssi ?? 127)
-        var body: [UInt8]
-        if data.count <= 31, report.txPower == nil, report.part == .whole {
-            let type: UInt8 = report.isScanResponse ? 4 : report.isConnectable ? 0 : 3
-            body = [advertisingReport, 1, type, addressType] + report.address.bytes + [UInt8(data.count)]
-            body += data
-            body.append(rssi)
-        } else {
-            let data = data.prefix(229)
-            var type: UInt8 = report.isConnectable ? 1 : 0
-            if report.isScanResponse { type |= 0x08 }
-            if report.advertisingSet == nil, data.count <= 31 { type |= 0x10 }
-            switch report.part {
-            case .whole: break
-            case .more: type |= 0x20
-            case .cut: type |= 0x40
-            }
-            body = [extendedAdvertisingReport, 1, type, 0, addressType] + report.address.bytes
-            body += [
-                1, 0, report.advertisingSet ?? 0xFF, UInt8(bitPattern: report.txPower ?? 127), rssi, 0, 0, 0, 0, 0, 0,
-                0, 0, 0,
-            ]
-            body.append(UInt8(data.count))
-            body += data
-        }
-        return [leMeta, UInt8(body.count)] + body
-    }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// The capture files of Bluetooth tools: a header, then records with a time and a packet; numbers are big-endian.
+/// The capture files of Bluetooth tools: a header, then records with a time and a packet. Numbers are big-endian.
 /// RFC 1761 with the data links of btsnoop.
 package enum BTSnoop {
     /// "btsnoop", a zero byte, version 1.
@@ -9,22 +9,22 @@ package enum BTSnoop {
     private static let recordHeaderLength = 24
     /// Microseconds from the year 0 to 1970.
     private static let epoch: Int64 = 0x00DC_DDB3_0F2F_8000
-    /// Longest packet that is read; a longer one is no HCI packet.
+    /// Largest packet that is accepted, in bytes; HCI packets are smaller.
     private static let longestPacket = 65_536
 
     package enum DataLink: UInt32, Sendable {
-        /// HCI packets without a type; the flags say what they are.
+        /// HCI packets without a type byte; the flags give the type.
         case hci = 1001
         /// HCI packets with the type byte of the UART transport.
         case uart = 1002
-        /// What the Linux monitor channel gives; the flags hold operation and adapter.
+        /// Packets of the Linux monitor channel; the flags contain operation and adapter.
         case monitor = 2001
     }
 
     package enum Fault: Error, Equatable {
         case notBTSnoop
         case unknownDataLink(UInt32)
-        /// The last record is cut off; those before it were given out.
+        /// The last record is incomplete; the records before it were passed on.
         case truncated
     }
 
@@ -36,8 +36,8 @@ package enum BTSnoop {
         Int64(bitPattern: UInt64(uint32(bytes, start)) << 32 | UInt64(uint32(bytes, start + 4)))
     }
 
-    /// Gives every HCI event of the file to `body`: microseconds since 1970, adapter, and where the event lies in
-    /// `file`. Other packets are passed over.
+    /// Calls `body` for every HCI event of the file: microseconds since 1970, adapter, and the range of the event in `file`.
+    /// Other packets are skipped.
     package static func forEachEvent(
         in file: Span<UInt8>,
         _ body: (_ time: Int64, _ adapter: Int, _ event: Range<Int>) -> Void
@@ -55,8 +55,8 @@ package enum BTSnoop {
             let start = position + recordHeaderLength
             guard length <= longestPacket, length <= file.count - start else { throw .truncated }
             position = start + length
-            let (since1970, isBeyond) = time.subtractingReportingOverflow(epoch)
-            guard !isBeyond else { continue }
+            let (since1970, hasOverflow) = time.subtractingReportingOverflow(epoch)
+            guard !hasOverflow else { continue }
             switch link {
             case .hci where flags & 3 == 3: body(since1970, 0, start..<position)
             case .uart where length > 0 && file[start] == 0x04: body(since1970, 0, start + 1..<position)
@@ -66,13 +66,13 @@ package enum BTSnoop {
         }
     }
 
-    /// The first bytes of a file of HCI packets with type byte.
+    /// The header of a file of HCI packets with type bytes.
     package static var header: [UInt8] { magic + bigEndian(DataLink.uart.rawValue) }
 
-    /// One record with an HCI event that the controller sent.
+    /// A record with an HCI event from the controller.
     package static func record(event: [UInt8], microseconds: Int64) -> [UInt8] {
         let length = bigEndian(UInt32(event.count + 1))
-        // Flags: received, event.
+        // Flags 3: received, event.
         var record = length + length + bigEndian(UInt32(3)) + bigEndian(UInt32(0))
         record += bigEndian(UInt64(bitPattern: microseconds &+ epoch))
         record.append(0x04)

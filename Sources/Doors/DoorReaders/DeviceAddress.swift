@@ -2,14 +2,14 @@
 
 /// The address of a Bluetooth LE device. Bluetooth Core, Vol 6, Part B, 1.3.
 package struct DeviceAddress: Hashable, Sendable, CustomStringConvertible {
-    /// The address in the low 48 bits, as it is written; bit 48 says that it is a random one.
+    /// The address in the low 48 bits, first written byte highest; bit 48 is set for a random address.
     package let bits: UInt64
 
     package enum Kind: String, Sendable, CaseIterable {
         case `public`
-        /// Random, but kept: at least until the device is switched off.
+        /// Random and constant, at least until the device is switched off.
         case `static`
-        /// Changes every few minutes; who has the key can tell whose it is.
+        /// Random and changed every few minutes; a holder of the device's key can resolve the address.
         case resolvable
         case nonresolvable
     }
@@ -20,7 +20,7 @@ package struct DeviceAddress: Hashable, Sendable, CustomStringConvertible {
         self.bits = bits & (Self.randomBit - 1) | (isRandom ? Self.randomBit : 0)
     }
 
-    /// Six bytes as on the air, least significant first, at `offset`; nil when they are not all there.
+    /// Reads six bytes at `offset`, least significant first; nil when `bytes` ends before.
     package init?(_ bytes: Span<UInt8>, at offset: Int, isRandom: Bool) {
         guard offset >= 0, offset <= bytes.count - 6 else { return nil }
         var bits: UInt64 = 0
@@ -28,7 +28,7 @@ package struct DeviceAddress: Hashable, Sendable, CustomStringConvertible {
         self.init(bits: bits, isRandom: isRandom)
     }
 
-    /// `C0:11:22:33:44:55`, in either case.
+    /// Reads an address such as `C0:11:22:33:44:55`, in upper or lower case.
     package init?(_ text: some StringProtocol, isRandom: Bool) {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 6 else { return nil }
@@ -42,7 +42,7 @@ package struct DeviceAddress: Hashable, Sendable, CustomStringConvertible {
 
     package var isRandom: Bool { bits & Self.randomBit != 0 }
 
-    /// The two highest bits of a random address tell its kind; the fourth pattern is reserved.
+    /// The kind, by the two highest bits of a random address. The reserved pattern counts as nonresolvable.
     package var kind: Kind {
         guard isRandom else { return .public }
         switch (bits >> 46) & 3 {
@@ -52,7 +52,7 @@ package struct DeviceAddress: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Whether the same device will be heard under it tomorrow.
+    /// Whether the device keeps this address.
     package var isStable: Bool {
         switch kind {
         case .public, .static: true
@@ -60,7 +60,7 @@ package struct DeviceAddress: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Least significant byte first, as on the air.
+    /// The six bytes, least significant first.
     package var bytes: [UInt8] { (0..<6).map { UInt8(truncatingIfNeeded: bits >> (8 * $0)) } }
 
     package var description: String {

@@ -2,86 +2,49 @@
 import Glibc
 
 extension DoorReader {
-    /// Most adapters of which one reader keeps samples; more are merged into none.
-    private static let mostAdapters = 4
-    /// So much stronger, for so long, another adapter must hear it to speak for it.
-    private static let lead = 6.0
-    private static let leadTime: Milliseconds = 1000
-
     func addSample(_ rssi: Int8, adapter: Int, at now: Milliseconds) {
-        learnInterval(now)
-        if let index = tracks.firstIndex(where: { $0.adapter == adapter }) {
-            tracks[index].track.add(rssi, at: now)
-            chooseAdapter(index, at: now)
-        } else if tracks.count < Self.mostAdapters {
-            tracks.append((adapter, SignalTrack(rssi, at: now)))
-            chooseAdapter(tracks.count - 1, at: now)
-        }
+        updateInterval(now)
+        signals.add(rssi, adapter: adapter, at: now)
         adverts += 1
-        lastHeard = max(now, lastHeard)
+        lastSeen = max(now, lastSeen)
     }
 
-    /// A slowly moving mean. Advertisement and scan response of one moment are one; a long silence is no interval.
-    private func learnInterval(_ now: Milliseconds) {
-        let pause = now - lastHeard
+    /// Updates a moving average. An advertisement and its scan response arrive within 20 ms and count as one; a pause of
+    /// more than 15 s is not an interval.
+    private func updateInterval(_ now: Milliseconds) {
+        let pause = now - lastSeen
         guard (20...15_000).contains(pause) else { return }
         interval = interval.map { $0 + (pause - $0) / 8 } ?? pause
     }
 
-    private func chooseAdapter(_ index: Int, at now: Milliseconds) {
-        guard index != leading else { return }
-        guard signal.isFresh(at: now) else {
-            (leading, challenger) = (index, nil)
-            return
-        }
-        guard tracks[index].track.level >= signal.level + Self.lead else {
-            if challenger?.index == index { challenger = nil }
-            return
-        }
-        if let challenger, challenger.index == index {
-            if now - challenger.since >= Self.leadTime { (leading, self.challenger) = (index, nil) }
-        } else {
-            challenger = (index, now)
-        }
-    }
-
-    /// An adapter has gone; false when no other one has ever heard the reader.
-    func forget(adapter: Int) -> Bool {
-        guard let index = tracks.firstIndex(where: { $0.adapter == adapter }) else { return true }
-        guard tracks.count > 1 else { return false }
-        tracks.remove(at: index)
-        challenger = nil
-        leading = tracks.indices.max { tracks[$0].track.lastHeard < tracks[$1].track.lastHeard } ?? 0
-        return true
-    }
-
-    /// Enters at the limit, with two samples at least; leaves below the hysteresis, or when nothing is heard any more.
-    func updateRange(hysteresis: Int, at now: Milliseconds) {
+    /// Updates `inRange`. A reader enters the range at the limit, with at least two fresh samples. It leaves the range
+    /// when the level falls below the limit by the hysteresis, or when no sample is fresh.
+    func updateRange(at now: Milliseconds) {
+        let signal = signal
         guard signal.freshCount(at: now) >= 2 || !inRange.isEmpty else { return }
         guard signal.isFresh(at: now) else {
             inRange = []
             return
         }
-        let level = signal.level
         for type in OpeningType.allCases where openingTypes.contains(type) {
-            let limit = Double(limits[type.index].value)
+            let limit = Double(limit(type).value)
             if inRange.contains(type) {
-                if level < limit - Double(hysteresis) { inRange.remove(OpeningTypes(type)) }
-            } else if level >= limit {
+                if signal.level < limit - RangeLimits.hysteresis { inRange.remove(OpeningTypes(type)) }
+            } else if signal.level >= limit {
                 inRange.insert(OpeningTypes(type))
             }
         }
         inRange.formIntersection(openingTypes)
     }
 
-    /// How far away it may be, for people; never a fact.
+    /// An estimate for display; walls and bodies make it unreliable.
     package struct Distance: Sendable, Equatable {
         /// Metres.
         package var metres, low, high: Double
     }
 
-    /// From the power at one metre, where the advertisement tells it: 10^((power - level) / 10n), with n from 2 (free
-    /// space) to 4 (walls) and 6 dB of doubt.
+    /// The distance by the log-distance model, 10^((power - level) / 10n); nil when the power at one metre is unknown.
+    /// The bounds use exponents n from 2 (free space) to 4 (walls) and an error of 6 dB.
     package var distance: Distance? {
         guard let powerAtOneMetre else { return nil }
         let loss = Double(powerAtOneMetre) - signal.level

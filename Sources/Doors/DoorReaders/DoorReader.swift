@@ -1,72 +1,71 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// A reader that is or was heard. Belongs to a `ReaderTracker`, which alone changes it.
+/// A door reader or beacon whose advertisements a `ReaderTracker` has received. Only the tracker changes it.
 package final class DoorReader {
     package internal(set) var identity: ReaderIdentity
-    package internal(set) var id: String
+    /// The identifier that clients see.
+    package let id: String
+    /// Unique within one scan, in the order of discovery.
     package let number: Int
-    package internal(set) var profile: ReaderProfile
+    package let profile: ReaderProfile
     package internal(set) var address: DeviceAddress
     package internal(set) var name: String?
     package internal(set) var lockServiceCode: Int?
-    /// What the reader advertises, kept since it was heard last; nil: never.
+    /// The opening types that the reader advertised last; nil: none so far.
     package internal(set) var advertisedTypes: OpeningTypes?
-    package internal(set) var advertisedLimits: ReaderFacts.Limits?
+    package internal(set) var advertisedLimits: DecodedAdvertisement.Limits?
+    /// dBm at the antenna of the reader.
     package internal(set) var txPower: Int8?
+    /// dBm at a distance of one metre.
     package internal(set) var powerAtOneMetre: Int8?
+    /// The reader advertises that it accepts no credentials now.
     package internal(set) var isUnavailable = false
-    package let firstHeard: Milliseconds
-    package internal(set) var lastHeard: Milliseconds
+    package let firstSeen: Milliseconds
+    package internal(set) var lastSeen: Milliseconds
+    /// Number of advertisements with a signal strength.
     package internal(set) var adverts = 0
-    /// Learned time between two advertisements; nil before the second.
+    /// Average time between two advertisements; nil before the second one.
     package internal(set) var interval: Milliseconds?
-    /// For which ways of opening it is near enough.
+    /// The opening types for which the reader is in range.
     package internal(set) var inRange: OpeningTypes = []
     package internal(set) var isLost = false
-    /// After an opening it is left alone for a moment.
+    /// After an opening the reader is not offered again until this time.
     package internal(set) var coolsDownUntil: Milliseconds?
-    /// By `OpeningType.index`.
-    var limits: [5 of RangeLimits.Limit] = .init(repeating: .init(0, .default))
-
-    /// One for each adapter that hears it, few.
-    var tracks: [(adapter: Int, track: SignalTrack)]
-    /// Which of them speaks for the reader, and since when another one is clearly better.
-    var leading = 0
-    var challenger: (index: Int, since: Milliseconds)?
-
-    /// Its place in the tracker's list by age. The older neighbour leaves the list before it goes away, and takes this
-    /// reference with it; a counted one would cost more than the rest of a report.
-    unowned(unsafe) var older: DoorReader?
-    var newer: DoorReader?
+    var signals: AdapterSignals
+    private let limits: RangeLimits
 
     init(
         _ identity: ReaderIdentity,
         number: Int,
         profile: ReaderProfile,
         address: DeviceAddress,
-        adapter: Int,
-        rssi: Int8,
+        limits: RangeLimits,
+        signals: AdapterSignals,
         at now: Milliseconds
     ) {
         (self.identity, self.number, self.profile, self.address) = (identity, number, profile, address)
+        (self.limits, self.signals) = (limits, signals)
         id = identity.text(profile, number: number)
-        (firstHeard, lastHeard) = (now, now)
-        tracks = [(adapter, SignalTrack(rssi, at: now))]
+        (firstSeen, lastSeen) = (now, now)
+        adverts = 1
     }
 
     package var openingTypes: OpeningTypes { advertisedTypes ?? profile.usualOpeningTypes }
 
-    package func limit(_ type: OpeningType) -> RangeLimits.Limit { limits[type.index] }
+    package func limit(_ type: OpeningType) -> RangeLimits.Limit {
+        limits.limit(type, advertised: advertisedLimits)
+    }
 
-    /// The adapter that hears it best.
-    package var adapter: Int { tracks[leading].adapter }
+    /// The adapter that receives the reader best.
+    package var adapter: Int { signals.bestAdapter }
 
-    package var signal: SignalTrack { tracks[leading].track }
+    /// The signal at that adapter.
+    package var signal: SignalTrack { signals.best }
 
-    /// Silent for so long it is lost: 10 s, or four of its intervals.
-    package var patience: Milliseconds { min(max(10_000, 4 * (interval ?? 0)), 60_000) }
+    /// The reader is lost after this time without an advertisement: 10 s, or four of its intervals, 60 s at most.
+    package var lossTimeout: Milliseconds { min(max(10_000, 4 * (interval ?? 0)), 60_000) }
 
-    package func isActive(at now: Milliseconds) -> Bool { !isLost && now - lastHeard <= patience }
+    package func isActive(at now: Milliseconds) -> Bool { !isLost && now - lastSeen <= lossTimeout }
 
     package func coolsDown(at now: Milliseconds) -> Bool { coolsDownUntil.map { now < $0 } ?? false }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// Puts the fragments of long extended advertisements together. Bluetooth Core, Vol 4, Part E, 7.7.65.13.
+/// Reassembles the fragments of long extended advertisements. Bluetooth Core, Vol 4, Part E, 7.7.65.13.
 ///
-/// Bounded: who sends beginnings without ends costs others theirs, oldest first, and no more memory.
+/// Memory is bounded: when too many advertisements are incomplete, the oldest one is dropped.
 package struct FragmentAssembly: Sendable {
-    /// Advertisements that are in parts at the same time.
-    package static let mostPending = 16
+    /// Advertisements that may be incomplete at the same time.
+    package static let maximumPending = 16
 
     private struct Pending: Sendable {
         var address: DeviceAddress
@@ -20,14 +20,15 @@ package struct FragmentAssembly: Sendable {
 
     package init() {}
 
-    /// Gives every report on at once: one that is a fragment for its strength alone, and the last with all data.
-    package mutating func take(
+    /// Passes every report to `body` at once. The last fragment is passed with the data of all fragments; the others are
+    /// passed as `.more`, for their signal strength.
+    package mutating func add(
         _ report: AdvertisingReport,
         _ data: Span<UInt8>,
         adapter: Int,
         _ body: (AdvertisingReport, Span<UInt8>) -> Void
     ) {
-        // Nearly all advertisements are in one piece, and none is waited for. Legacy ones always are.
+        // Legacy advertisements, which have no set, are never fragmented.
         guard let set = report.advertisingSet, report.part != .whole || !pending.isEmpty else {
             return body(report, data)
         }
@@ -41,23 +42,23 @@ package struct FragmentAssembly: Sendable {
             ?? Pending(address: report.address, adapter: adapter, set: set, isScanResponse: report.isScanResponse)
         var report = report
         guard entry.data.count + data.count <= AdvertisingData.maximumLength else {
-            // No advertisement is that long: what came belongs to none.
+            // No valid advertisement is that long, so the data is not decoded.
             report.part = .more
             return body(report, data)
         }
         for index in data.indices { entry.data.append(data[index]) }
         if report.part == .more {
-            if pending.count == Self.mostPending { pending.removeFirst() }
+            if pending.count == Self.maximumPending { pending.removeFirst() }
             pending.append(entry)
             return body(report, data)
         }
-        // Where the controller has lost the end, what is whole before it counts.
-        let end = report.part == .cut ? Self.wholeStructures(entry.data.span) : entry.data.count
+        // When the controller has lost the end, the complete structures before it are used.
+        let end = report.part == .cut ? Self.completeStructures(entry.data.span) : entry.data.count
         report.part = .whole
         body(report, entry.data.span.extracting(0..<end))
     }
 
-    private static func wholeStructures(_ data: Span<UInt8>) -> Int {
+    private static func completeStructures(_ data: Span<UInt8>) -> Int {
         var end = 0
         AdvertisingData.forEach(in: data) { _, value in end = value.upperBound }
         return end

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// A time span, or a moment of one monotonic clock, in milliseconds. This target reads no clock: whoever gives it a
-/// report says when it was heard, and whoever asks says what time it is.
+/// A duration, or a time of one monotonic clock, in milliseconds. This target reads no clock: callers pass the time.
 package typealias Milliseconds = Int64

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// A way of opening a door with a phone in the hand or in the pocket; the numbers are the bits of the mask that Seos-style
-/// readers advertise.
+/// How a person opens a door with a phone. The raw values are the bits of the mask that Seos-style readers advertise.
 package enum OpeningType: UInt8, Sendable, CaseIterable {
-    /// The phone is held to the reader.
+    /// The person holds the phone to the reader.
     case proximity = 0x01
-    /// The phone is turned ("twist and go").
+    /// The person turns the phone ("twist and go").
     case motion = 0x02
-    /// Nothing is done at all.
+    /// The person does nothing with the phone.
     case seamless = 0x04
-    /// The application decides.
+    /// The application decides when to open.
     case applicationSpecific = 0x08
-    /// As proximity, but the reader connects to the phone.
+    /// Like `proximity`, but the reader connects to the phone.
     case enhancedTap = 0x40
 
-    /// Its name in messages.
+    /// The name in messages.
     package var name: String {
         switch self {
         case .proximity: "proximity"
@@ -29,20 +28,9 @@ package enum OpeningType: UInt8, Sendable, CaseIterable {
         guard let type = Self.allCases.first(where: { $0.name == name }) else { return nil }
         self = type
     }
-
-    /// Place in tables that have a row for each type.
-    package var index: Int {
-        switch self {
-        case .proximity: 0
-        case .motion: 1
-        case .seamless: 2
-        case .applicationSpecific: 3
-        case .enhancedTap: 4
-        }
-    }
 }
 
-/// A set of ways of opening.
+/// A set of opening types.
 package struct OpeningTypes: OptionSet, Sendable, Hashable {
     package let rawValue: UInt8
     package init(rawValue: UInt8) { self.rawValue = rawValue }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Host
 
-/// How strong a reader must be heard to be in range, for each way of opening.
-package struct RangeLimits: Sendable, Equatable {
-    /// Where a limit comes from; the first that is there counts.
+/// The signal strength from which on a reader is in range, for each opening type.
+package struct RangeLimits: Sendable {
+    /// Where a limit comes from, in order of precedence.
     package enum Source: String, Sendable {
-        /// The operator's.
+        /// badged.conf.
         case config
-        /// The reader's own, clamped: whoever sends an advertisement could put any number into it.
+        /// The reader's advertisement, clamped: advertisements are not authenticated.
         case advert
         case `default`
     }
@@ -21,45 +22,37 @@ package struct RangeLimits: Sendable, Equatable {
         }
     }
 
-    /// Shifts all limits alike.
-    package enum Sensitivity: String, Sendable, CaseIterable {
-        case high, normal, low
+    /// A reader leaves the range when its level is this many dB below the limit.
+    static let hysteresis = 10.0
 
-        /// dB.
-        var shift: Int {
-            switch self {
+    /// Limits of badged.conf.
+    private let configured: [OpeningType: Int]
+    /// dB, added to every limit.
+    private let shift: Int
+
+    package init(_ configuration: RadioConfiguration = RadioConfiguration()) {
+        let limits = configuration.limits.compactMap { name, value in OpeningType(name: name).map { ($0, value) } }
+        configured = Dictionary(limits) { $1 }
+        shift =
+            switch configuration.sensitivity {
             case .high: -6
             case .normal: 0
             case .low: 6
             }
-        }
     }
 
-    /// Limits of badged.conf, by opening type.
-    package var configured: [OpeningType: Int]
-    package var sensitivity: Sensitivity
-    /// A reader in range leaves it so many dB below the limit.
-    package var hysteresis: Int
-
-    package init(configured: [OpeningType: Int] = [:], sensitivity: Sensitivity = .normal, hysteresis: Int = 10) {
-        (self.configured, self.sensitivity, self.hysteresis) = (configured, sensitivity, hysteresis)
-    }
-
-    /// What may be configured.
-    package static let allowed = -100 ... -20
-
-    /// The limit of a reader that advertises `advertised`.
-    package func limit(_ type: OpeningType, advertised: ReaderFacts.Limits?) -> Limit {
-        if let value = configured[type] { return Limit(value + sensitivity.shift, .config) }
+    /// The limit of a reader that advertises the limits `advertised`.
+    package func limit(_ type: OpeningType, advertised: DecodedAdvertisement.Limits?) -> Limit {
+        if let value = configured[type] { return Limit(value + shift, .config) }
         if let value = advertised?[type] {
-            let range = Self.trusted(type)
-            return Limit(min(max(Int(value), range.lowerBound), range.upperBound) + sensitivity.shift, .advert)
+            let range = Self.acceptedRange(type)
+            return Limit(min(max(Int(value), range.lowerBound), range.upperBound) + shift, .advert)
         }
-        return Limit(Self.usual(type) + sensitivity.shift, .default)
+        return Limit(Self.defaultLimit(type) + shift, .default)
     }
 
-    /// dBm. That of motion is the vendor's; the others are to be calibrated. docs/door-readers.md.
-    package static func usual(_ type: OpeningType) -> Int {
+    /// dBm. The value for motion is the vendor's; the others need calibration. docs/door-readers.md.
+    private static func defaultLimit(_ type: OpeningType) -> Int {
         switch type {
         case .proximity, .enhancedTap: -50
         case .motion: -74
@@ -68,8 +61,9 @@ package struct RangeLimits: Sendable, Equatable {
         }
     }
 
-    /// What an advertisement may ask for. Without the lower end a forged one would "tap" across the street.
-    private static func trusted(_ type: OpeningType) -> ClosedRange<Int> {
+    /// The range to which an advertised limit is clamped. The lower bound keeps a forged advertisement from putting a
+    /// distant reader in range.
+    private static func acceptedRange(_ type: OpeningType) -> ClosedRange<Int> {
         switch type {
         case .proximity, .enhancedTap: -65 ... -25
         case .motion, .applicationSpecific: -90 ... -25

@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// By what a reader is known again. The first that applies counts; only the first two last longer than a visit.
+/// How a reader is recognised again. The first case that applies is used.
 package enum ReaderIdentity: Hashable, Sendable {
-    /// What an Aliro reader says about itself, under whatever address.
-    case aliro(ReaderFacts.AliroReader)
+    /// Group and sub-group of an Aliro reader, which stay the same under every address.
+    case aliro(DecodedAdvertisement.AliroReader)
     /// A public or static address.
     case address(DeviceAddress)
-    /// Profile, lock service code and name of a sender whose address changes: good enough to bridge a change of the
-    /// address, as long as the other address has fallen silent.
+    /// Profile, lock service code and name of a reader with a changing address. This identity joins two addresses only
+    /// when nothing is received from the first one any more.
     case fingerprint(ReaderProfile, Int?, String)
-    /// A changing address and nothing else.
+    /// A changing address without anything else that identifies the reader.
     case ephemeral(DeviceAddress)
 
-    /// Names that say nothing, for many readers have them.
+    /// Names that many readers share.
     private static let commonNames: Set<String> = ["Seos", "Aliro", "PKOC"]
 
-    init(_ address: DeviceAddress, _ facts: ReaderFacts, _ profile: ReaderProfile, code: Int?, name: String?) {
-        if let aliro = facts.aliroReader {
+    init(
+        _ address: DeviceAddress,
+        _ profile: ReaderProfile,
+        _ aliro: DecodedAdvertisement.AliroReader?,
+        code: Int?,
+        name: String?
+    ) {
+        if let aliro {
             self = .aliro(aliro)
         } else if address.isStable {
             self = .address(address)
@@ -27,7 +33,7 @@ package enum ReaderIdentity: Hashable, Sendable {
         }
     }
 
-    /// The name by which clients speak of it. `number` tells apart those that have no name of their own.
+    /// The identifier that clients see. `number` makes readers without a name unique.
     func text(_ profile: ReaderProfile, number: Int) -> String {
         switch self {
         case .aliro(let reader):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// What kind of thing advertises, as its advertising data says. Nothing of this is proof: anybody can send it.
+/// The kind of a sender, by its advertising data, in order of precedence when several match. Anybody can send such data.
 package enum ReaderProfile: String, Sendable, CaseIterable {
     /// A reader in the manner of HID Seos and ASSA ABLOY: service 00009800-0000-1000-8000-00177Axxxxxx or company 0x012E.
     case seos
@@ -16,10 +16,10 @@ package enum ReaderProfile: String, Sendable, CaseIterable {
     /// Google's beacon: service data 0xFEAA.
     case eddystone
 
-    /// Those that belong to doors; a beacon marks a place.
+    /// The profiles of door readers, without beacons.
     package static let doors: Set<ReaderProfile> = [.seos, .pkoc, .aliro, .ccc]
 
-    /// How it is opened, where it does not say so itself.
+    /// The opening types of a reader that advertises none.
     package var usualOpeningTypes: OpeningTypes {
         switch self {
         case .seos: [.proximity, .motion]

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// Which readers one client wants to hear of.
+/// The readers that one client wants to see.
 package struct ScanFilter: Sendable, Equatable {
     package var openingTypes: OpeningTypes
-    /// Lock service codes of Seos-style readers; empty: any, and those whose code is not known. Readers of other
-    /// profiles have none and pass.
+    /// Accepted lock service codes of Seos-style readers; empty: every code, known or not. Readers of other profiles have
+    /// no code and always match.
     package var lockServiceCodes: Set<Int>
     package var profiles: Set<ReaderProfile>
 
@@ -16,12 +16,12 @@ package struct ScanFilter: Sendable, Equatable {
         (self.openingTypes, self.lockServiceCodes, self.profiles) = (openingTypes, lockServiceCodes, profiles)
     }
 
-    package func admits(_ reader: DoorReader) -> Bool {
+    package func matches(_ reader: DoorReader) -> Bool {
         guard profiles.contains(reader.profile) else { return false }
         if reader.profile == .seos, !lockServiceCodes.isEmpty {
             guard let code = reader.lockServiceCode, lockServiceCodes.contains(code) else { return false }
         }
-        // A beacon opens nothing; who asks for beacons gets them.
+        // Beacons have no opening types; a client gets them when it asks for their profile.
         return reader.openingTypes.isEmpty || !reader.openingTypes.isDisjoint(with: openingTypes)
     }
 }

@@ -1,95 +1,79 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 
-/// The strength of one sender at one adapter over time.
+/// The signal strength of one sender at one adapter over time.
 package struct SignalTrack: Sendable {
-    /// Older samples say nothing about now.
+    /// Older samples are not used for decisions.
     package static let freshness: Milliseconds = 3000
     package static let historyLength = 50
     package static let listLength = 3
-    /// The average follows a stronger signal fast and a weaker one slowly: walls and bodies only ever weaken a signal,
-    /// and most of that passes. In milliseconds, so that it does not depend on how often a sender sends.
-    private static let attack = 500.0
-    private static let release = 2500.0
+    /// Time constants of the average in milliseconds. The average follows a stronger signal fast and a weaker one slowly,
+    /// because obstacles only weaken a signal and most of them are temporary.
+    private static let (riseTime, fallTime) = (500.0, 2500.0)
 
     private struct Sample {
-        /// Milliseconds since `origin`.
-        var time: UInt32 = 0
-        var rssi: Int8 = 0
+        var time: Milliseconds
+        var rssi: Int8
     }
 
-    private var samples: [50 of Sample] = .init(repeating: Sample())
-    /// How many samples there are, and where the next one goes.
-    private var count = 0
-    private var next = 0
-    private let origin: Milliseconds
-    /// dBm; see `attack`.
+    /// The newest one is last.
+    private var samples: [Sample] = []
+    /// Exponential moving average in dBm.
     package private(set) var average: Double
-    private var steady: SteadyLevel
-    package private(set) var lastHeard: Milliseconds
+    private var filter: LevelFilter
+    package private(set) var lastSeen: Milliseconds
 
     package init(_ rssi: Int8, at now: Milliseconds) {
-        (origin, lastHeard) = (now, now)
-        (average, steady) = (Double(rssi), SteadyLevel(rssi))
-        store(rssi, at: now)
+        (average, filter, lastSeen) = (Double(rssi), LevelFilter(rssi), now)
+        append(rssi)
     }
 
-    /// dBm without what passes: what is decided by.
-    package var level: Double { steady.value }
+    /// dBm without temporary shadows and fading; range decisions use this value.
+    package var level: Double { filter.value }
 
-    private mutating func store(_ rssi: Int8, at now: Milliseconds) {
-        samples[next] = Sample(time: UInt32(truncatingIfNeeded: now - origin), rssi: rssi)
-        next = (next + 1) % Self.historyLength
-        count = min(count + 1, Self.historyLength)
+    private mutating func append(_ rssi: Int8) {
+        if samples.count == Self.historyLength { samples.removeFirst() }
+        samples.append(Sample(time: lastSeen, rssi: rssi))
     }
 
     package mutating func add(_ rssi: Int8, at now: Milliseconds) {
         let value = Double(rssi)
-        let pause = now - lastHeard
+        let pause = now - lastSeen
         if pause > Self.freshness {
             average = value
-            steady.begin(rssi)
+            filter = LevelFilter(rssi)
         } else {
-            // Two reports of one moment (advertisement and scan response) are still two measurements.
+            // An advertisement and its scan response have nearly the same time and are still two measurements.
             let step = max(pause, 20)
-            let weight = 1 - exp(-Double(step) / (value > average ? Self.attack : Self.release))
+            let weight = 1 - exp(-Double(step) / (value > average ? Self.riseTime : Self.fallTime))
             average += (value - average) * weight
-            steady.add(rssi, after: step)
+            filter.add(rssi, after: step)
         }
-        lastHeard = max(now, lastHeard)
-        store(rssi, at: now)
+        lastSeen = max(now, lastSeen)
+        append(rssi)
     }
 
-    /// The sample that came `back` samples before the newest, 0 the newest.
-    private func sample(_ back: Int) -> Sample {
-        samples[(next - 1 - back + 2 * Self.historyLength) % Self.historyLength]
-    }
+    package var last: Int8 { samples.last?.rssi ?? 0 }
 
-    private func age(_ sample: Sample, _ now: Milliseconds) -> Milliseconds {
-        Milliseconds(UInt32(truncatingIfNeeded: now - origin) &- sample.time)
-    }
+    package func isFresh(at now: Milliseconds) -> Bool { now - lastSeen <= Self.freshness }
 
-    package var last: Int8 { sample(0).rssi }
-
-    package func isFresh(at now: Milliseconds) -> Bool { now - lastHeard <= Self.freshness }
-
-    /// How many of the newest samples are not older than `freshness`.
+    /// The number of fresh samples.
     package func freshCount(at now: Milliseconds) -> Int {
-        guard isFresh(at: now) else { return 0 }
-        var fresh = 0
-        while fresh < count, age(sample(fresh), now) <= Self.freshness { fresh += 1 }
-        return fresh
+        samples.count - (samples.lastIndex { now - $0.time > Self.freshness } ?? -1) - 1
+    }
+
+    /// The newest fresh values, newest first, at most `limit`.
+    private func newest(_ limit: Int, at now: Milliseconds) -> [Int8] {
+        samples.suffix(min(freshCount(at: now), limit)).reversed().map(\.rssi)
     }
 
     /// At most three fresh values, newest first.
-    package func list(at now: Milliseconds) -> [Int8] {
-        (0..<min(freshCount(at: now), Self.listLength)).map { sample($0).rssi }
-    }
+    package func list(at now: Milliseconds) -> [Int8] { newest(Self.listLength, at: now) }
 
-    /// At most fifty values, newest first, however old.
-    package var history: [Int8] { (0..<count).map { sample($0).rssi } }
+    /// At most fifty values of any age, newest first.
+    package var history: [Int8] { samples.reversed().map(\.rssi) }
 
-    /// Mean of `list`, nil with fewer than two.
+    /// Mean of `list`; nil with fewer than two values.
     package func mean(at now: Milliseconds) -> Double? {
         let list = list(at: now)
         guard list.count >= 2 else { return nil }
@@ -98,7 +82,7 @@ package struct SignalTrack: Sendable {
 
     /// Median of at most five fresh values; nil with fewer than two.
     package func median(at now: Milliseconds) -> Double? {
-        let values = (0..<min(freshCount(at: now), 5)).map { sample($0).rssi }.sorted()
+        let values = newest(5, at: now).sorted()
         guard values.count >= 2 else { return nil }
         let middle = values.count / 2
         return values.count.isMultiple(of: 2)

@@ -13,7 +13,7 @@ struct BlueZDevices {
 
     mutating func keep(_ device: BlueZDevice, at path: String) {
         let isKnown = devices[path] != nil
-        guard isKnown || AdvertisementDecoder().facts(in: device.advertisingData.span).profile != nil else { return }
+        guard isKnown || AdvertisementDecoder().decode(device.advertisingData.span).profile != nil else { return }
         if !isKnown, devices.count >= Self.most { devices.removeAll() }
         devices[path] = device
     }

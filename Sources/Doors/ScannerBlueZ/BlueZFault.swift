@@ -4,7 +4,7 @@ import Scanners
 /// What can be in the way of a scan through bluetoothd.
 enum BlueZFault {
     static let noLibrary =
-        ScannerFault(.service, "libsystemd is not there", advice: "install libsystemd0", isFinal: true)
+        ScannerFault(.service, "libsystemd is not there", advice: "install libsystemd0", isPermanent: true)
     static let noBus = ScannerFault(.service, "no connection to the system's D-Bus", advice: "systemctl start dbus")
     static let noService = ScannerFault(.service, "bluetoothd does not run", advice: "systemctl start bluetooth")
     static let serviceEnded = ScannerFault(.service, "bluetoothd has ended", advice: "systemctl start bluetooth")

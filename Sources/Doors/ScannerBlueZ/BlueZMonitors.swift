@@ -16,7 +16,7 @@ struct BlueZMonitors {
     let groups: [[AdvertisementPattern]]
 
     init(_ profiles: Set<ReaderProfile>) {
-        let marks = AdvertisementPattern.marks(of: profiles)
+        let marks = AdvertisementPattern.patterns(for: profiles)
         groups = stride(from: 0, to: marks.count, by: Self.mostPatterns).map { start in
             Array(marks[start..<min(start + Self.mostPatterns, marks.count)])
         }

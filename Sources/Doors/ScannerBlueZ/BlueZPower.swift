@@ -24,7 +24,7 @@ import Scanners
         }
     }
 
-    func turn(_ isOn: Bool) async -> PowerOutcome {
+    func setPower(_ isOn: Bool) async -> PowerOutcome {
         // A call to the service itself would start it, which is not for this to decide.
         let isThere = await ask(
             BlueZName.bus,
@@ -49,7 +49,7 @@ import Scanners
                 if answer?.kind == .return { return .done }
                 // A service that has just started does not know it yet.
                 let isUnknown = answer?.errorName?.hasPrefix("org.freedesktop.DBus.Error.Unknown") == true
-                return isUnknown && !HostAdapters.isThere(BlueZAdapter(path: path).name) ? .gone : .failed
+                return isUnknown && !HostAdapters.exists(BlueZAdapter(path: path).name) ? .removed : .failed
             }
         )
     }

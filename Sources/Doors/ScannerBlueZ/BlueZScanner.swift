@@ -20,7 +20,7 @@ package import Scanners
         /// First pause before a refused start or a lost connection is tried again; doubled up to half a minute.
         package var retry: Int64 = 1000
         /// A discovery without a filter.
-        package var probe: Int64 = ScanWatch.probe
+        package var probe: Int64 = ScanWatchdog.probeTime
         package var cycles = PowerCycles.Timing()
 
         package init() {}
@@ -83,10 +83,10 @@ package import Scanners
         status = ScannerStatus()
     }
 
-    package func settle() async { await cycles.settle() }
+    package func restorePower() async { await cycles.restorePower() }
 
-    package func examine() async -> ScannerStatus {
-        await BlueZLook.status(place, hasAdapter: HostAdapters.areThere())
+    package func inspect() async -> ScannerStatus {
+        await BlueZLook.status(place, hasAdapter: HostAdapters.anyExists())
     }
 
     package func recover(_ step: RecoveryStep, adapter number: Int?) -> Bool {
@@ -161,7 +161,7 @@ package import Scanners
     }
 
     private func forgetEverything() {
-        for adapter in adapters.values { observer?.adapterGone(adapter.number) }
+        for adapter in adapters.values { observer?.adapterRemoved(adapter.number) }
         (bus, monitors, owner, adapters, discoveries, devices) = (nil, nil, nil, [:], [:], BlueZDevices())
     }
 
@@ -284,7 +284,7 @@ package import Scanners
                 discoveries[path] = nil
                 monitors?.forget(path)
                 guard let adapter = adapters.removeValue(forKey: path) else { return }
-                observer?.adapterGone(adapter.number)
+                observer?.adapterRemoved(adapter.number)
             default: break
             }
         }
@@ -296,7 +296,7 @@ package import Scanners
         _ = try message.string()
         let new = try message.string()
         guard new != owner else { return }
-        for adapter in adapters.values { observer?.adapterGone(adapter.number) }
+        for adapter in adapters.values { observer?.adapterRemoved(adapter.number) }
         (owner, adapters, discoveries, devices) = (nil, [:], [:], BlueZDevices())
         monitors?.forgetAll()
         if new.isEmpty {
@@ -312,7 +312,7 @@ package import Scanners
         guard let rssi = device.rssi, demand != nil else { return }
         let report = AdvertisingReport(address: address, rssi: Int8(clamping: rssi))
         let adapter = path.lastIndex(of: "/").flatMap { adapters[String(path[..<$0])]?.number }
-        observer?.heard(report, device.advertisingData.span, adapter: adapter ?? 0)
+        observer?.received(report, device.advertisingData.span, adapter: adapter ?? 0)
     }
 
     // MARK: Discovery

@@ -60,16 +60,16 @@ import Scanners
             return answer.status != ManagementCommand.Status.success || answer.result.prefix(2) != [0, 0]
         }
 
-        func turn(_ isOn: Bool) async -> PowerOutcome {
+        func setPower(_ isOn: Bool) async -> PowerOutcome {
             guard let answer = await kernel.ask(.setPowered(adapter, isOn)) else {
-                return kernel.isEnded ? .gone : .failed
+                return kernel.isEnded ? .removed : .failed
             }
             switch answer.status {
             // It may be the late one to the command before.
             case ManagementCommand.Status.success:
                 return ManagementAdapterInfo.settings(answer.result).map { ($0 & 1 == 1) == isOn } == true
                     ? .done : .failed
-            case ManagementCommand.Status.invalidIndex: return .gone
+            case ManagementCommand.Status.invalidIndex: return .removed
             default: return .failed
             }
         }

@@ -22,7 +22,7 @@ package import Scanners
         /// Pause before something that was refused is tried again.
         package var retry: Int64 = 1000
         /// A window of discovery that is opened to hear whether there is anything.
-        package var probe: Int64 = ScanWatch.probe
+        package var probe: Int64 = ScanWatchdog.probeTime
         /// Until a kernel that does not answer a look is taken for hung.
         package var look: Int64 = 2000
         /// Until an answer that is waited for after the scan, too, is taken for lost; a controller that hangs takes seconds.
@@ -64,7 +64,7 @@ package import Scanners
         (self.socket, self.mayDisconnect, self.timing) = (socket, mayDisconnect, timing)
         power = socket.map { ManagementPower($0, patience: timing.answer) }
         cycles = PowerCycles(timing: timing.cycles)
-        cycles.onRest = { [weak self] in self?.rest() }
+        cycles.onIdle = { [weak self] in self?.rest() }
         reader = socket.map { socket in
             ManagementReader(
                 socket,
@@ -90,7 +90,7 @@ package import Scanners
         do throws(SystemError) {
             try reader.begin()
         } catch {
-            return fail(ScannerFault(.service, error.description, advice: "restart badged.service", isFinal: true))
+            return fail(ScannerFault(.service, error.description, advice: "restart badged.service", isPermanent: true))
         }
         windowAlarm = Loop.Alarm { [weak self] in self?.windowTurns() }
         retryAlarm = Loop.Alarm { [weak self] in self?.retry() }
@@ -115,15 +115,15 @@ package import Scanners
         rest()
     }
 
-    package func settle() async {
-        await cycles.settle()
+    package func restorePower() async {
+        await cycles.restorePower()
         await waiters.wait { self.unwantedMonitors.isEmpty }
     }
 
     /// After the scan nothing is read, unless the kernel owes answers.
     private func rest() {
         defer { waiters.look() }
-        guard demand == nil, !cycles.areRunning, unwantedMonitors.isEmpty else { return }
+        guard demand == nil, !cycles.isActive, unwantedMonitors.isEmpty else { return }
         reader?.end()
     }
 
@@ -136,13 +136,13 @@ package import Scanners
         .access,
         "no management socket of the kernel",
         advice: "AmbientCapabilities=CAP_NET_ADMIN in badged.service",
-        isFinal: true
+        isPermanent: true
     )
 
-    package func examine() async -> ScannerStatus {
+    package func inspect() async -> ScannerStatus {
         guard let socket else { return ScannerStatus(fault: Self.noSocket) }
         // The socket has one reader.
-        if cycles.areRunning { return ScannerStatus(fault: .adapterOff) }
+        if cycles.isActive { return ScannerStatus(fault: .adapterOff) }
         await waiters.wait { self.reader?.isReading != true || self.demand != nil }
         if demand != nil { return status }
         return await ManagementLook.status(socket, patience: timing.look) { look = $0 }
@@ -204,7 +204,7 @@ package import Scanners
             return
         }
         if case .deviceFound(let index, let report, let data) = event {
-            observer?.heard(report, packet.extracting(data), adapter: Int(index))
+            observer?.received(report, packet.extracting(data), adapter: Int(index))
         } else {
             take(event)
         }
@@ -237,7 +237,7 @@ package import Scanners
             adapters[index] = ManagementAdapter()
             send(.readInfo(index))
         case .indexRemoved(let index):
-            if adapters.removeValue(forKey: index) != nil { observer?.adapterGone(Int(index)) }
+            if adapters.removeValue(forKey: index) != nil { observer?.adapterRemoved(Int(index)) }
         case .newSettings(let index, let settings): take(settings, of: index)
         case .monitorRemoved(let index, let handle):
             guard let adapter = adapters[index], adapter.monitor != nil, handle == 0 || handle == adapter.monitor else {
@@ -325,7 +325,7 @@ package import Scanners
             return
         }
         adapters[index]?.isAddingMonitor = true
-        send(.addMonitor(index, AdvertisementPattern.marks(of: demand?.profiles ?? [])))
+        send(.addMonitor(index, AdvertisementPattern.patterns(for: demand?.profiles ?? [])))
     }
 
     private func renewMonitor(_ index: UInt16) {
@@ -343,10 +343,10 @@ package import Scanners
             fault = nil
         case (Status.permissionDenied, _):
             let advice = "AmbientCapabilities=CAP_NET_ADMIN in badged.service"
-            fail(ScannerFault(.access, "the kernel refuses to scan", advice: advice, isFinal: true))
+            fail(ScannerFault(.access, "the kernel refuses to scan", advice: advice, isPermanent: true))
         case (Status.unknownCommand, _), (Status.notSupported, _):
             let advice = "[ble] backend = bluez, or a kernel from 5.8 on"
-            fail(ScannerFault(.scan, "the kernel knows no monitors", advice: advice, isFinal: true))
+            fail(ScannerFault(.scan, "the kernel knows no monitors", advice: advice, isPermanent: true))
         default:
             let advice = "another program may hold the adapter"
             fault = ScannerFault(.scan, "the kernel adds no monitor (status \(status))", advice: advice)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
 
-/// Adapters that are switched off and on again. Who switches off owes to switch on: that is tried until it succeeds or the
-/// adapter has gone, whatever becomes of the scan and of those who wanted it.
+/// Switches adapters off and on again. Every adapter that is switched off is switched on again, even when the scan has
+/// ended meanwhile; attempts are repeated until one succeeds or the adapter is removed.
 @Loop package final class PowerCycles {
     /// Milliseconds.
     package struct Timing: Sendable {
-        /// First and longest pause before switching on is tried again; doubled each time.
+        /// First and longest pause between attempts to switch on; the pause is doubled each time.
         package var pause: Int64 = 1000
         package var longestPause: Int64 = 300_000
 
@@ -14,58 +14,56 @@ package import Concurrency
     }
 
     private let timing: Timing
-    /// Adapters by number, from the first question on.
-    private var running: Set<Int> = []
-    /// Those of them that may be off, by us.
-    private var owed: Set<Int> = []
+    /// Numbers of the adapters with a power cycle in progress.
+    private var active: Set<Int> = []
+    /// Those of them that may be switched off now.
+    private var switchedOff: Set<Int> = []
     private var pauses: [Int: (alarm: Loop.Alarm, end: CheckedContinuation<Void, Never>)] = [:]
     private let waiters = Waiters()
-    /// Nothing is under way any more.
-    package var onRest: (@Loop () -> Void)?
+    /// Called when the last power cycle has ended.
+    package var onIdle: (@Loop () -> Void)?
 
     package init(timing: Timing = Timing()) { self.timing = timing }
 
-    package var areRunning: Bool { !running.isEmpty }
+    package var isActive: Bool { !active.isEmpty }
 
-    /// Returns when whatever was switched off is on again, or gone.
-    package func settle() async {
-        // A pause is no reason to let anybody wait.
+    /// Returns when no adapter is switched off any more. Ends pauses between attempts, so the next attempt is made at once.
+    package func restorePower() async {
         for adapter in pauses.keys { endPause(adapter) }
-        await waiters.wait { self.owed.isEmpty }
+        await waiters.wait { self.switchedOff.isEmpty }
     }
 
-    /// Returns when nothing is under way.
-    package func rest() async { await waiters.wait { self.running.isEmpty } }
+    /// Returns when no power cycle is in progress.
+    package func waitUntilIdle() async { await waiters.wait { self.active.isEmpty } }
 
-    /// Off and on again. Not while others use the adapter, unless they may lose it, and not when `isWanted` says no before
-    /// anything has happened. One at a time for each adapter.
+    /// Starts a power cycle, unless one is in progress for this adapter. With `mayDisconnect` the adapter is switched off even
+    /// when other programs have connections. `isWanted` is called right before; false cancels the power cycle.
     package func begin(
         _ adapter: Int,
         _ power: any PowerSwitch,
         mayDisconnect: Bool,
         isWanted: @escaping @Loop () -> Bool
     ) {
-        guard running.insert(adapter).inserted else { return }
+        guard active.insert(adapter).inserted else { return }
         Task { @Loop in
             let isInUse = mayDisconnect ? false : await power.isInUse()
             if !isInUse, isWanted() { await cycle(adapter, power) }
-            running.remove(adapter)
-            if running.isEmpty { onRest?() }
+            active.remove(adapter)
+            if active.isEmpty { onIdle?() }
             waiters.look()
         }
     }
 
-    /// From the first command on it goes on to the end.
     private func cycle(_ adapter: Int, _ power: any PowerSwitch) async {
-        owed.insert(adapter)
-        // What has failed may have happened all the same, when only the answer is missing.
-        _ = await power.turn(false)
+        switchedOff.insert(adapter)
+        // The adapter may be off even when this fails, because an answer can be lost.
+        _ = await power.setPower(false)
         var pause = timing.pause
-        while await power.turn(true) == .failed {
+        while await power.setPower(true) == .failed {
             await sleep(adapter, pause)
             pause = min(pause * 2, timing.longestPause)
         }
-        owed.remove(adapter)
+        switchedOff.remove(adapter)
         waiters.look()
     }
 

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
 
-/// The power of one adapter, as a way to the radio switches it; without a scan, too, for that may end meanwhile.
+/// Switches the power of one adapter. Works without a scan, because the scan may end during a power cycle.
 @Loop package protocol PowerSwitch: AnyObject {
-    /// Devices of others are connected to it, or that cannot be found out.
+    /// Whether other programs have connections over the adapter, or this cannot be determined.
     func isInUse() async -> Bool
 
-    /// Returns when it is so, or when it will not be for now.
-    func turn(_ isOn: Bool) async -> PowerOutcome
+    /// Switches the adapter on or off; returns when the system has answered.
+    func setPower(_ isOn: Bool) async -> PowerOutcome
 }
 
-/// What has become of a wish for an adapter's power.
+/// The result of `PowerSwitch.setPower`.
 package enum PowerOutcome: Sendable {
     case done
-    /// It may work later: the service is not there, or the adapter is blocked.
+    /// A later attempt may succeed, for example after the service has started.
     case failed
-    /// There is no such adapter any more.
-    case gone
+    /// The adapter was removed.
+    case removed
 }

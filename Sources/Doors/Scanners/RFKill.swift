@@ -1,35 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Glibc
 
-/// Whether Bluetooth is switched off for the whole host, by a switch or by a program. The kernel's rfkill, as sysfs
-/// shows it.
+/// What blocks the Bluetooth of the host: a program or a hardware switch. The kernel's rfkill, by sysfs.
 package enum RFKill: Sendable {
     case software, hardware
 
-    /// nil: not blocked, as far as can be seen.
+    /// nil: Bluetooth is not blocked.
     package static func bluetooth(folder: String = "/sys/class/rfkill") -> RFKill? {
-        guard let directory = opendir(folder) else { return nil }
-        defer { closedir(directory) }
-        var result: RFKill?
-        while let entry = readdir(directory) {
-            let name = withUnsafeBytes(of: entry.pointee.d_name) { raw in
-                String(decoding: raw.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            guard name.hasPrefix("rfkill"), word("\(folder)/\(name)/type") == "bluetooth" else { continue }
-            if word("\(folder)/\(name)/hard") == "1" { return .hardware }
-            if word("\(folder)/\(name)/soft") == "1" { result = .software }
+        let switches = Sysfs.names(in: folder).map { "\(folder)/\($0)" }.filter {
+            Sysfs.word("\($0)/type") == "bluetooth"
         }
-        return result
-    }
-
-    private static func word(_ path: String) -> String? {
-        let file = open(path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { return nil }
-        defer { close(file) }
-        var buffer = [UInt8](repeating: 0, count: 64)
-        let count = read(file, &buffer, buffer.count)
-        guard count > 0 else { return nil }
-        return String(decoding: buffer[..<count].prefix { $0 > 0x20 }, as: UTF8.self)
+        if switches.contains(where: { Sysfs.word("\($0)/hard") == "1" }) { return .hardware }
+        return switches.contains { Sysfs.word("\($0)/soft") == "1" } ? .software : nil
     }
 
     package var advice: String {

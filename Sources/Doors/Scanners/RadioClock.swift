@@ -2,33 +2,25 @@
 package import Concurrency
 package import DoorReaders
 
-/// The time, and one alarm. Tests bring one that they move by hand.
+/// The time and one alarm. Tests use a clock that they advance.
 @Loop package protocol RadioClock: AnyObject {
     var now: Milliseconds { get }
-    /// What the alarm does.
+    /// Called when the alarm is due.
     var onAlarm: (@Loop () -> Void)? { get set }
-    /// Sets the alarm, or takes it back.
+    /// Sets the alarm in place of the previous one; nil cancels the alarm.
     func setAlarm(_ time: Milliseconds?)
 }
 
-/// CLOCK_MONOTONIC, once in each round of the loop.
+/// CLOCK_MONOTONIC, read once per round of the loop.
 @Loop package final class MonotonicClock: RadioClock {
     package var onAlarm: (@Loop () -> Void)?
     private var alarm: Loop.Alarm?
-    private var time: Milliseconds?
 
-    package init() {
-        alarm = Loop.Alarm { [weak self] in
-            self?.time = nil
-            self?.onAlarm?()
-        }
-    }
+    package init() { alarm = Loop.Alarm { [weak self] in self?.onAlarm?() } }
 
     package var now: Milliseconds { Loop.now }
 
     package func setAlarm(_ time: Milliseconds?) {
-        guard time != self.time else { return }
-        self.time = time
         if let time { alarm?.set(after: max(time - now, 1)) } else { alarm?.cancel() }
     }
 }

@@ -3,18 +3,18 @@ package import Concurrency
 import DoorReaders
 import Glibc
 
-/// Plays a capture file as if it were heard now, over and over, at the pace at which it was recorded: for
-/// demonstrations, and for clients that are tested without a radio.
+/// Replays a capture file in a loop, at the speed of the recording: for demonstrations, and for tests of clients without
+/// a radio.
 @Loop package final class ReplayScanner: Scanner {
     package nonisolated let name = "replay"
     package weak var observer: (any ScannerObserver)?
     package private(set) var status = ScannerStatus()
 
     private let path: String
-    /// What is not waited for in a pause of the recording.
+    /// Longer pauses of the recording are shortened to this time, in microseconds.
     private static let longestPause: Int64 = 5_000_000
-    /// Longest file that is read, in bytes.
-    package nonisolated static let longestFile = 256 << 20
+    /// Largest file that is read, in bytes.
+    private nonisolated static let longestFile = 256 << 20
 
     private var file: [UInt8] = []
     private var events: [(time: Int64, adapter: Int, event: Range<Int>)] = []
@@ -44,10 +44,10 @@ import Glibc
         status = ScannerStatus()
     }
 
-    package func settle() async {}
+    package func restorePower() async {}
 
-    package func examine() async -> ScannerStatus {
-        // It is read when it is wanted, as it may be large.
+    package func inspect() async -> ScannerStatus {
+        // The content is checked when a scan starts, because the file may be large.
         guard access(path, R_OK) != 0 else { return ScannerStatus() }
         return ScannerStatus(fault: Self.unreadable(path))
     }
@@ -67,18 +67,22 @@ import Glibc
         do throws(BTSnoop.Fault) {
             try BTSnoop.forEachEvent(in: file.span) { events.append(($0, $1, $2)) }
         } catch {
-            // A capture that was cut off is played as far as it goes.
+            // The complete records of a truncated capture are replayed.
             guard error == .truncated else {
-                throw ScannerFault(.service, "\(path) is no capture file", advice: "badgectl capture makes one")
+                throw ScannerFault(.service, "\(path) is not a capture file", advice: "badgectl capture creates one")
             }
         }
         guard !events.isEmpty else {
-            throw ScannerFault(.service, "\(path) is empty", advice: "badgectl capture makes one with something in it")
+            throw ScannerFault(
+                .service,
+                "\(path) has no records",
+                advice: "badgectl capture creates a file with records"
+            )
         }
     }
 
-    /// A whole file; nil when it cannot be read or is too long.
-    package nonisolated static func contents(of path: String) -> [UInt8]? {
+    /// The content of a file; nil when the file cannot be read or is too large.
+    private nonisolated static func contents(of path: String) -> [UInt8]? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
@@ -95,7 +99,7 @@ import Glibc
         return nil
     }
 
-    /// Everything that is due, then a pause; not more than some at once, for others wait, too.
+    /// Passes on the records that are due, then sets the alarm. After 1000 records other work of the loop has its turn.
     private func play() {
         for _ in 0..<1000 {
             guard alarm != nil, position < events.count else { break }
@@ -104,8 +108,8 @@ import Glibc
             let event = Array(file[entry.event])
             let span = event.span
             HCIEvent.forEachReport(in: span) { report, data in
-                fragments.take(report, span.extracting(data), adapter: entry.adapter) { report, data in
-                    observer?.heard(report, data, adapter: entry.adapter)
+                fragments.add(report, span.extracting(data), adapter: entry.adapter) { report, data in
+                    observer?.received(report, data, adapter: entry.adapter)
                 }
             }
             guard position < events.count else { break }

@@ -22,8 +22,8 @@ enum ReplayedScan {
                 let event = Array(file[place])
                 let span = event.span
                 HCIEvent.forEachReport(in: span) { report, data in
-                    fragments.take(report, span.extracting(data), adapter: adapter) { report, data in
-                        tracker.hear(report, data, adapter: adapter, at: last)
+                    fragments.add(report, span.extracting(data), adapter: adapter) { report, data in
+                        tracker.receive(report, data, adapter: adapter, at: last)
                     }
                 }
                 if let due = tracker.nextSweep, due <= last { tracker.sweep(at: last) }
@@ -55,7 +55,9 @@ enum ReplayedScan {
         }
         for line in DoorReaderTable.lines(readers) { Output.line(line) }
         let counters = tracker.counters
-        Output.note("\(counters.heard) advertisements in \(last / 1000) s, \(counters.unmatched) of them of no reader")
+        Output.note(
+            "\(counters.received) advertisements in \(last / 1000) s, \(counters.unmatched) of them of no reader"
+        )
         return .done
     }
 

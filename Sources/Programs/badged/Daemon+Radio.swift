@@ -1,36 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
-import DoorReaders
 import Host
 import ScannerBlueZ
 import ScannerMgmt
 import Scanners
 
 extension Daemon {
-    /// The scan for door readers as it is configured; it does nothing until a client scans.
+    /// Creates the scan for door readers; nil when no scanner is configured. No scan runs until a client asks for one.
     func makeRadio(_ configuration: RadioConfiguration) -> Radio? {
         let scanners = scanners(configuration)
         guard !scanners.isEmpty else { return nil }
-        let limits = RangeLimits(
-            configured: Dictionary(
-                configuration.limits.compactMap { name, value in OpeningType(name: name).map { ($0, value) } },
-                uniquingKeysWith: { $1 }
-            ),
-            sensitivity: .init(rawValue: configuration.sensitivity.rawValue) ?? .normal
-        )
-        let encoding = LockServiceCode.Encoding(rawValue: configuration.codeEncoding.rawValue) ?? .binary
-        let radio = Radio(
-            scanners: scanners,
-            clock: MonotonicClock(),
-            silence: Milliseconds(configuration.silence) * 1000
-        ) {
-            ReaderTracker(decoder: AdvertisementDecoder(codeEncoding: encoding), limits: limits)
-        }
+        let radio = Radio(scanners: scanners, clock: MonotonicClock(), configuration: configuration)
         radio.log = { Log.notice("\($0)") }
         return radio
     }
 
-    /// Ways to the radio, best first. A new one is one line here and one target.
+    /// The scanners in order of preference. A new scanner is one line here and one target.
     private func scanners(_ configuration: RadioConfiguration) -> [any Scanner] {
         let mayDisconnect = configuration.mayDisconnect
         switch configuration.backend {

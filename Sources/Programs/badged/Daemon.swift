@@ -181,7 +181,7 @@ import Workflows
             _exit(0)
         }
         deadline.set(after: 10_000)
-        await radio?.settle()
+        await radio?.restorePower()
         // Not exit(): its handlers take down what threads that still wait in C use at that moment.
         _exit(0)
     }

@@ -69,12 +69,12 @@ import Wire
         }
     }
 
-    func radioChanged() {
+    func radioStateChanged() {
         guard isAnswered, let session else { return }
         session.push(.door(.scan(session.scanState())), coalescing: "SCAN")
     }
 
-    func heard(_ report: AdvertisingReport, _ data: Span<UInt8>, adapter: Int) {
+    func received(_ report: AdvertisingReport, _ data: Span<UInt8>, adapter: Int) {
         // A fragment comes again as a part of the whole.
         guard let adverts, isAnswered, report.part == .whole, spend(radio.now) else { return }
         let address = adverts == .raw ? report.address : AddressPseudonym.of(report.address)
@@ -95,7 +95,7 @@ import Wire
 
     func readerChanged(_ change: ReaderTracker.Change, _ reader: DoorReader, at now: Milliseconds) {
         guard isAnswered else { return }
-        guard change != .lost, filter.admits(reader) else { return forget(reader) }
+        guard change != .lost, filter.matches(reader) else { return forget(reader) }
         var entry = told[reader.number] ?? Told(reader: reader)
         defer { told[reader.number] = entry }
         let isDue = entry.at.map { now - $0 >= updates || entry.inRange != reader.inRange } ?? true
@@ -104,7 +104,7 @@ import Wire
         } else if !entry.isWaiting {
             entry.isWaiting = true
             waiting.append(reader.number)
-            radio.wake(by: due(entry))
+            radio.scheduleAlarm(by: due(entry))
         } else if isDue, entry.at != nil, entry.inRange != reader.inRange, spend(now) {
             // It keeps its place in the row, where it then has nothing new to say.
             tell(&entry, now)
@@ -145,7 +145,7 @@ import Wire
         return max(entry.at.map { $0 + updates } ?? budgetTime, budgetDue)
     }
 
-    var nextTurn: Milliseconds? {
+    var nextDeadline: Milliseconds? {
         while head < waiting.count {
             if let entry = told[waiting[head]] { return due(entry) }
             head += 1
@@ -153,7 +153,7 @@ import Wire
         return nil
     }
 
-    func turn(at now: Milliseconds) {
+    func deadlinePassed(at now: Milliseconds) {
         refill(now)
         while head < waiting.count {
             let number = waiting[head]

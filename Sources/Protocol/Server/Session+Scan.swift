@@ -138,7 +138,7 @@ extension Session {
         state.adapters = radio.state.adapters.map {
             .init(address: $0.address, name: $0.name, isPowered: $0.isPowered)
         }
-        state.lastAdvertAgo = radio.lastHeard.map { now - $0 }
+        state.lastAdvertAgo = radio.lastReceived.map { now - $0 }
         state.error = radio.state.error
         state.errorAgo = radio.state.errorSince.map { now - $0 }
         return state
@@ -185,7 +185,7 @@ extension Session {
     func state(of reader: DoorReader, at now: Milliseconds, withHistory: Bool) -> DoorReaderState {
         let signal = reader.signal
         var strength = DoorReaderState.Strength(
-            age: now - signal.lastHeard,
+            age: now - signal.lastSeen,
             average: signal.average,
             last: signal.last,
             level: signal.level,
@@ -215,8 +215,8 @@ extension Session {
         state.coolsDown = reader.coolsDown(at: now)
         state.isUnavailable = reader.isUnavailable
         let since1970 = Self.since1970 - now
-        state.firstSeen = since1970 + reader.firstHeard
-        state.lastSeen = since1970 + reader.lastHeard
+        state.firstSeen = since1970 + reader.firstSeen
+        state.lastSeen = since1970 + reader.lastSeen
         state.adverts = reader.adverts
         state.interval = reader.interval
         state.txPower = reader.txPower

@@ -55,10 +55,10 @@ import Scanners
         ended = nil
     }
 
-    func heard(_ report: AdvertisingReport, _ data: Span<UInt8>, adapter: Int) {
+    func received(_ report: AdvertisingReport, _ data: Span<UInt8>, adapter: Int) {
         require(data.count <= 32 * 3 * 257, "advertising data without bound")
-        _ = AdvertisementDecoder().facts(in: data)
+        _ = AdvertisementDecoder().decode(data)
     }
 
-    func adapterGone(_ adapter: Int) {}
+    func adapterRemoved(_ adapter: Int) {}
 }

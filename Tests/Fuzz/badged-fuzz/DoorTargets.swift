@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import DoorReaders
+import Host
 import ScannerMgmt
 
 @Sendable func advertisingData(_ input: UnsafeRawBufferPointer) {
@@ -9,11 +10,11 @@ import ScannerMgmt
         require(value.lowerBound >= end && value.upperBound <= data.count, "a structure outside its data")
         end = value.upperBound
     }
-    for encoding in LockServiceCode.Encoding.allCases {
-        let facts = AdvertisementDecoder(codeEncoding: encoding).facts(in: data.span)
+    for encoding in RadioConfiguration.CodeEncoding.allCases {
+        let facts = AdvertisementDecoder(codeEncoding: encoding).decode(data.span)
         if let code = facts.lockServiceCode { require(LockServiceCode.range.contains(code), "a code out of its range") }
-        if let name = facts.name, let text = AdvertisementDecoder.name(data.span, name) {
-            require(!text.isEmpty && text.utf8.count <= 3 * AdvertisementDecoder.longestName, "a name too long")
+        if let name = facts.name {
+            require(!name.isEmpty && name.utf8.count <= 3 * AdvertisementDecoder.longestName, "a name too long")
         }
     }
 }
@@ -39,9 +40,9 @@ import ScannerMgmt
         HCIEvent.forEachReport(in: event) { report, data in
             require(data.lowerBound >= 0 && data.upperBound <= event.count, "data outside its event")
             let adapter = Int(report.address.bits & 7)
-            fragments.take(report, event.extracting(data), adapter: adapter) { report, data in
+            fragments.add(report, event.extracting(data), adapter: adapter) { report, data in
                 require(data.count <= AdvertisingData.maximumLength, "an advertisement too long")
-                tracker.hear(report, data, adapter: adapter, at: now)
+                tracker.receive(report, data, adapter: adapter, at: now)
             }
         }
         now += 1000

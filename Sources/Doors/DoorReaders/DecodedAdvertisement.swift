@@ -1,31 +1,28 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// What one advertisement says about its sender. All of it is hearsay: nothing in an advertisement is authenticated.
-package struct ReaderFacts: Sendable, Equatable {
-    /// nil: matches none; then it may still name a device that is known from another advertisement.
+/// What one advertisement says about its sender. Advertisements are not authenticated.
+package struct DecodedAdvertisement: Sendable, Equatable {
+    /// nil: the data matches no profile. Such data can still belong to a reader that another advertisement identified.
     package var profile: ReaderProfile?
     package var lockServiceCode: Int?
     package var openingTypes: OpeningTypes?
-    /// dBm from which on the reader wants to be opened, by `OpeningType.index`; nil where it does not say.
     package var limits: Limits?
-    /// Where the local name lies in the data.
-    package var name: Range<Int>?
-    /// dBm at the sender.
+    package var name: String?
+    /// dBm at the antenna of the sender.
     package var txPower: Int8?
     /// dBm at a distance of one metre.
     package var powerAtOneMetre: Int8?
-    /// Group and sub-group of an Aliro reader: the same under every address.
     package var aliroReader: AliroReader?
-    /// The reader says that it cannot take credentials now.
+    /// The reader accepts no credentials now.
     package var isUnavailable = false
-    /// Sent by a phone that plays a reader or a beacon.
+    /// The sender is a phone that emulates a reader or a beacon.
     package var isPhone = false
-    /// An AD structure ran beyond the end of the data.
+    /// An AD structure extends beyond the end of the data.
     package var isMalformed = false
 
     package init() {}
 
-    /// Limits in an advertisement.
+    /// The advertised range limits in dBm; nil where the reader advertises none.
     package struct Limits: Sendable, Equatable {
         package var proximity: Int8?
         package var motion: Int8?
@@ -48,6 +45,7 @@ package struct ReaderFacts: Sendable, Equatable {
         }
     }
 
+    /// Group and sub-group of an Aliro reader; they stay the same under every address.
     package struct AliroReader: Hashable, Sendable {
         package var group: UInt64
         package var subGroup: UInt16

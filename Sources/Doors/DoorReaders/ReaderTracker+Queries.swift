@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+extension ReaderTracker {
+    /// All remembered readers, least recently seen first.
+    package var readers: [DoorReader] { table.readers }
+
+    /// The readers that match a filter: active ones first, then by level, strongest first.
+    package func readers(_ filter: ScanFilter, activeOnly: Bool, at now: Milliseconds) -> [DoorReader] {
+        readers.filter { filter.matches($0) && (!activeOnly || $0.isActive(at: now)) }.sorted {
+            ($0.isActive(at: now) ? 0 : 1, -$0.signal.level, $0.number)
+                < ($1.isActive(at: now) ? 0 : 1, -$1.signal.level, $1.number)
+        }
+    }
+
+    /// Why there is no closest reader.
+    package enum Absence: String, Error, Sendable {
+        /// No reader is active.
+        case none
+        /// The closest reader does not support the opening type.
+        case notSupported
+        case outOfRange
+        /// The closest reader was opened a moment ago.
+        case coolingDown
+    }
+
+    /// The closest active reader, if it supports the opening type and is in range for it. Readers that are farther away are
+    /// no substitute, because the person stands in front of the closest one.
+    package func closest(
+        for type: OpeningType,
+        _ filter: ScanFilter,
+        at now: Milliseconds
+    ) -> Result<DoorReader, Absence> {
+        let closest = readers(filter, activeOnly: true, at: now).first { !$0.openingTypes.isEmpty }
+        guard let reader = closest else { return .failure(.none) }
+        if reader.coolsDown(at: now) { return .failure(.coolingDown) }
+        guard reader.openingTypes.contains(type) else { return .failure(.notSupported) }
+        return reader.inRange.contains(type) && reader.signal.isFresh(at: now)
+            ? .success(reader) : .failure(.outOfRange)
+    }
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+package import DoorReaders
+
+/// The checks of the radio in GET_HEALTH.
+extension Radio {
+    /// A line of GET_HEALTH.
+    package struct Check: Sendable, Equatable {
+        package var name: String
+        package var ok: Bool
+        package var advice: String?
+        /// Milliseconds since the check failed; known only during a scan.
+        package var errorAgo: Milliseconds?
+    }
+
+    /// Checks the radio. While no client scans, the scanners are inspected, which starts and changes nothing.
+    package func checks() async -> [Check] {
+        if demand == nil {
+            if inspection == nil { inspection = Task { @Loop in await self.inspect() } }
+            let fault = await inspection?.value
+            inspection = nil
+            // A scan that has started meanwhile has the newer status.
+            if demand == nil { return allScanners.isEmpty ? [] : Self.checks(fault) }
+        }
+        return scanChecks
+    }
+
+    /// The fault of the first scanner that has no permanent fault.
+    private func inspect() async -> ScannerFault? {
+        var fault: ScannerFault?
+        for scanner in allScanners {
+            fault = await scanner.inspect().fault
+            guard demand == nil, fault?.isPermanent == true else { break }
+        }
+        return fault
+    }
+
+    private static func checks(_ fault: ScannerFault?) -> [Check] {
+        [ScannerFault.Kind.service, .access, .adapter].map { kind in
+            guard let fault, fault.kind == kind else { return Check(name: kind.rawValue, ok: true) }
+            return Check(name: kind.rawValue, ok: false, advice: advice(fault))
+        }
+    }
+
+    private var scanChecks: [Check] {
+        guard let scanner = scanners.first else { return [] }
+        let status = scanner.status
+        var checks = Self.checks(status.fault)
+        let advice = scanAdvice(status.fault)
+        checks.append(Check(name: ScannerFault.Kind.scan.rawValue, ok: advice == nil, advice: advice))
+        if let since = state.errorSince {
+            for index in checks.indices where !checks[index].ok { checks[index].errorAgo = clock.now - since }
+        }
+        let report = "\(status.malformed) messages could not be read: report this with the system's versions"
+        let isWell = status.malformed == 0
+        checks.append(Check(name: "bluetoothMessages", ok: isWell, advice: isWell ? nil : report))
+        return checks
+    }
+
+    /// nil: the scan works, or a check of another name has failed.
+    private func scanAdvice(_ fault: ScannerFault?) -> String? {
+        if let fault { return fault.kind == .scan ? fault.advice : nil }
+        guard let silence = silenceMonitor.silence else { return nil }
+        let seconds = (clock.now - silence.since) / 1000
+        return silence.adapters.isEmpty
+            ? "no advertisement was received for \(seconds) s: check that a reader is near and that the adapter works"
+            : "\(silence.names) received nothing for \(seconds) s, other adapters did: unplug it and plug it in again"
+    }
+}

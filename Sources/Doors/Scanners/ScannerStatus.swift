@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+/// The state of a scanner.
+package struct ScannerStatus: Sendable, Equatable {
+    /// The radio listens, as the system reports.
+    package var isListening = false
+    package var adapters: [RadioAdapter] = []
+    /// Why the scan does not run.
+    package var fault: ScannerFault?
+    /// Messages of the system that could not be decoded in this scan.
+    package var malformed = 0
+
+    package init(isListening: Bool = false, adapters: [RadioAdapter] = [], fault: ScannerFault? = nil) {
+        (self.isListening, self.adapters, self.fault) = (isListening, adapters, fault)
+    }
+}
+
+/// A Bluetooth adapter of the host.
+package struct RadioAdapter: Sendable, Equatable {
+    /// Such as `hci0`. The name may change when the adapter is plugged in again; the address stays.
+    package var name: String
+    package var address: String
+    package var isPowered: Bool
+    /// The adapter scans, as the system reports.
+    package var isListening: Bool
+
+    package init(name: String, address: String, isPowered: Bool, isListening: Bool = false) {
+        (self.name, self.address, self.isPowered, self.isListening) = (name, address, isPowered, isListening)
+    }
+
+    /// The number in the name.
+    package var number: Int { Int(name.drop { !$0.isNumber }) ?? 0 }
+}
+
+/// Why a scan does not run, in words for a person.
+package struct ScannerFault: Error, Sendable, Equatable {
+    /// The raw values are the names of the health checks.
+    package enum Kind: String, Sendable {
+        /// The service, or the Bluetooth support of the kernel, is missing.
+        case service = "bluetooth"
+        case access = "bluetoothAccess"
+        /// No adapter, or it is switched off.
+        case adapter = "bluetoothAdapter"
+        /// The service or the kernel refuses to scan, or does not answer.
+        case scan = "bluetoothScan"
+    }
+
+    package var kind: Kind
+    package var text: String
+    package var advice: String
+    /// The scanner cannot work on this host; another one may.
+    package var isPermanent: Bool
+
+    package init(_ kind: Kind, _ text: String, advice: String, isPermanent: Bool = false) {
+        (self.kind, self.text, self.advice, self.isPermanent) = (kind, text, advice, isPermanent)
+    }
+
+    package static let noAdapter = ScannerFault(.adapter, "there is no Bluetooth adapter", advice: "plug one in")
+    package static let adapterOff =
+        ScannerFault(.adapter, "the Bluetooth adapter is switched off", advice: "bluetoothctl power on")
+}

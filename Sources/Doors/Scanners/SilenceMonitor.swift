@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import DoorReaders
+
+/// Watches a scan for silence: the scan as a whole, and each adapter where several listen. Runs the recovery steps.
+@Loop final class SilenceMonitor {
+    /// What receives nothing.
+    struct Silence {
+        /// Numbers of adapters, in order; empty: the whole scan.
+        var adapters: [Int]
+        /// When an advertisement was received last.
+        var since: Milliseconds
+
+        /// Such as "hci0, hci1".
+        var names: String { adapters.map { "hci\($0)" }.joined(separator: ", ") }
+    }
+
+    /// After a time this long in which no adapter received anything, the timeouts of the adapters start again.
+    private static let commonSilence: Milliseconds = 5000
+
+    private var scan: ScanWatchdog
+    /// Empty unless several adapters listen, because an adapter is compared with the others.
+    private var adapters: [Int: ScanWatchdog] = [:]
+    private(set) var lastReceived: Milliseconds?
+
+    init(timeout: Milliseconds) { scan = ScanWatchdog(timeout: timeout) }
+
+    /// Must be called when the scan has ended.
+    func reset() {
+        scan.reset()
+        (adapters, lastReceived) = ([:], nil)
+    }
+
+    func statusChanged(_ status: ScannerStatus, at now: Milliseconds) {
+        scan.setListening(status.isListening, at: now)
+        let present = Set(status.adapters.map(\.number))
+        adapters = adapters.filter { present.contains($0.key) }
+        for adapter in status.adapters where adapter.isListening || adapters[adapter.number] != nil {
+            let new = ScanWatchdog(timeout: scan.timeout, hasReceived: true)
+            adapters[adapter.number, default: new].setListening(adapter.isListening, at: now)
+        }
+        if adapters.count < 2 { adapters = [:] }
+    }
+
+    /// Must be called for every advertisement.
+    /// - Returns: a line for the log when the advertisement ends a reported silence.
+    func received(adapter: Int, at now: Milliseconds) -> String? {
+        if let lastReceived, now - lastReceived > Self.commonSilence {
+            for number in adapters.keys { adapters[number]?.restart(at: now) }
+        }
+        lastReceived = now
+        let isAdapterBack = adapters[adapter]?.received(at: now) == true
+        if scan.received(at: now) { return "the scan receives advertisements again" }
+        return isAdapterBack ? "hci\(adapter) receives advertisements again" : nil
+    }
+
+    /// When `check` must be called.
+    var nextCheck: Milliseconds? {
+        var next = scan.nextCheck
+        // While the whole scan is silent, no adapter is compared with the others.
+        guard !scan.isSuspected else { return next }
+        for watchdog in adapters.values {
+            if let check = watchdog.nextCheck { next = min(next ?? check, check) }
+        }
+        return next
+    }
+
+    /// Takes the steps that are due. `recover` takes a step for one adapter or, with nil, for all; it returns false when the
+    /// step is not possible.
+    /// - Returns: lines for the log.
+    func check(at now: Milliseconds, recover: (RecoveryStep, Int?) -> Bool) -> [String] {
+        var log: [String] = []
+        while let step = scan.check(at: now) {
+            if recover(step, nil) {
+                log.append("the scan receives nothing; recovery: \(step)")
+                break
+            }
+            scan.skipStep(at: now)
+        }
+        for number in adapters.keys.sorted() where !scan.isSuspected {
+            while let step = adapters[number]?.check(at: now) {
+                if recover(step, number) {
+                    log.append("hci\(number) receives nothing, but others do; recovery: \(step)")
+                    break
+                }
+                adapters[number]?.skipStep(at: now)
+            }
+        }
+        return log
+    }
+
+    /// nil while the scan and all adapters work.
+    var silence: Silence? {
+        if let since = scan.silentSince { return Silence(adapters: [], since: since) }
+        let silent = adapters.filter { $0.value.silentSince != nil }
+        guard let since = silent.values.compactMap(\.silentSince).min() else { return nil }
+        return Silence(adapters: silent.keys.sorted(), since: since)
+    }
+}
