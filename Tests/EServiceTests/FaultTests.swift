@@ -212,6 +212,7 @@ struct FaultTests {
         await #expect(throws: EServiceFailure(.genericSendReceiveSessionResumptionFailed, .sessionNotResumed)) {
             try await session.request()
         }
+        #expect(await session.refreshAddress(after: ECardResult(.sessionNotResumed)).failure == nil)
         let developer = try ServiceStage.session(parameters, on: .webNoResume, isDeveloperMode: true)
         _ = try await developer.request()
     }

@@ -8,18 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each function with the type that curl.h gives it. */
+/* The functions of libcurl in use; curl.h gives each its type. */
 #define FUNCTIONS(f)                                                                                                   \
     f(curl_global_init) f(curl_easy_init) f(curl_easy_cleanup) f(curl_easy_reset) f(curl_easy_setopt)                  \
     f(curl_easy_getinfo) f(curl_easy_strerror) f(curl_multi_init) f(curl_multi_cleanup) f(curl_multi_add_handle)       \
     f(curl_multi_remove_handle) f(curl_multi_perform) f(curl_multi_poll) f(curl_multi_wakeup)                          \
-    f(curl_multi_info_read) f(curl_slist_append) f(curl_slist_free_all) f(curl_share_init) f(curl_share_setopt)        \
-    f(curl_share_cleanup)
+    f(curl_multi_info_read) f(curl_slist_append) f(curl_slist_free_all)
 
-/* Macros of curl.h that check types would call the functions themselves. */
+/* curl.h wraps these two in macros, which would link against libcurl. */
 #undef curl_easy_setopt
 #undef curl_easy_getinfo
-#undef curl_share_setopt
 
 static struct {
 #define FIELD(name) __typeof__(&name) name;
@@ -50,40 +48,16 @@ const char *ccurl_load(void) {
     return failure;
 }
 
-struct ccurl_memory {
-    CURLSH *share;
-};
-
-ccurl_memory *ccurl_memory_new(void) {
-    if (ccurl_load()) return NULL;
-    ccurl_memory *memory = calloc(1, sizeof *memory);
-    if (!memory) return NULL;
-    memory->share = curl.curl_share_init();
-    /* One thread: no locks. */
-    if (memory->share &&
-        curl.curl_share_setopt(memory->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION) == CURLSHE_OK)
-        return memory;
-    ccurl_memory_free(memory);
-    return NULL;
-}
-
-void ccurl_memory_free(ccurl_memory *memory) {
-    if (memory->share) curl.curl_share_cleanup(memory->share);
-    free(memory);
-}
-
 struct ccurl_session {
     CURLM *multi;
     CURL *easy;
 };
 
-ccurl_session *ccurl_session_new(ccurl_memory *memory) {
+ccurl_session *ccurl_session_new(void) {
     ccurl_session *session = calloc(1, sizeof *session);
     if (!session) return NULL;
     session->multi = curl.curl_multi_init();
     session->easy = curl.curl_easy_init();
-    /* curl_easy_reset leaves it. */
-    if (session->easy && memory) curl.curl_easy_setopt(session->easy, CURLOPT_SHARE, memory->share);
     if (session->multi && session->easy) return session;
     ccurl_session_free(session);
     return NULL;
@@ -138,20 +112,21 @@ static ccurl_end end(CURLcode code) {
     }
 }
 
-static struct curl_slist *list(const char *const *lines) {
+static struct curl_slist *list(const char *lines) {
+    char *copy = strdup(lines), *rest = copy;
     struct curl_slist *all = NULL;
-    for (; *lines; lines++) {
-        struct curl_slist *longer = curl.curl_slist_append(all, *lines);
-        if (!longer) break;
-        all = longer;
+    for (char *line; rest && (line = strsep(&rest, "\n"));) {
+        struct curl_slist *longer = curl.curl_slist_append(all, line);
+        if (longer) all = longer;
     }
+    free(copy);
     return all;
 }
 
 static void configure(CURL *easy, const ccurl_request *request, struct curl_slist *headers, char *words) {
 #define SET(option, value) curl.curl_easy_setopt(easy, CURLOPT_##option, value)
     SET(URL, request->url);
-    SET(PROTOCOLS_STR, request->schemes);
+    SET(PROTOCOLS_STR, request->is_secure ? "https" : "http");
     SET(FOLLOWLOCATION, 0L);
     SET(HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     SET(SSL_ENABLE_ALPN, 0L);
@@ -164,12 +139,12 @@ static void configure(CURL *easy, const ccurl_request *request, struct curl_slis
     SET(TIMEOUT_MS, request->total_milliseconds);
     SET(HTTP09_ALLOWED, 0L);
     SET(TCP_NODELAY, 1L);
-    /* Both are judged by EService: in prepare_tls it takes over the verification of the certificate. */
+    /* EService checks both: prepare_tls installs its own verification of the certificate. */
     SET(SSL_VERIFYPEER, 0L);
     SET(SSL_VERIFYHOST, 0L);
     SET(SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    if (!strcmp(request->method, "HEAD")) SET(NOBODY, 1L);
-    if (!strcmp(request->method, "POST")) {
+    if (request->method == CCURL_CONNECT) SET(NOBODY, 1L);
+    if (request->method == CCURL_POST) {
         SET(POST, 1L);
         SET(POSTFIELDS, request->body ? request->body : "");
         SET(POSTFIELDSIZE_LARGE, (curl_off_t)request->body_count);
@@ -185,7 +160,7 @@ static void configure(CURL *easy, const ccurl_request *request, struct curl_slis
 #undef SET
 }
 
-/* False when it was cancelled. */
+/* Runs the transfer; false when it was cancelled. */
 static bool drive(ccurl_session *session, const ccurl_request *request, CURLcode *code) {
     for (;;) {
         int running = 0, left = 0;
@@ -196,7 +171,7 @@ static bool drive(ccurl_session *session, const ccurl_request *request, CURLcode
             *code = message->data.result;
             return true;
         }
-        /* libcurl itself ends the wait in time for its own time-outs. */
+        /* libcurl ends the wait earlier when one of its own timeouts is due. */
         if (curl.curl_multi_poll(session->multi, NULL, 0, 60000, NULL) != CURLM_OK) return true;
     }
 }

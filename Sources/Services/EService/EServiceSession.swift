@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import EID
-import Glibc
 
-/// One online authentication over the network: the steps of `EServiceConnection`, each a request and its answer.
+/// One online authentication over the network. Each step of `EServiceConnection` is a request and its answer.
 package actor EServiceSession: EServiceConnection {
     private let tcTokenURL: String
     private let configuration: EServiceConfiguration
@@ -12,21 +11,20 @@ package actor EServiceSession: EServiceConnection {
     private nonisolated let thread = NetworkThread()
     private nonisolated let canceller = HTTPCanceller()
 
-    /// The way back, as soon as a TcToken has named it, also an invalid one.
+    /// Known as soon as a TcToken has named it; the rest of that TcToken may be invalid.
     private var refreshAddress: WebAddress?
     private var communicationErrorAddress: WebAddress?
+    /// The connections to the service, for the TcToken and the refresh address.
+    private var web: HTTPSession?
     private var paos: PAOSClient?
-    /// Of the connections to the service: the way back leads where the TcToken came from.
-    private var memory: TLSMemory?
     private let stopwatch = Stopwatch()
     private var request: AuthenticationRequest?
-    private var listed: TLSGuard.Listed?
     private var transmits = 0
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { thread.asUnownedSerialExecutor() }
 
-    /// The `tcTokenURL` is as the client gave it; `request` judges it. Developer mode is for test services only, for which
-    /// some faults are logged and forgiven.
+    /// Takes `tcTokenURL` as the client gave it; `request` checks it. Developer mode is for test services only: some
+    /// faults of theirs are logged and ignored.
     package init(tcTokenURL: String, isDeveloperMode: Bool, _ configuration: EServiceConfiguration) {
         (self.tcTokenURL, self.isDeveloperMode) = (tcTokenURL, isDeveloperMode)
         self.configuration = configuration
@@ -88,7 +86,7 @@ package actor EServiceSession: EServiceConnection {
                 throw EServiceFailure(
                     .genericSendReceivePAOSUnexpected,
                     .unexpectedMessage,
-                    detail: "Transmit for ever"
+                    detail: "too many Transmit messages"
                 )
             }
             return try session.step(.transmitResponse(output, error ?? .ok))
@@ -112,7 +110,7 @@ package actor EServiceSession: EServiceConnection {
 
     package nonisolated func refreshAddress(after result: ECardResult) async -> RefreshOutcome {
         canceller.reset()
-        // The browser of a user who has cancelled before is sent back as well.
+        // The browser of a user who has cancelled before is sent back too.
         guard !Task.isCancelled else { return await findAddress(after: result) }
         return await withTaskCancellationHandler {
             await findAddress(after: result)
@@ -122,18 +120,14 @@ package actor EServiceSession: EServiceConnection {
     }
 
     private func findAddress(after result: ECardResult) -> RefreshOutcome {
-        paos = nil  // its connections are of no use any more
-        guard let refreshAddress else { return RefreshOutcome(url: errorAddress) }
-        // In developer mode descriptions need not be true.
+        paos = nil
+        guard let refreshAddress, let web else { return RefreshOutcome(url: errorAddress) }
+        web.tls.requiresResumption = false
+        // Developer mode accepts a description with another address.
         let subject = isDeveloperMode ? nil : request?.description.subjectURL.flatMap { WebAddress($0) }
         guard let origin = (subject ?? WebAddress(tcTokenURL))?.origin else { return RefreshOutcome(url: errorAddress) }
+        let search = RefreshAddressSearch(web, origin: origin, allowsHTTP: isDeveloperMode, configuration)
         do throws(EServiceFailure) {
-            let search = RefreshAddressSearch(
-                try session(.standard, nil, RefreshAddressSearch.failure(_:)),
-                origin: origin,
-                allowsHTTP: isDeveloperMode,
-                configuration
-            )
             let address = try search.run(from: refreshAddress)
             return RefreshOutcome(url: address.adding(query: RefreshOutcome.parameters(of: result)))
         } catch {
@@ -151,13 +145,14 @@ package actor EServiceSession: EServiceConnection {
     private func connect() throws(EServiceFailure) -> AuthenticationRequest {
         guard !tcTokenURL.isEmpty else { throw EServiceFailure(.parseTcTokenMissingURL, .wrongInvocation) }
         guard let address = WebAddress(tcTokenURL) else {
-            // An address, but of no web server: the SDK counts it among those that are not https.
+            // The SDK counts an address with another scheme among those that are not https.
             let isOther = !tcTokenURL.lowercased().hasPrefix("http") && tcTokenURL.contains("//")
             throw isOther
                 ? EServiceFailure(.getTcTokenInvalidURL, .noTcToken, detail: "no https address")
                 : EServiceFailure(.parseTcTokenInvalidURL, .wrongInvocation)
         }
         let web = try session(.standard, nil, TcTokenFetch.failure(_:))
+        self.web = web
         let fetch = TcTokenFetch(web, allowsHTTP: isDeveloperMode, configuration)
         let token: TcToken
         switch try fetch.run(address) {
@@ -180,22 +175,20 @@ package actor EServiceSession: EServiceConnection {
             connections: connections
         )
         let outcome = try stopwatch.measure(\.checks) { () throws(EServiceFailure) in try check.judge(input) }
-        listed = outcome.listed
-        paos.session.tls.listed = outcome.listed
+        (web.tls.listed, paos.session.tls.listed) = (outcome.listed, outcome.listed)
         request = outcome.request
         return outcome.request
     }
 
-    /// With a key: on connections of their own. Without: on those of the TcToken, or on such as resume its TLS session.
+    /// Opens PAOS. With a pre-shared key it has connections of its own; without one it uses those of the TcToken, or
+    /// new ones that resume their TLS session.
     private func open(_ token: TcToken, _ web: HTTPSession) throws(EServiceFailure) -> PAOSClient {
-        let session: HTTPSession
-        if let key = token.preSharedKey {
-            let pair = TLSGuard.PreSharedKey(identity: Array(token.sessionIdentifier.utf8), key: key)
-            session = try self.session(.preSharedKey, pair, PAOSClient.failure(_:))
-        } else {
-            session = web
+        guard let key = token.preSharedKey else {
             web.tls.requiresResumption = true
+            return PAOSClient(web, token.serverAddress, configuration)
         }
+        let pair = TLSGuard.PreSharedKey(identity: Array(token.sessionIdentifier.utf8), key: key)
+        let session = try session(.preSharedKey, pair, PAOSClient.failure(_:))
         return PAOSClient(session, token.serverAddress, configuration)
     }
 
@@ -205,11 +198,8 @@ package actor EServiceSession: EServiceConnection {
         _ failure: (HTTPFault) -> EServiceFailure
     ) throws(EServiceFailure) -> HTTPSession {
         let tls = TLSGuard(profile, preSharedKey: key, isDeveloperMode: isDeveloperMode, log: configuration.log)
-        tls.listed = listed
         do throws(HTTPFault) {
-            try HTTPSession.load()
-            if memory == nil { memory = TLSMemory() }
-            return try HTTPSession(tls, configuration.limits, canceller, key == nil ? memory : nil, stopwatch)
+            return try HTTPSession(tls, configuration.limits, canceller, stopwatch)
         } catch {
             if case .unavailable(let words) = error {
                 configuration.warn("online authentication needs libcurl (Debian package libcurl4): \(words)")
@@ -229,10 +219,11 @@ package actor EServiceSession: EServiceConnection {
 
     private typealias Step<T> = @Sendable (isolated EServiceSession) throws(EServiceFailure) -> T
 
-    /// Runs one step on the actor's thread; the end of the task ends its transfer.
+    /// Runs one step on the actor's thread; the cancellation of the task ends its transfer.
+    ///
+    /// Not isolated, so that `run` is a call into the actor: with Swift 6.3 the body of withTaskCancellationHandler may
+    /// run on a thread of the language's pool, which must not wait for a server.
     private nonisolated func cancellable<T: Sendable>(_ step: Step<T>) async throws(EServiceFailure) -> T {
-        // Not isolated, so that `run` is a call into the actor: the body of withTaskCancellationHandler itself may find
-        // itself on one of the language's own threads, which must not wait (seen with Swift 6.3).
         let result = await withTaskCancellationHandler {
             await run(step)
         } onCancel: {
