@@ -22,7 +22,7 @@ struct HostilePACETests {
     }
 
     static let unreadable = PACEError.malformed("dynamic authentication data cannot be read")
-    static let otherObject = PACEError.malformed("another object than the expected one")
+    static let otherObject = PACEError.malformed("unexpected object")
 
     static let anyStep: [Spoiling] = [
         Spoiling("nothing", unreadable) { _, _ in [] },

@@ -291,7 +291,7 @@ struct ChipProtocolTests {
         )
         #expect(other.token != ours.token)
         #expect(ChipAuthentication.cipher(of: ChipAuthentication.protocolID(cipher)) == cipher)
-        #expect(ChipAuthentication.cipher(of: ChipAuthentication.family) == nil)
+        #expect(ChipAuthentication.cipher(of: OID.chipAuthentication + [2]) == nil)
     }
 
     /// From the keys of the test PKI, computed with Python's hashlib and cryptography.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// What an authentication terminal may do; the raw value is the bit in the CHAT, 0 the least significant.
+/// A right of an authentication terminal. The raw value is the number of the bit in the CHAT; 0 is the least significant.
 /// TR-03110-4 2.2.3.2, table 4.
 package enum AccessRight: UInt8, Sendable, CaseIterable {
     case ageVerification = 0
@@ -42,17 +42,17 @@ package enum AccessRight: UInt8, Sendable, CaseIterable {
     case writeCommunityID
     case writeAddress
 
-    /// The right to read data group 1 to 22 of the eID application; nil for another number.
+    /// The right to read a data group of the eID application, 1 to 22; nil for another number.
     package static func reading(dataGroup: UInt8) -> AccessRight? {
         (1...22).contains(dataGroup) ? AccessRight(rawValue: dataGroup + 7) : nil
     }
 
-    /// The right to write data group 17 to 22; nil for another number.
+    /// The right to write a data group, 17 to 22; nil for another number.
     package static func writing(dataGroup: UInt8) -> AccessRight? {
         (17...22).contains(dataGroup) ? AccessRight(rawValue: 54 - dataGroup) : nil
     }
 
-    /// The name in the vocabulary of the AusweisApp SDK; nil for a right that has none there.
+    /// The name in the AusweisApp SDK; nil for a right without one.
     package var name: String? {
         switch self {
         case .ageVerification: "AgeVerification"
@@ -86,7 +86,7 @@ package enum AccessRight: UInt8, Sendable, CaseIterable {
         }
     }
 
-    /// The right of that SDK name.
+    /// Finds the right with a name of the SDK.
     package init?(name: String) {
         guard let right = Self.allCases.first(where: { $0.name == name }) else { return nil }
         self = right
@@ -97,7 +97,7 @@ package enum AccessRight: UInt8, Sendable, CaseIterable {
 package struct AccessRights: OptionSet, Sendable, Hashable {
     package let rawValue: UInt64
 
-    /// Bits above 37 are dropped: they hold the role.
+    /// Ignores the bits above 37, which hold the role.
     package init(rawValue: UInt64) { self.rawValue = rawValue & 0x3F_FFFF_FFFF }
 
     package init(_ rights: some Sequence<AccessRight>) {
@@ -106,6 +106,6 @@ package struct AccessRights: OptionSet, Sendable, Hashable {
 
     package func contains(_ right: AccessRight) -> Bool { rawValue >> UInt64(right.rawValue) & 1 == 1 }
 
-    /// The rights in the set, least significant bit first.
+    /// The rights in the set, the least significant bit first.
     package var rights: [AccessRight] { AccessRight.allCases.filter(contains) }
 }

@@ -3,13 +3,13 @@ package import ISO7816
 
 /// EF.DIR: the applications of a card. ISO 7816-4, 12.2.3.
 package struct ApplicationDirectory: Sendable, Equatable {
-    /// Application identifiers in the order of the file.
+    /// The application identifiers in the order of the file.
     package let applicationIDs: [[UInt8]]
 
     package static let shortFileID: UInt8 = 0x1E
 
-    /// Reads application templates (61 with 4F inside) and application identifiers (4F) that stand alone. Other objects
-    /// are skipped; zero bytes end the file early.
+    /// Reads application templates (61 with 4F inside) and single application identifiers (4F). Other objects are ignored;
+    /// zero bytes end the content.
     /// - Throws: `BERError`.
     package init(_ bytes: [UInt8]) throws(BERError) {
         var reader = BERReader(bytes)

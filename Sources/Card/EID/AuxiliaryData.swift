@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import ISO7816
 
-/// Authenticated auxiliary data: what a terminal wants compared in the card. TR-03110-3 A.6.5.
+/// Authenticated auxiliary data: values that the card compares with its own. TR-03110-3 A.6.5.
 package struct AuxiliaryData: Sendable, Equatable {
-    /// The last number of the object identifier, 0.4.0.127.0.7.3.1.4.n.
+    /// The kind of a value; the raw value is the last number of the object identifier.
     package enum Kind: UInt8, Sendable, CaseIterable {
-        /// YYYYMMDD: was the holder born on that day or before?
+        /// YYYYMMDD. The card checks that the holder was born on this day or earlier.
         case dateOfBirth = 1
-        /// YYYYMMDD: is the card valid on that day?
+        /// YYYYMMDD. The card checks that it is valid on this day.
         case dateOfExpiry
-        /// The first bytes of the community id.
+        /// The first bytes of the community id. The card compares them with those of the holder.
         case communityID
 
-        /// Content of the object identifier.
-        package var identifier: [UInt8] { [0x04, 0x00, 0x7F, 0x00, 0x07, 0x03, 0x01, 0x04, rawValue] }
+        /// The content of the object identifier.
+        package var identifier: [UInt8] { OID.auxiliaryData + [rawValue] }
 
         package init?(identifier: [UInt8]) {
             guard let kind = Self.allCases.first(where: { $0.identifier == identifier }) else { return nil }
@@ -21,9 +21,9 @@ package struct AuxiliaryData: Sendable, Equatable {
         }
     }
 
-    /// What is asked, by kind; unknown kinds are skipped.
+    /// The values by kind; unknown kinds are ignored.
     package private(set) var values: [Kind: [UInt8]] = [:]
-    /// The object 67 as it was sent: it is signed so.
+    /// The object 67 as it was sent and signed; empty when there are no values.
     package let encoded: [UInt8]
 
     package init(_ values: [Kind: [UInt8]]) {
@@ -35,7 +35,7 @@ package struct AuxiliaryData: Sendable, Equatable {
     }
 
     /// Reads the object 67.
-    /// - Throws: `BERError`, `.invalidTag` for objects that do not belong there.
+    /// - Throws: `BERError`; `.invalidTag` for unexpected objects.
     package init(_ object: BERTLV) throws(BERError) {
         guard object.tag == 0x67 else { throw .invalidTag }
         for entry in try object.children {

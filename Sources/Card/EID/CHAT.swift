@@ -1,33 +1,31 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import ISO7816
 
-/// Certificate holder authorization template: who holds a CV certificate and what it allows. TR-03110-3 C.4.
+/// A certificate holder authorization template: the role of the holder and what it may do. TR-03110-3 C.4.
 package struct CHAT: Sendable, Hashable {
-    /// The object identifier of the template, 0.4.0.127.0.7.3.1.2.n.
+    /// The type of terminal; the raw value is the last number of the object identifier.
     package enum TerminalType: UInt8, Sendable, CaseIterable {
         case inspectionSystem = 1
         case authenticationTerminal
         case signatureTerminal
 
-        /// Bytes of the discretionary data.
+        /// The length of the discretionary data in bytes.
         var length: Int {
             switch self {
             case .inspectionSystem, .signatureTerminal: 1
             case .authenticationTerminal: 5
             }
         }
-
-        static let family: [UInt8] = [0x04, 0x00, 0x7F, 0x00, 0x07, 0x03, 0x01, 0x02]
     }
 
-    /// The two most significant bits of the discretionary data.
+    /// The role of the holder: the two most significant bits of the discretionary data.
     package enum Role: UInt8, Sendable, CaseIterable {
         case terminal = 0
         case documentVerifierNonOfficial
         case documentVerifierOfficial
         case cvca
 
-        /// May a holder of this role certify a holder of that one? TR-03110-3 2.2.
+        /// Whether a holder of this role may certify a holder of `role`. TR-03110-3 2.2.
         package func mayIssue(_ role: Role) -> Bool {
             switch self {
             case .cvca: role != .terminal
@@ -39,7 +37,7 @@ package struct CHAT: Sendable, Hashable {
 
     package let terminalType: TerminalType
     package let role: Role
-    /// The relative authorization, without the role: `AccessRights` for an authentication terminal.
+    /// The discretionary data without the role. `AccessRights` of an authentication terminal.
     package let authorization: UInt64
 
     package init(_ terminalType: TerminalType = .authenticationTerminal, _ role: Role, authorization: UInt64) {
@@ -47,7 +45,7 @@ package struct CHAT: Sendable, Hashable {
         self.authorization = authorization & (1 << UInt64(terminalType.length * 8 - 2) - 1)
     }
 
-    /// The template of an authentication terminal.
+    /// Makes the template of an authentication terminal.
     package init(_ role: Role, _ rights: AccessRights) {
         self.init(.authenticationTerminal, role, authorization: rights.rawValue)
     }
@@ -55,14 +53,14 @@ package struct CHAT: Sendable, Hashable {
     /// Reads the object 7F4C.
     /// - Throws: `CVCertificateError.malformed`.
     package init(_ object: BERTLV) throws(CVCertificateError) {
-        guard object.tag == 0x7F4C else { throw .malformed("authorization template has another tag") }
+        guard object.tag == 0x7F4C else { throw .malformed("authorization template with a wrong tag") }
         let parts = try CVCertificateError.reading("authorization template") { () throws(BERError) in
             try object.children
         }
         guard parts.count == 2, parts[0].tag == 0x06, parts[1].tag == 0x53,
-            parts[0].value.dropLast() == TerminalType.family[...],
+            parts[0].value.dropLast() == OID.roles[...],
             let type = parts[0].value.last.flatMap(TerminalType.init(rawValue:))
-        else { throw .malformed("authorization template of no known kind") }
+        else { throw .malformed("authorization template of an unknown kind") }
         let data = parts[1].value
         guard let first = data.first, data.count == type.length, let role = Role(rawValue: first >> 6) else {
             throw .malformed("authorization of a wrong length")
@@ -75,10 +73,10 @@ package struct CHAT: Sendable, Hashable {
         let length = terminalType.length
         let bits = authorization | UInt64(role.rawValue) << UInt64(length * 8 - 2)
         let data = (0..<length).reversed().map { UInt8(truncatingIfNeeded: bits >> UInt64($0 * 8)) }
-        return BERTLV(0x7F4C, [BERTLV(0x06, TerminalType.family + [terminalType.rawValue]), BERTLV(0x53, data)])
+        return BERTLV(0x7F4C, [BERTLV(0x06, OID.roles + [terminalType.rawValue]), BERTLV(0x53, data)])
     }
 
-    /// What an authentication terminal may do; none for other terminals.
+    /// The rights of an authentication terminal; empty for other terminals.
     package var rights: AccessRights {
         terminalType == .authenticationTerminal ? AccessRights(rawValue: authorization) : []
     }

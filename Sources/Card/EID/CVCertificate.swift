@@ -6,28 +6,28 @@ package import ISO7816
 package struct CVCertificate: Sendable, Equatable {
     /// One entry of the certificate extensions. TR-03110-3 C.3.
     package struct Extension: Sendable, Equatable {
-        /// Content of the object identifier.
+        /// The content of the object identifier.
         package let identifier: [UInt8]
-        /// Context-specific objects.
+        /// The context-specific objects.
         package let objects: [BERTLV]
     }
 
-    /// The object 7F4E with its header: what is signed.
+    /// The object 7F4E with its header, which is signed.
     package let body: [UInt8]
-    /// Plain format, r and s at full length. TR-03111 5.2.1.
+    /// The signature in plain format: r and s at full length. TR-03111 5.2.1.
     package let signature: [UInt8]
-    /// Certification authority reference, 7 to 16 bytes: the holder reference of the issuer.
+    /// The holder reference of the issuer, 7 to 16 bytes.
     package let authorityReference: [UInt8]
-    /// Certificate holder reference, 7 to 16 bytes.
+    /// The name of the holder and its key, 7 to 16 bytes.
     package let holderReference: [UInt8]
     package let publicKey: CVPublicKey
     package let chat: CHAT
     package let effectiveDate: CVDate
-    /// The last day on which it is valid.
+    /// The last day on which the certificate is valid.
     package let expirationDate: CVDate
     package let extensions: [Extension]
 
-    /// No certificate of the eID PKI comes near this; 2 KiB.
+    /// The most bytes. Certificates of the eID PKI have some hundred.
     package static let maximumLength = 2048
 
     /// Reads the object 7F21.
@@ -41,7 +41,7 @@ package struct CVCertificate: Sendable, Equatable {
         try self.init(parts: parts)
     }
 
-    /// Reads body and signature as PSO:VERIFY CERTIFICATE carries them, without 7F21 round them. TR-03110-3 B.11.4.
+    /// Reads body and signature without the object 7F21, as in PSO:VERIFY CERTIFICATE. TR-03110-3 B.11.4.
     package init(commandData bytes: [UInt8]) throws(CVCertificateError) {
         guard bytes.count <= Self.maximumLength else { throw .malformed("certificate too long") }
         let parts = try CVCertificateError.reading("certificate") { () throws(BERError) in
@@ -57,7 +57,7 @@ package struct CVCertificate: Sendable, Equatable {
         }
         let tags = fields.map(\.tag)
         guard tags == Self.tags || tags == Self.tags + [0x65] else {
-            throw .malformed("certificate body with other objects than it should have")
+            throw .malformed("certificate body with unexpected objects")
         }
         guard fields[0].value == [0] else { throw .malformed("certificate of another version") }
         guard (7...16).contains(fields[1].value.count), (7...16).contains(fields[3].value.count) else {
@@ -65,7 +65,7 @@ package struct CVCertificate: Sendable, Equatable {
         }
         let keyObjects = try CVCertificateError.reading("public key") { () throws(BERError) in try fields[2].children }
         guard let effective = CVDate(bytes: fields[5].value), let expiration = CVDate(bytes: fields[6].value) else {
-            throw .malformed("no such date")
+            throw .malformed("date that does not exist")
         }
         (body, signature) = (parts[0].encoded, parts[1].value)
         (authorityReference, holderReference) = (fields[1].value, fields[3].value)
@@ -92,14 +92,14 @@ package struct CVCertificate: Sendable, Equatable {
         BERTLV(0x7F21, body + BERTLV(0x5F37, signature).encoded).encoded
     }
 
-    /// Data of PSO:VERIFY CERTIFICATE.
+    /// The command data of PSO:VERIFY CERTIFICATE.
     package var commandData: [UInt8] { body + BERTLV(0x5F37, signature).encoded }
 
-    /// The hash function of the signatures that the holder makes; nil when its key is for something else.
+    /// The hash function of the signatures that the holder makes; nil when its key is not for signatures.
     package var digest: DigestAlgorithm? { TerminalAuthentication.digest(of: publicKey.identifier) }
 
-    /// Was it signed with the private key that belongs to `issuer`? The hash function is the one that the issuer's own
-    /// certificate names. Throws `.unsupported` when libcrypto cannot say.
+    /// Whether the key `issuer` has signed this certificate. `digest` is the hash function that the issuer's certificate
+    /// names. Throws `.unsupported` when libcrypto cannot check the signature.
     package func isSigned(by issuer: ECPublicKey, _ digest: DigestAlgorithm) throws(CVCertificateError) -> Bool {
         do {
             return try ECDSA.verify(signature, of: body, with: issuer, digest: digest)
@@ -108,30 +108,29 @@ package struct CVCertificate: Sendable, Equatable {
         }
     }
 
-    /// Hash of the certificate description. TR-03110-3 C.3.1.
+    /// The hash of the certificate description. TR-03110-3 C.3.1.
     package var descriptionHash: [UInt8]? { value(0x80, of: 1) }
 
-    /// Hashes of the terminal sector's public keys, the first and the second. TR-03110-3 C.3.2.
+    /// The hashes of the first and the second public key of the terminal sector. TR-03110-3 C.3.2.
     package var sectorHashes: (first: [UInt8]?, second: [UInt8]?) { (value(0x80, of: 2), value(0x81, of: 2)) }
 
-    /// Extensions are 0.4.0.127.0.7.3.1.3.n.
     private func value(_ tag: UInt32, of number: UInt8) -> [UInt8]? {
-        extensions.first { $0.identifier == [0x04, 0x00, 0x7F, 0x00, 0x07, 0x03, 0x01, 0x03, number] }?
+        extensions.first { $0.identifier == OID.certificateExtension + [number] }?
             .objects.first { $0.tag == tag }?.value
     }
 }
 
 /// What is wrong with a CV certificate or one of its parts.
 package enum CVCertificateError: Error, Sendable, Equatable {
-    /// Structure or lengths; words for the log.
+    /// The structure or a length is wrong; words for the log.
     case malformed(String)
-    /// A curve or algorithm that no eID certificate uses.
+    /// The certificate has a curve or an algorithm that no eID certificate uses.
     case unsupported
-    /// The public point does not lie on its curve.
+    /// The public point is not on its curve.
     case invalidKey
 
-    /// Runs `body` and puts a name to its error.
-    static func reading<T>(_ part: String, _ body: () throws(BERError) -> T) throws(CVCertificateError) -> T {
+    /// Runs `body` and names the part in its error.
+    package static func reading<T>(_ part: String, _ body: () throws(BERError) -> T) throws(CVCertificateError) -> T {
         do {
             return try body()
         } catch {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// A day of the years 2000 to 2099, as CV certificates write it: six bytes, one digit each, YYMMDD. TR-03110-3 D.2.1.3.
+/// A day from 2000 to 2099. CV certificates encode it as six bytes with one digit each, YYMMDD. TR-03110-3 D.2.1.3.
 package struct CVDate: Sendable, Hashable, Comparable {
     /// 2000 to 2099.
     package let year: Int
@@ -9,7 +9,7 @@ package struct CVDate: Sendable, Hashable, Comparable {
     /// 1 to 31.
     package let day: Int
 
-    /// nil when there is no such day.
+    /// Makes a day; nil when there is no such day.
     package init?(year: Int, month: Int, day: Int) {
         guard (2000...2099).contains(year), (1...12).contains(month), day >= 1, day <= Self.days(in: month, of: year)
         else { return nil }
@@ -18,7 +18,7 @@ package struct CVDate: Sendable, Hashable, Comparable {
 
     private init(january year: Int) { (self.year, month, day) = (year, 1, 1) }
 
-    /// The first one that can be written.
+    /// The first day that can be encoded.
     package static let earliest = CVDate(january: 2000)
 
     package init?(bytes: [UInt8]) {
@@ -41,7 +41,7 @@ package struct CVDate: Sendable, Hashable, Comparable {
 
     private static func days(in month: Int, of year: Int) -> Int {
         switch month {
-        case 2: year % 4 == 0 ? 29 : 28  // 2000 to 2099 hold no exception
+        case 2: year % 4 == 0 ? 29 : 28  // no exception between 2000 and 2099
         case 4, 6, 9, 11: 30
         default: 31
         }

@@ -2,13 +2,13 @@
 package import Crypto
 package import ISO7816
 
-/// A public key data object, 7F49, with an elliptic curve key. TR-03110-3 D.3.3.
+/// A public key data object, 7F49, of an elliptic curve key. TR-03110-3 D.3.3.
 package struct CVPublicKey: Sendable, Equatable {
-    /// Content of the object identifier: what the key is for.
+    /// The content of the object identifier, which names the protocol of the key.
     package let identifier: [UInt8]
-    /// The curve, where the object writes its domain parameters out; nil: inherited from somewhere else.
+    /// The curve of the explicit domain parameters; nil when the object has none and inherits them.
     package let curve: Curve?
-    /// Uncompressed point, not yet checked against a curve.
+    /// The uncompressed point. `key` checks that it is on the curve.
     package let point: [UInt8]
 
     package init(identifier: [UInt8], _ key: ECPublicKey, writesParameters: Bool) {
@@ -17,7 +17,7 @@ package struct CVPublicKey: Sendable, Equatable {
     }
 
     /// Reads the objects inside 7F49.
-    /// - Throws: `CVCertificateError.malformed`, `.unsupported` for domain parameters outside the standardized table.
+    /// - Throws: `CVCertificateError.malformed`; `.unsupported` for domain parameters that are not standardized.
     package init(objects: [BERTLV]) throws(CVCertificateError) {
         switch objects.map(\.tag) {
         case [0x06, 0x86]:
@@ -37,7 +37,7 @@ package struct CVPublicKey: Sendable, Equatable {
                 throw .unsupported
             }
         default:
-            throw .malformed("public key with other objects than it should have")
+            throw .malformed("public key with unexpected objects")
         }
         identifier = objects[0].value
         guard let point = objects.first(where: { $0.tag == 0x86 })?.value, point.count <= 133 else {
@@ -46,8 +46,8 @@ package struct CVPublicKey: Sendable, Equatable {
         self.point = point
     }
 
-    /// The key on its own curve, or on `inherited` where it has none.
-    /// - Throws: `.invalidKey` when the point is not on the curve, `.unsupported` without a curve.
+    /// Returns the key on its own curve, or on `inherited` when it has none.
+    /// - Throws: `.invalidKey` when the point is not on the curve; `.unsupported` without a curve.
     package func key(inheriting inherited: Curve? = nil) throws(CVCertificateError) -> ECPublicKey {
         guard let curve = curve ?? inherited else { throw .unsupported }
         do {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import ISO7816
 
-/// EF.CardAccess: the file that everybody may read before any protocol. TR-03110-3 A.1.2.
+/// EF.CardAccess: the protocols of a card, readable without a password. TR-03110-3 A.1.2.
 package struct CardAccess: Sendable, Equatable {
-    /// The file as the card gave it.
+    /// The file as the card sent it.
     package let bytes: [UInt8]
     package let securityInfos: SecurityInfos
-    /// The variant of the first PACEInfo that we speak; the card's order is its preference.
+    /// The first supported PACE variant, since the order is the preference of the card.
     package let pace: PACEParameters
 
     package static let shortFileID: UInt8 = 0x1C
 
-    /// Reads the file; nil when it announces no PACE of version 2 with an elliptic curve of the standardized domain
-    /// parameters, generic mapping and AES.
+    /// Reads the file; nil when it has no supported PACE variant: version 2, standardized elliptic curve, generic mapping
+    /// and AES.
     /// - Throws: `BERError`.
     package init?(_ bytes: [UInt8]) throws(BERError) {
         let infos = try SecurityInfos(bytes)

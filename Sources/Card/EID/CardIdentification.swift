@@ -2,9 +2,9 @@
 package import ISO7816
 
 extension EIDCard {
-    /// Finds out what a card is, without any password: selects the eID application, reads EF.DIR and EF.CardAccess,
-    /// asks for the tries left. What does not answer like an eID card is `.unknown`, never an error.
-    /// - Throws: `CardError` when the card gave no answer at all.
+    /// Identifies a card without a password: selects the eID application, reads EF.DIR and EF.CardAccess, and asks for the
+    /// remaining tries of the PIN. A card that answers differently is `.unknown`.
+    /// - Throws: `CardError` when the card gave no answer.
     package static func identify(on channel: any CardChannel) async throws(CardError) -> CardIdentity {
         guard let applicationID = try await selectApplication(on: channel),
             applicationID != ApplicationID.travelDocument
@@ -23,8 +23,8 @@ extension EIDCard {
         return .eid(EIDProfile(applicationID: applicationID, cardAccess: cardAccess, status: status))
     }
 
-    /// The first application that the card has. A card may have it and not let it be selected (6982), or have no SELECT
-    /// by name at all (6D00).
+    /// Returns the first application that the card has. Some cards have an application and refuse to select it (6982), or
+    /// have no SELECT by name (6D00).
     private static func selectApplication(on channel: any CardChannel) async throws(CardError) -> [UInt8]? {
         for id in [ApplicationID.eid, ApplicationID.persoSim, ApplicationID.travelDocument] {
             let status = try await channel.transmit(.select(application: id)).status

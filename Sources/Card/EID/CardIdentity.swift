@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// What a card turned out to be.
+/// What kind of card a card is.
 package enum CardIdentity: Sendable, Equatable {
-    /// No eID card, or one whose protocols we do not speak: a passport, a bank card, a broken card.
+    /// Not an eID card, or one without a supported protocol: a passport, a bank card, a broken card.
     case unknown
     case eid(EIDProfile)
 }
 
-/// What is known of an eID card before any password is proved.
+/// What is known about an eID card without a password.
 package struct EIDProfile: Sendable, Equatable {
-    /// The application identifier by which it was selected.
+    /// The identifier of the application that was selected.
     package let applicationID: [UInt8]
     package let cardAccess: CardAccess
     package var status: PINStatus
@@ -19,7 +19,7 @@ package struct EIDProfile: Sendable, Equatable {
     }
 }
 
-/// Applications that are tried on an unknown card.
+/// The applications that are selected on an unknown card.
 package enum ApplicationID {
     /// The eID application. TR-03110-4.
     package static let eid: [UInt8] = [0xE8, 0x07, 0x04, 0x00, 0x7F, 0x00, 0x07, 0x03, 0x02]

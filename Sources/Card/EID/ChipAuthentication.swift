@@ -3,42 +3,34 @@ package import Crypto
 import ISO7816
 import Secrets
 
-/// Chip authentication version 2 over elliptic curves: the card proves its static key and both sides get new session
+/// Chip authentication version 2 over elliptic curves: the card proves its static key, and both sides get new session
 /// keys. TR-03110-2 3.4, TR-03110-3 B.2.
 package enum ChipAuthentication {
-    /// Bytes of the card's nonce.
+    /// The length of the card's nonce in bytes.
     package static let nonceLength = 8
 
-    /// id-CA-ECDH, 0.4.0.127.0.7.2.2.3.2.
-    package static let family: [UInt8] = [0x04, 0x00, 0x7F, 0x00, 0x07, 0x02, 0x02, 0x03, 0x02]
+    /// id-CA-ECDH.
+    private static let protocols = CipherProtocol(family: OID.chipAuthentication + [2])
 
-    /// Content of id-CA-ECDH-AES-CBC-CMAC-128, -192 or -256.
-    package static func protocolID(_ cipher: AES) -> [UInt8] {
-        switch cipher {
-        case .aes128: family + [2]
-        case .aes192: family + [3]
-        case .aes256: family + [4]
-        }
-    }
+    /// The content of id-CA-ECDH-AES-CBC-CMAC-128, -192 or -256.
+    package static func protocolID(_ cipher: AES) -> [UInt8] { protocols.protocolID(cipher) }
 
-    /// The cipher of such an object identifier; nil for any other.
-    package static func cipher(of protocolID: [UInt8]) -> AES? {
-        AES.allCases.first { Self.protocolID($0) == protocolID }
-    }
+    /// The cipher of such an object identifier; nil for another identifier.
+    package static func cipher(of protocolID: [UInt8]) -> AES? { protocols.cipher(of: protocolID) }
 
-    /// What one run gives.
+    /// The result of one run.
     package struct Outcome: ~Copyable, Sendable {
-        /// Data object 82: 8 bytes.
+        /// The token of the card, data object 82: 8 bytes.
         package let token: [UInt8]
-        /// Secure messaging goes on with these, its counter at zero.
+        /// The keys of the new secure messaging, whose counter begins at zero.
         package let keys: SessionKeys
     }
 
-    /// Both sides' derivation: the terminal with its ephemeral private key and the card's public one, the card with its
-    /// static private key and the terminal's ephemeral public one. TR-03110-3 A.4.2, A.2.3.
+    /// Derives keys and token on either side. The terminal uses its ephemeral private key and the card's public key, the
+    /// card its static private key and the terminal's ephemeral public key. TR-03110-3 A.4.2, A.2.3.
     ///
-    /// `ephemeral` is the terminal's public key, which the token is made of; `nonce` the card's 8 bytes. Keys on different
-    /// curves throw `.invalidPoint`.
+    /// `ephemeral` is the terminal's public key, from which the token is made; `nonce` is the card's 8 bytes. Keys on
+    /// different curves throw `.invalidPoint`.
     package static func agree(
         _ own: borrowing ECPrivateKey,
         with peer: ECPublicKey,

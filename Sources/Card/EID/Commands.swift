@@ -2,7 +2,8 @@
 package import ISO7816
 
 extension CommandAPDU {
-    /// SELECT by application identifier; no answer data, and no Le, which German cards refuse. ISO 7816-4, 11.2.2.
+    /// SELECT by application identifier without answer data. Le is absent, since German cards refuse it.
+    /// ISO 7816-4, 11.2.2.
     package static func select(application id: [UInt8]) -> CommandAPDU {
         CommandAPDU(0x00, 0xA4, 0x04, 0x0C, data: id)
     }
@@ -21,15 +22,15 @@ extension CommandAPDU {
         )
     }
 
-    /// READ BINARY from the start of a file by its short identifier, 1 to 30; it becomes the current file.
+    /// READ BINARY from the start of a file by its short identifier, 1 to 30. The file becomes the current one.
     package static func readBinary(shortFileID: UInt8, le: Int = 256) -> CommandAPDU {
         CommandAPDU(0x00, 0xB0, 0x80 | shortFileID & 0x1F, 0x00, le: le)
     }
 
-    /// MSE:Set AT for PACE. Object 84 is always there, since a card may offer several sets of domain parameters; Le is
-    /// not, since German cards refuse it. TR-03110-3 B.11.1.
+    /// MSE:Set AT for PACE. Object 84 is always sent, since a card may offer several sets of domain parameters. Le is
+    /// absent, since German cards refuse it. TR-03110-3 B.11.1.
     ///
-    /// `chat` is the object 7F4C, given only when terminal authentication is to follow.
+    /// `chat` is the object 7F4C; it is sent only when terminal authentication follows.
     package static func setPACE(_ parameters: PACEParameters, _ id: PasswordID, chat: [UInt8]? = nil) -> CommandAPDU {
         let objects = [
             BERTLV(0x80, parameters.protocolID), BERTLV(0x83, [id.rawValue]), BERTLV(0x84, [parameters.parameterID]),

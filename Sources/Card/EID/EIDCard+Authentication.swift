@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import ISO7816
 
-/// Terminal and chip authentication for a server that holds the keys, in the order of TR-03110-2 3.3 and 3.4, through
-/// the channel of PACE; then the server's own channel.
+/// Terminal and chip authentication for a server that holds the keys, in the order of TR-03110-2 3.3 and 3.4. They run
+/// in the channel of PACE; afterwards the server has a channel of its own.
 extension EIDCard {
-    /// GET CHALLENGE: 8 bytes for the terminal to sign. TR-03110-3 B.3.
+    /// Gets the challenge that the terminal signs: 8 bytes. GET CHALLENGE, TR-03110-3 B.3.
     package func getChallenge() async throws(EIDError) -> [UInt8] {
         let length = TerminalAuthentication.challengeLength
         let answer = try await transmit(CommandAPDU(0x00, 0x84, 0x00, 0x00, le: length))
@@ -13,8 +13,8 @@ extension EIDCard {
         return answer.data
     }
 
-    /// Presents the certificates, then the signature over the challenge. TR-03110-3 B.3, B.11.3, B.11.4, B.11.7.
-    /// - Throws: `.status` with which the card refused a step; `.unsupported` for what cannot be sent.
+    /// Sends the certificates, then the signature of the challenge. TR-03110-3 B.3, B.11.3, B.11.4, B.11.7.
+    /// - Throws: `.status` when the card refused a step; `.unsupported` when the proof cannot be sent.
     package func authenticateTerminal(_ proof: TerminalProof) async throws(EIDError) {
         guard let terminal = proof.chain.last, let compressedKey = proof.compressedKey else {
             throw .unsupported("no terminal certificate, or no uncompressed ephemeral key")
@@ -56,8 +56,8 @@ extension EIDCard {
         return security
     }
 
-    /// Gives the card the terminal's ephemeral key; from its answer on the card speaks with the terminal's keys alone.
-    /// TR-03110-3 B.2, B.11.5.
+    /// Sends the terminal's ephemeral key. After its answer the card uses only the channel of the terminal, whose keys
+    /// are not known here. TR-03110-3 B.2, B.11.5.
     package func authenticateChip(
         _ security: CardSecurity,
         ephemeralKey: [UInt8]
@@ -75,13 +75,13 @@ extension EIDCard {
         guard let objects = try? PACE.unwrap(answer.data), objects.map(\.tag) == [0x81, 0x82] else {
             throw .protocolViolation("chip authentication: no nonce and token")
         }
-        handOver()
+        forgetChannel()
         return ChipProof(nonce: objects[0].value, token: objects[1].value)
     }
 
-    /// Carries a command that the server has secured with the keys of chip authentication, as it is.
-    /// - Throws: `.unsupported`, and the card sees nothing, for a command in the clear: it would end the server's
-    ///   channel, and could begin another protocol with the card behind the user's back.
+    /// Sends a command, unchanged, that the server has secured with the keys of chip authentication.
+    /// - Throws: `.unsupported` for a command without secure messaging, which is not sent. It would end the server's
+    ///   channel, and could start another protocol without the user's consent.
     package func passThrough(_ command: CommandAPDU) async throws(EIDError) -> ResponseAPDU {
         guard command.cla & 0x0C == 0x0C else { throw .unsupported("command without secure messaging") }
         guard !hasChannel else { throw .unsupported("command before chip authentication") }

@@ -4,11 +4,10 @@ import Crypto
 package import ISO7816
 package import Secrets
 
-/// The terminal's side of one eID card on one connection: PACE, PIN management, commands through the channel.
+/// The terminal's side of one eID card on one connection: PACE, PIN management, commands in the secure channel.
 ///
-/// One call at a time. No method ever sends a command again: an answer that is lost or wrong is the caller's to judge,
-/// because the card may have counted a try or changed a PIN already. After an error inside a channel the channel is
-/// closed; `destroyChannel` makes the card usable without it.
+/// Calls must not overlap. No command is sent again after a lost or wrong answer, because the card may have counted a try
+/// or changed the PIN already. An error inside a channel closes it; `destroyChannel` makes the card usable again.
 package actor EIDCard {
     /// The channel's own, so that a command needs no change of threads.
     private nonisolated let executor: any SerialExecutor
@@ -25,18 +24,18 @@ package actor EIDCard {
         self.profile = profile
     }
 
-    /// Is there a channel that still takes commands?
+    /// Whether there is a channel that accepts commands.
     package var hasChannel: Bool { channel.map { !$0.isClosed } ?? false }
 
-    /// Selects the application again, then the master file: at the start of a workflow, since others may have used the
-    /// card in between.
+    /// Selects the application, then the master file. Needed at the start of a workflow, since other programs may have
+    /// used the card.
     package func select() async throws(EIDError) {
         _ = try await transmit(.select(application: profile.applicationID))
         let answer = try await transmit(.selectMasterFile)
         guard answer.status == .ok else { throw .status(answer.status) }
     }
 
-    /// Asks for the tries left. Costs none.
+    /// Reads the remaining tries of the PIN without using one.
     /// - Throws: `.status` when the answer says nothing about the PIN.
     package func readPINStatus() async throws(EIDError) -> PINStatus {
         let answer = try await transmit(.setPACE(profile.cardAccess.pace, .pin))
@@ -44,13 +43,13 @@ package actor EIDCard {
         return status
     }
 
-    /// Runs PACE. On success later commands go through the new channel; an older channel carries the run and serves on
-    /// when the password was wrong.
+    /// Runs PACE. After success, commands go through the new channel. An older channel carries the run, and stays open when
+    /// the password was wrong.
     ///
     /// - Parameters:
-    ///   - id: which password it is.
+    ///   - id: the kind of password.
     ///   - password: ASCII digits, or the characters that `PACE.passwordKey` wants; wiped before the first command.
-    ///   - chat: the object 7F4C with which terminal authentication will follow; nil for PIN management.
+    ///   - chat: the object 7F4C when terminal authentication follows; nil for PIN management.
     /// - Returns: how the run ended.
     /// - Throws: `.status` for a refusal other than those of `PACEOutcome`, `.protocolViolation`, `.card`.
     package func establishPACE(
@@ -79,7 +78,7 @@ package actor EIDCard {
         do throws(EIDError) {
             answer = try await transmit(CommandAPDU(0x00, 0x86, 0x00, 0x00, data: token, le: 256))
         } catch {
-            // Inside a channel the card may refuse without protection; that closes the channel, but it is a refusal.
+            // A card may refuse a wrong password without secure messaging, which closes the older channel.
             guard case .status(let status) = error, status.sw1 == 0x63 else { throw error }
             answer = ResponseAPDU(status)
         }
@@ -98,24 +97,24 @@ package actor EIDCard {
         return .established(result)
     }
 
-    /// Sets a new PIN inside the channel of the PIN. TR-03110-3 B.11.6.
-    /// - Parameter pin: ASCII digits; encrypted in wiped memory, and wiped before the command goes out.
-    /// - Returns: the status word that the card protected; 9000 alone means that the PIN is changed.
-    /// - Throws: `.card` when the answer is lost: whether the PIN is changed is then unknown; else as `transmit`.
+    /// Sets a new PIN in the channel of the PIN. TR-03110-3 B.11.6.
+    /// - Parameter pin: ASCII digits; encrypted in wiped memory, and wiped before the command is sent.
+    /// - Returns: the authenticated status word. The PIN is changed if it is 9000, and only then.
+    /// - Throws: `.card` when the answer is lost, and with it whether the PIN is changed; otherwise as `transmit`.
     package func changePIN(to pin: consuming Secret) async throws(EIDError) -> StatusWord {
         guard let channel else { throw .protocolViolation("no channel for the new PIN") }
         return try await channel.exchange(CommandAPDU(0x00, 0x2C, 0x02, 0x03), data: pin).status
     }
 
-    /// Sets the PIN's retry counter back inside the channel of the PUK. TR-03110-3 B.11.6.
-    /// - Returns: the status word that the card protected; 9000, or 6982 when the PUK is used up.
+    /// Resets the retry counter of the PIN in the channel of the PUK. TR-03110-3 B.11.6.
+    /// - Returns: the authenticated status word: 9000, or 6982 when the PUK is used up.
     package func unblockPIN() async throws(EIDError) -> StatusWord {
         guard let channel else { throw .protocolViolation("no channel to unblock the PIN") }
         return try await channel.exchange(CommandAPDU(0x00, 0x2C, 0x03, 0x03)).status
     }
 
-    /// Sends any command, through the channel if there is one. Throws `.status` for an error status that came
-    /// unprotected in a channel; `.protocolViolation` for a forged answer, and in a closed channel.
+    /// Sends a command, through the channel if there is one. Throws `.status` for an unprotected error status inside a
+    /// channel; `.protocolViolation` for a forged answer, and in a closed channel.
     package func transmit(_ command: CommandAPDU) async throws(EIDError) -> ResponseAPDU {
         if let channel { return try await channel.exchange(command) }
         do throws(CardError) {
@@ -125,17 +124,16 @@ package actor EIDCard {
         }
     }
 
-    /// Chip authentication has put another channel, with keys that we do not have, in the place of ours.
-    func handOver() { channel = nil }
+    /// Forgets the channel after chip authentication, which has replaced it by the channel of the server.
+    func forgetChannel() { channel = nil }
 
-    /// Forgets the channel on this side, and on the card's by a command that it cannot but refuse; how it answers, and
-    /// whether, does not matter.
+    /// Ends the channel on both sides: on the card by an unprotected command that it refuses. The answer does not matter.
     package func destroyChannel() async {
         channel = nil
         _ = try? await base.transmit(CommandAPDU(0x00, 0x22, 0xC1, 0xA4))
     }
 
-    /// GENERAL AUTHENTICATE, one of a chain. TR-03110-3 B.1.
+    /// Sends GENERAL AUTHENTICATE with command chaining. TR-03110-3 B.1.
     private func authenticate(_ data: [UInt8]) async throws(EIDError) -> [UInt8] {
         let answer = try await transmit(CommandAPDU(0x10, 0x86, 0x00, 0x00, data: data, le: 256))
         guard answer.status == .ok else { throw .status(answer.status) }
@@ -143,20 +141,20 @@ package actor EIDCard {
     }
 }
 
-/// How a PACE run ended that the card did not break off.
+/// How a complete PACE run ended.
 package enum PACEOutcome: Sendable, Equatable {
     case established(PACEResult)
-    /// The card refused the token. `statusBefore`, of MSE:Set AT, tells how many tries there were before this one.
+    /// The card refused the token. `statusBefore` is that of MSE:Set AT, with the tries before this one.
     case wrongPassword(statusBefore: StatusWord, status: StatusWord)
-    /// The PUK cannot be used any more: MSE:Set AT answered 63C0. No try was made.
+    /// The PUK is used up: MSE:Set AT answered 63C0. No try was made.
     case usedUp(StatusWord)
 }
 
-/// What terminal and chip authentication need of a PACE run.
+/// The result of a PACE run that terminal and chip authentication need.
 package struct PACEResult: Sendable, Equatable {
-    /// Status word of MSE:Set AT.
+    /// The status word of MSE:Set AT.
     package let statusBefore: StatusWord
-    /// Comp() of the chip's ephemeral key: the challenge of terminal authentication is signed with it.
+    /// Comp() of the chip's ephemeral key, which is part of the signature of terminal authentication.
     package let idPICC: [UInt8]
     package let certificationAuthorities: PACE.CertificationAuthorities
 
@@ -180,7 +178,7 @@ private func step<R: ~Copyable>(_ body: () throws(PACEError) -> R) throws(EIDErr
 }
 
 extension PACE.Terminal {
-    /// Takes the password and wipes it.
+    /// Derives the key from the password, which is wiped.
     fileprivate init(_ parameters: PACEParameters, password: consuming Secret, id: PasswordID) throws(EIDError) {
         let key: Secret
         do throws(CryptoError) {

@@ -2,16 +2,16 @@
 import Crypto
 package import ISO7816
 
-/// Why a dialogue with an eID card did not come to a result.
+/// Why a dialogue with an eID card failed.
 package enum EIDError: Error, Sendable, Equatable {
     /// No answer came.
     case card(CardError)
-    /// The card answered a step with a status word that ends it. Inside a secure channel such an answer came
-    /// unprotected: the card has closed the channel, and the word is nobody's promise.
+    /// The card refused a step with this status word. Inside a secure channel the answer was unprotected: the card has
+    /// closed the channel, and the status word is not authenticated.
     case status(StatusWord)
-    /// The answer breaks the protocol, or is forged. Words for the log, never data of the card or its holder.
+    /// The answer breaks the protocol, or is forged. The words for the log have no data of the card or its holder.
     case protocolViolation(String)
-    /// The card, or the caller, wants something that is not ours.
+    /// The card or the caller wants something that is not supported.
     case unsupported(String)
     /// The task was cancelled between two commands.
     case cancelled
@@ -19,7 +19,7 @@ package enum EIDError: Error, Sendable, Equatable {
     init(_ error: PACEError) {
         switch error {
         case .malformed(let what): self = .protocolViolation("PACE: \(what)")
-        case .invalidPoint: self = .protocolViolation("PACE: a public key that is no point of the curve")
+        case .invalidPoint: self = .protocolViolation("PACE: a public key is not a point of the curve")
         case .equalKeys: self = .protocolViolation("PACE: the card mirrors our public key")
         case .wrongToken: self = .protocolViolation("PACE: the card's token is wrong")
         case .outOfOrder: self = .protocolViolation("PACE: a step out of order")

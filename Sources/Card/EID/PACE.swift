@@ -6,15 +6,14 @@ package import Secrets
 /// Password Authenticated Connection Establishment with generic mapping over elliptic curves. TR-03110-2 3.2,
 /// TR-03110-3 B.1; ICAO 9303-11 4.4.
 ///
-/// `PACE.Terminal` and `PACE.Chip` are the two sides as step machines without input or output: each takes what the other
-/// sent in the data field of a command or answer (the 7C object) and gives what to send next.
+/// `PACE.Terminal` and `PACE.Chip` are the two sides as state machines without input or output. Each step takes the data
+/// field that the other side sent (the object 7C) and returns the data field to send next.
 ///
-/// These steps are ours over libcrypto and not libeac's (OpenPACE). No function of that library takes an ephemeral key:
-/// its steps draw them, and the worked example of ICAO 9303-11 could be run only by overwriting function pointers inside
-/// its context structures. Its Comp() drops leading zero bytes of the x coordinate. Its keys would lie in memory that we
-/// do not wipe, and it would be one library more at run time. It judges these steps in the tests, in both roles.
+/// libeac (OpenPACE) is not used: it generates every ephemeral key itself, so that the worked example of ICAO 9303-11
+/// could not be tested. Its Comp() drops leading zero bytes, and its keys lie in memory that is not wiped. In the tests it
+/// is the other side of both roles.
 package enum PACE {
-    /// Private keys given from outside instead of drawn, for the worked examples; nil is drawn.
+    /// Fixed private keys for the worked examples.
     package struct FixedKeys: ~Copyable, Sendable {
         package let mapping: Secret
         package let ephemeral: Secret
@@ -25,18 +24,18 @@ package enum PACE {
         }
     }
 
-    /// What both sides have in the end.
+    /// The result of a run on both sides.
     package struct Outcome: ~Copyable, Sendable {
         package let keys: SessionKeys
         /// Comp() of the chip's ephemeral public key. TR-03110-2 3.2.
         package let idPICC: [UInt8]
         /// Comp() of the terminal's ephemeral public key.
         package let idPCD: [UInt8]
-        /// Name of the most recent and of the previous CVCA key (data objects 87 and 88), when the chip sent them.
+        /// The names of the current and the previous CVCA key (data objects 87 and 88), if the chip sent them.
         package let certificationAuthorities: CertificationAuthorities
     }
 
-    /// References of the trust points that a chip has. TR-03110-3 B.1.
+    /// The references of the trust points of a chip. TR-03110-3 B.1.
     package struct CertificationAuthorities: Sendable, Equatable {
         package var current: [UInt8]?
         package var previous: [UInt8]?
@@ -46,10 +45,10 @@ package enum PACE {
         }
     }
 
-    /// Derives the key that encrypts the nonce; the password is wiped when this returns.
+    /// Derives the key that encrypts the nonce. The password is wiped when this returns.
     ///
-    /// `password` holds the ASCII digits of CAN, PIN or PUK, or for `.mrz` the characters of document number, date of
-    /// birth and date of expiry with their check digits. TR-03110-3 A.2.3, D.2.1.4; ICAO 9303-11 9.7.3.
+    /// `password` is the ASCII digits of CAN, PIN or PUK. For `.mrz` it is document number, date of birth and date of
+    /// expiry with their check digits. TR-03110-3 A.2.3, D.2.1.4; ICAO 9303-11 9.7.3.
     package static func passwordKey(
         _ password: consuming Secret,
         id: PasswordID,
@@ -64,7 +63,7 @@ package enum PACE {
         }
     }
 
-    /// The token of one side: an 8-byte CMAC over the public key object of the other side's ephemeral key.
+    /// Computes the token of one side: an 8-byte CMAC over the public key object of the other side's ephemeral key.
     /// TR-03110-3 A.2.4, D.3.3.
     static func token(
         for key: ECPublicKey,
@@ -75,10 +74,10 @@ package enum PACE {
         return try CMAC.truncatedTag(object.encoded, key: keys.authentication)
     }
 
-    /// Dynamic authentication data with these objects.
+    /// Encodes dynamic authentication data, the object 7C.
     static func wrap(_ objects: BERTLV...) -> [UInt8] { BERTLV(0x7C, objects).encoded }
 
-    /// The objects of dynamic authentication data.
+    /// Reads the objects of dynamic authentication data, the object 7C.
     static func unwrap(_ bytes: [UInt8]) throws(PACEError) -> [BERTLV] {
         do throws(BERError) {
             let data = try BERTLV(bytes)
@@ -89,16 +88,16 @@ package enum PACE {
         throw .malformed("no dynamic authentication data")
     }
 
-    /// The value of the one object that there must be.
+    /// Reads dynamic authentication data with exactly one object and returns its value.
     static func only(_ tag: UInt32, in bytes: [UInt8]) throws(PACEError) -> [UInt8] {
         let objects = try unwrap(bytes)
         guard let object = objects.first, objects.count == 1, object.tag == tag else {
-            throw .malformed("another object than the expected one")
+            throw .malformed("unexpected object")
         }
         return object.value
     }
 
-    /// The other side's public key in the one object that there must be; never our own.
+    /// Reads dynamic authentication data with one public key, which must differ from our own.
     static func point(
         _ tag: UInt32,
         in bytes: [UInt8],
@@ -116,13 +115,13 @@ package enum PACE {
         return key
     }
 
-    /// Lengths that an encrypted nonce may have: whole blocks. TR-03110-3 A.2.
+    /// The possible lengths of an encrypted nonce: one to four blocks. TR-03110-3 A.2.
     static let nonceLengths = Set(stride(from: AES.blockSize, through: 4 * AES.blockSize, by: AES.blockSize))
 
     /// The two key agreements of a run.
     enum Agreement { case mapping, ephemeral }
 
-    /// A fresh key, or the fixed one of a worked example.
+    /// Returns a random key, or the fixed one of a worked example.
     static func makeKey(
         for agreement: Agreement,
         _ fixed: borrowing FixedKeys?,
@@ -139,17 +138,17 @@ package enum PACE {
     }
 }
 
-/// Why a PACE run ended; the state machine is of no use afterwards.
+/// Why a PACE run failed. The state machine cannot be used afterwards.
 package enum PACEError: Error, Sendable, Equatable {
-    /// Wrong structure, tags or lengths; words for the log.
+    /// The structure, a tag or a length is wrong; words for the log.
     case malformed(String)
-    /// The other side sent no valid point of the curve.
+    /// The other side sent a point that is not on the curve.
     case invalidPoint
-    /// Both sides' public keys are the same: somebody mirrors us. TR-03110-2 3.2.
+    /// The other side sent our own public key. TR-03110-2 3.2.
     case equalKeys
-    /// The other side's token is wrong: another password, or somebody in between.
+    /// The other side's token is wrong: its password differs, or messages were changed on the way.
     case wrongToken
-    /// A step was called that is not due.
+    /// A step was called out of order.
     case outOfOrder
     case crypto(CryptoError)
 

@@ -4,10 +4,10 @@ import ISO7816
 package import Secrets
 
 extension PACE {
-    /// The chip's side of one PACE run. Hand every data field of GENERAL AUTHENTICATE to `answer`; after an error the
-    /// run is over.
+    /// The chip's side of one PACE run. `answer` takes every data field of GENERAL AUTHENTICATE. After an error the run is
+    /// over.
     package struct Chip: ~Copyable, Sendable {
-        /// Which command is due.
+        /// The command that is expected next.
         package enum Step: Sendable { case nonce, mapping, agreement, token, established, over }
 
         package private(set) var step = Step.nonce
@@ -24,12 +24,12 @@ extension PACE {
         private var ownKey: ECPublicKey?
 
         /// - Parameters:
-        ///   - parameters: what MSE:Set AT chose.
+        ///   - parameters: the variant that MSE:Set AT selected.
         ///   - passwordKey: from `PACE.passwordKey`.
-        ///   - certificationAuthorities: names of the trust points to answer with the token; only when the terminal
-        ///     sent a CHAT. TR-03110-3 B.1.
-        ///   - fixedKeys: for worked examples alone.
-        ///   - nonce: for worked examples alone, 16 bytes; drawn when nil.
+        ///   - certificationAuthorities: the names of the trust points, sent with the token; only when the terminal sent
+        ///     a CHAT. TR-03110-3 B.1.
+        ///   - fixedKeys: for worked examples only; nil for random keys.
+        ///   - nonce: for worked examples only, whole blocks; nil for a random one of 16 bytes.
         package init(
             _ parameters: PACEParameters,
             passwordKey: consuming Secret,
@@ -44,8 +44,8 @@ extension PACE {
             self.nonce = nonce
         }
 
-        /// Takes the data field of the next command and gives that of its answer.
-        /// - Throws: `.wrongToken` when the terminal does not know the password; the chip then counts a failed try.
+        /// Takes the data field of the next command and returns that of its answer.
+        /// - Throws: `.wrongToken` when the password of the terminal is wrong; the chip then counts a failed try.
         package mutating func answer(_ data: [UInt8]) throws(PACEError) -> [UInt8] {
             let due = step
             step = .over
@@ -69,7 +69,7 @@ extension PACE {
             return answer
         }
 
-        /// The channel, once the fourth command was answered; nil before, after an error, and the second time.
+        /// Returns the result after the fourth command; nil before, after an error, and the second time.
         package mutating func takeOutcome() -> Outcome? {
             guard step == .established, let terminalKey, let ownKey, let keys = keys.take() else { return nil }
             return Outcome(
@@ -80,7 +80,7 @@ extension PACE {
             )
         }
 
-        /// Takes an empty 7C and gives the encrypted nonce (80).
+        /// Takes an empty object 7C and returns the encrypted nonce (80).
         private mutating func sendNonce(_ data: [UInt8]) throws(PACEError) -> [UInt8] {
             guard try unwrap(data).isEmpty else { throw .malformed("data in the request for the nonce") }
             do throws(CryptoError) {
@@ -94,7 +94,7 @@ extension PACE {
             }
         }
 
-        /// Takes the terminal's mapping key (81) and gives ours (82).
+        /// Takes the terminal's mapping key (81) and returns ours (82).
         private mutating func map(_ data: [UInt8]) throws(PACEError) -> [UInt8] {
             let peer = try point(0x81, in: data, differentFrom: nil, on: parameters.curve)
             guard let number = nonce.take() else { throw .outOfOrder }
@@ -108,7 +108,7 @@ extension PACE {
             }
         }
 
-        /// Takes the terminal's ephemeral key (83) and gives ours (84).
+        /// Takes the terminal's ephemeral key (83) and returns ours (84).
         private mutating func agree(_ data: [UInt8]) throws(PACEError) -> [UInt8] {
             guard let own = agreementKey.take() else { throw .outOfOrder }
             let peer = try point(0x83, in: data, differentFrom: own.publicKey, on: parameters.curve)
@@ -123,7 +123,7 @@ extension PACE {
             return wrap(BERTLV(0x84, own.publicKey.uncompressed))
         }
 
-        /// Takes the terminal's token (85) and gives ours (86), with the names of the trust points (87, 88).
+        /// Takes the terminal's token (85) and returns ours (86), with the names of the trust points (87, 88).
         private mutating func authenticate(_ data: [UInt8]) throws(PACEError) -> [UInt8] {
             let given = try only(0x85, in: data)
             guard let terminalKey, let ownKey, let keys = keys.take() else { throw .outOfOrder }

@@ -5,8 +5,7 @@ import ISO7816
 package import Secrets
 
 extension PACE {
-    /// The terminal's side of one PACE run. Call the steps in the order in which they stand here; after an error the
-    /// run is over.
+    /// The terminal's side of one PACE run. The steps are called in the order of this list. After an error the run is over.
     ///
     /// Of its five multiplications, two do not need the chip's next answer, and are made while the chip works at it.
     package struct Terminal: ~Copyable, Sendable {
@@ -25,9 +24,9 @@ extension PACE {
         private var ownKey: ECPublicKey?
 
         /// - Parameters:
-        ///   - parameters: as the card announces them.
+        ///   - parameters: a variant of the card.
         ///   - passwordKey: from `PACE.passwordKey`.
-        ///   - fixedKeys: for worked examples alone.
+        ///   - fixedKeys: for worked examples only; nil for random keys.
         package init(
             _ parameters: PACEParameters,
             passwordKey: consuming Secret,
@@ -40,10 +39,10 @@ extension PACE {
             nextMappingKey = Ahead { () throws(CryptoError) in try ECPrivateKey(on: try curve.group) }
         }
 
-        /// Data field of the first command: asks for the nonce.
+        /// The data field of the first command, which asks for the nonce.
         package static let request: [UInt8] = [0x7C, 0x00]
 
-        /// Takes the encrypted nonce (object 80) and gives the mapping key (81).
+        /// Takes the encrypted nonce (object 80) and returns the mapping key (81).
         package mutating func receiveNonce(_ data: [UInt8]) throws(PACEError) -> [UInt8] {
             try take(.nonce)
             let encrypted = try only(0x80, in: data)
@@ -62,7 +61,7 @@ extension PACE {
             return try send(0x81)
         }
 
-        /// Takes the chip's mapping key (82) and gives the ephemeral key (83).
+        /// Takes the chip's mapping key (82) and returns the ephemeral key (83).
         package mutating func receiveMapping(_ data: [UInt8]) throws(PACEError) -> [UInt8] {
             try take(.mapping)
             let peer = try point(0x82, in: data, differentFrom: ownKey, on: parameters.curve)
@@ -80,7 +79,7 @@ extension PACE {
             return try send(0x83)
         }
 
-        /// Takes the chip's ephemeral key (84) and gives the token (85).
+        /// Takes the chip's ephemeral key (84) and returns the token (85).
         package mutating func receiveEphemeral(_ data: [UInt8]) throws(PACEError) -> [UInt8] {
             try take(.agreement)
             let peer = try point(0x84, in: data, differentFrom: ownKey, on: parameters.curve)
@@ -98,7 +97,7 @@ extension PACE {
             }
         }
 
-        /// Takes the chip's token (86) and the names of its trust points (87, 88); the channel stands.
+        /// Takes the chip's token (86) and the names of its trust points (87, 88), and returns the result.
         package mutating func receiveToken(_ data: [UInt8]) throws(PACEError) -> Outcome {
             try take(.token)
             let objects = try unwrap(data)
@@ -109,7 +108,7 @@ extension PACE {
                 switch (object.tag, authorities.current, authorities.previous) {
                 case (0x87, nil, nil): authorities.current = object.value
                 case (0x88, .some, nil): authorities.previous = object.value
-                default: throw .malformed("another object than the expected one")
+                default: throw .malformed("unexpected object")
                 }
             }
             guard let keys = keys.take(), let chipKey, let ownKey else { throw .outOfOrder }
@@ -138,7 +137,7 @@ extension PACE {
             return wrap(BERTLV(tag, ownKey.uncompressed))
         }
 
-        /// Is this step due? Until it has ended well the run counts as over.
+        /// Checks that this step is due. The run is over until the step sets the next one.
         private mutating func take(_ due: Step) throws(PACEError) {
             let isDue = step == due
             step = .over

@@ -3,28 +3,28 @@ package import Crypto
 package import ISO7816
 package import Secrets
 
-/// Secure messaging with AES: encrypt in CBC, then CMAC, both under a send sequence counter that each command and each
-/// answer raises. TR-03110-3 F; ICAO 9303-11 9.8.
+/// Secure messaging with AES: encryption in CBC, then CMAC. Each command and each answer increments a send sequence
+/// counter. TR-03110-3 F; ICAO 9303-11 9.8.
 ///
-/// One value serves one side of one channel: the terminal alternates `wrap(command)` and `unwrap(answer)`, the chip
-/// `unwrap(command)` and `wrap(answer)`. Anything out of turn, malformed or forged throws, and from then on the channel
-/// is dead: the counters of both sides no longer agree, and nothing may be tried twice.
+/// One value is one side of one channel. The terminal alternates `wrap(command)` and `unwrap(answer)`, the chip
+/// `unwrap(command)` and `wrap(answer)`. A call out of turn, and a malformed or forged message, throws. Then the channel
+/// is dead, since the counters of both sides differ and nothing may be sent twice.
 package struct SecureMessaging: ~Copyable, Sendable {
     private enum Turn { case command, answer, dead }
 
     private let keys: SessionKeys
     private var turn = Turn.command
-    /// Send sequence counter, one AES block, big-endian. TR-03110-3 F.3.
+    /// The send sequence counter: one AES block, big-endian. TR-03110-3 F.3.
     private var counter = [UInt8](repeating: 0, count: AES.blockSize)
-    /// The command that the next answer belongs to had an odd instruction code: data go in object 85.
+    /// Whether the current command has an odd instruction code. Its data, and those of its answer, are in object 85.
     private var isOddInstruction = false
 
     package init(_ keys: consuming SessionKeys) {
         self.keys = keys
     }
 
-    /// The channel as it is after so many commands with their answers: an eID-Server secures several commands before the
-    /// first answer comes, each in a value of its own.
+    /// Makes the channel as it is after `exchanges` commands with their answers. An eID-Server secures several commands
+    /// before the first answer, each with a value of its own.
     package init(_ keys: consuming SessionKeys, exchanges: UInt32) {
         self.keys = keys
         var count = UInt64(exchanges) * 2
@@ -34,20 +34,20 @@ package struct SecureMessaging: ~Copyable, Sendable {
         }
     }
 
-    /// Does it take no more commands and answers?
+    /// Whether the channel refuses all commands and answers.
     package var isDead: Bool { turn == .dead }
 
-    /// Takes no more commands and answers from now on: an answer was lost, or the channel is given up.
+    /// Refuses all commands and answers from now on, because an answer was lost or the channel has ended.
     package mutating func close() { turn = .dead }
 
     // MARK: Terminal
 
-    /// The command with its data encrypted, and the whole authenticated. Le of the result is always present.
+    /// Encrypts the data of a command and authenticates it. The result always has Le.
     package mutating func wrap(_ command: CommandAPDU) throws(SecureMessagingError) -> CommandAPDU {
         try wrap(command, data: Secret(command.data))
     }
 
-    /// The same with data that must not lie in ordinary memory; `header.data` is not used.
+    /// Encrypts and authenticates data that must not lie in ordinary memory; `header.data` is ignored.
     package mutating func wrap(
         _ header: CommandAPDU,
         data: borrowing Secret
@@ -76,7 +76,7 @@ package struct SecureMessaging: ~Copyable, Sendable {
         )
     }
 
-    /// The plain answer of a protected one.
+    /// Checks and decrypts a protected answer.
     package mutating func unwrap(_ answer: ResponseAPDU) throws(SecureMessagingError) -> ResponseAPDU {
         try take(.answer)
         increment()
@@ -94,7 +94,7 @@ package struct SecureMessaging: ~Copyable, Sendable {
 
     // MARK: Chip
 
-    /// The plain command of a protected one, without secure messaging bits in its class.
+    /// Checks and decrypts a protected command. The bits of secure messaging in its class are removed.
     package mutating func unwrap(_ command: CommandAPDU) throws(SecureMessagingError) -> CommandAPDU {
         try take(.command)
         guard command.cla & 0x0C == 0x0C else { throw .missingObject }
@@ -115,7 +115,7 @@ package struct SecureMessaging: ~Copyable, Sendable {
         return plain
     }
 
-    /// The answer with its data encrypted, and the whole authenticated.
+    /// Encrypts the data of an answer and authenticates it.
     package mutating func wrap(_ answer: ResponseAPDU) throws(SecureMessagingError) -> ResponseAPDU {
         try take(.answer)
         increment()
@@ -129,7 +129,7 @@ package struct SecureMessaging: ~Copyable, Sendable {
 
     // MARK: Parts
 
-    /// Is it the turn of this? Until the step has ended well the channel counts as dead.
+    /// Checks the turn. The channel is dead until the step sets the next turn.
     private mutating func take(_ due: Turn) throws(SecureMessagingError) {
         let isDue = turn == due
         turn = .dead
@@ -143,7 +143,7 @@ package struct SecureMessaging: ~Copyable, Sendable {
         }
     }
 
-    /// 87 carries a padding indicator, 85 (odd instruction codes) none. ISO 7816-4, 10.4.
+    /// Object 87 has a padding indicator; object 85, for odd instruction codes, has none. ISO 7816-4, 10.4.
     private var dataTag: UInt32 { isOddInstruction ? 0x85 : 0x87 }
 
     private func objects(of data: [UInt8]) throws(SecureMessagingError) -> [BERTLV] {
@@ -154,7 +154,7 @@ package struct SecureMessaging: ~Copyable, Sendable {
         }
     }
 
-    /// The first object, when it has this tag: their order is fixed.
+    /// Removes the first object if it has this tag. The order of objects is fixed.
     private func pop(_ tag: UInt32, from objects: inout [BERTLV]) -> BERTLV? {
         objects.first?.tag == tag ? objects.removeFirst() : nil
     }
@@ -190,7 +190,7 @@ package struct SecureMessaging: ~Copyable, Sendable {
         try AES.encrypt(counter, key: keys.encryption)
     }
 
-    /// MAC over counter, padded command header and padded objects. TR-03110-3 F.2.
+    /// Computes the MAC over counter, padded command header and padded objects. TR-03110-3 F.2.
     private func authenticate(_ header: [UInt8]?, _ objects: [BERTLV]) throws(SecureMessagingError) -> [UInt8] {
         var message = counter
         if let header { message += Padding.added(to: header) }
@@ -202,7 +202,7 @@ package struct SecureMessaging: ~Copyable, Sendable {
         }
     }
 
-    /// One byte up to 256, two bytes beyond; 0 stands for the largest. ISO 7816-4, 10.4.
+    /// Encodes Le in one byte up to 256, else in two; 0 is the largest value. ISO 7816-4, 10.4.
     private func encode(le: Int) throws(SecureMessagingError) -> [UInt8] {
         switch le {
         case 1...256: [UInt8(truncatingIfNeeded: le)]

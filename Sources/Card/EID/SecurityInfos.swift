@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import ISO7816
 
-/// The SET OF SecurityInfo of EF.CardAccess and EF.CardSecurity: which protocols a card speaks. TR-03110-3 A.1.1.
+/// The SET OF SecurityInfo of EF.CardAccess and EF.CardSecurity: the protocols of a card. TR-03110-3 A.1.1.
 ///
-/// Infos of unknown protocols and infos that break their own syntax are skipped, repeated ones kept once: what one
-/// protocol announces must not hide another. Only a broken outer structure is an error.
+/// Infos of unknown protocols, infos with a wrong syntax and repeated infos are ignored, so that they do not hide others.
+/// Only a wrong outer structure is an error.
 package struct SecurityInfos: Sendable, Equatable {
     package private(set) var pace: [PACEInfo] = []
     package private(set) var paceDomainParameters: [DomainParameterInfo] = []
@@ -13,13 +13,13 @@ package struct SecurityInfos: Sendable, Equatable {
     package private(set) var chipAuthenticationDomainParameters: [DomainParameterInfo] = []
     package private(set) var restrictedIdentification: [RestrictedIdentificationInfo] = []
     package private(set) var cardInfoLocator: CardInfoLocator?
-    /// nil for a card; how a mobile eID keeps its keys otherwise.
+    /// How a mobile eID keeps its keys; nil for a card.
     package private(set) var mobileEIDType: MobileEIDType?
 
-    /// Most infos that are looked at; real cards have fewer than 20.
+    /// The most infos. Real cards have fewer than 20.
     package static let maximumCount = 128
 
-    /// Reads the file content. Zero bytes may follow the set, as in a file that is longer than what it holds.
+    /// Reads the content of the file. Zero bytes may follow the set, since a file may be longer than its content.
     /// - Throws: `BERError`.
     package init(_ bytes: some Collection<UInt8>) throws(BERError) {
         var reader = BERReader(bytes)
@@ -38,7 +38,7 @@ package struct SecurityInfos: Sendable, Equatable {
             append(TerminalAuthenticationInfo(info), to: \.terminalAuthentication)
         case OID.cardInfoLocator:
             cardInfoLocator = cardInfoLocator ?? CardInfoLocator(info)
-        case let id where OID.isMobileEIDType(id):
+        case let id where id.dropLast() == OID.mobileEIDType[...]:
             mobileEIDType = mobileEIDType ?? MobileEIDType(info)
         case let id where id.starts(with: OID.pace):
             append(PACEInfo(info), to: \.pace)
@@ -58,7 +58,7 @@ package struct SecurityInfos: Sendable, Equatable {
         self[keyPath: path].append(info)
     }
 
-    /// The syntax that all infos share.
+    /// The syntax of every info.
     struct Info {
         let protocolID: [UInt8]
         let required: BERTLV
@@ -73,29 +73,7 @@ package struct SecurityInfos: Sendable, Equatable {
     }
 }
 
-/// Contents of object identifiers.
-package enum OID {
-    /// bsi-de: 0.4.0.127.0.7.
-    package static let bsi: [UInt8] = [0x04, 0x00, 0x7F, 0x00, 0x07]
-    /// id-TA: 2.2.2.
-    package static let terminalAuthentication = bsi + [2, 2, 2]
-    /// id-CA: 2.2.3.
-    package static let chipAuthentication = bsi + [2, 2, 3]
-    /// id-PACE: 2.2.4.
-    package static let pace = bsi + [2, 2, 4]
-    /// id-RI: 2.2.5.
-    package static let restrictedIdentification = bsi + [2, 2, 5]
-    /// id-CI: 2.2.6.
-    package static let cardInfoLocator = bsi + [2, 2, 6]
-    /// standardizedDomainParameters: 1.2.
-    package static let standardizedDomainParameters = bsi + [1, 2]
-    /// id-mobileEIDType: 3.2.3.2. TR-03110, amendment for the Smart-eID, 2.2.
-    package static let mobileEIDType = bsi + [3, 2, 3, 2]
-
-    static func isMobileEIDType(_ id: [UInt8]) -> Bool { id.dropLast() == mobileEIDType[...] }
-}
-
-/// A PACE variant and its domain parameters. TR-03110-3 A.1.1.1.
+/// A PACE variant. TR-03110-3 A.1.1.1.
 package struct PACEInfo: Sendable, Equatable {
     package let protocolID: [UInt8]
     package let version: Int
@@ -111,19 +89,19 @@ package struct PACEInfo: Sendable, Equatable {
         (protocolID, self.version, parameterID) = (info.protocolID, version, id)
     }
 
-    /// What it stands for, when it is version 2 and one of our variants.
+    /// The variant; nil when its version is not 2, or when `PACEParameters` does not have it.
     package var parameters: PACEParameters? {
         guard version == 2, let id = parameterID.flatMap(UInt8.init(exactly:)) else { return nil }
         return PACEParameters(protocolID: protocolID, parameterID: id)
     }
 }
 
-/// Domain parameters of PACE or chip authentication. TR-03110-3 A.1.1.1, A.1.1.2.
+/// The domain parameters of PACE or chip authentication. TR-03110-3 A.1.1.1, A.1.1.2.
 package struct DomainParameterInfo: Sendable, Equatable {
     package let protocolID: [UInt8]
-    /// Number in the table of standardized parameters; nil for parameters that are written out.
+    /// The number in the table of standardized parameters; nil for explicit parameters.
     package let standardized: Int?
-    /// Parameter id (PACE) or key id (chip authentication).
+    /// The parameter id (PACE) or the key id (chip authentication).
     package let id: Int?
 
     init?(_ info: SecurityInfos.Info) {
@@ -179,7 +157,7 @@ package struct RestrictedIdentificationInfo: Sendable, Equatable {
     }
 }
 
-/// Where a description of the card can be read. TR-03110-3 A.1.1.6.
+/// The address of a description of the card. TR-03110-3 A.1.1.6.
 package struct CardInfoLocator: Sendable, Equatable {
     package let url: String
 
@@ -204,7 +182,7 @@ package enum MobileEIDType: UInt8, Sendable {
 }
 
 extension Int {
-    /// The number of an INTEGER object of at most four bytes that is not negative.
+    /// Reads an INTEGER of at most four bytes; nil for a negative one or another object.
     init?(_ object: BERTLV) {
         guard object.tag == 0x02, (1...4).contains(object.value.count), object.value[0] & 0x80 == 0 else { return nil }
         self = object.value.reduce(0) { $0 << 8 | Int($1) }

@@ -19,7 +19,7 @@ package struct SessionKeys: ~Copyable, Sendable {
         self.init(encryption: encryption, authentication: authentication)
     }
 
-    /// A second copy, for who needs the keys and hands them on as well.
+    /// Returns a copy.
     package borrowing func clone() -> SessionKeys {
         SessionKeys(encryption: encryption.clone(), authentication: authentication.clone())
     }

@@ -8,24 +8,25 @@ package struct CommandAPDU: Sendable, Equatable {
     package var p2: UInt8
     /// 0 to 65 535 bytes.
     package var data: [UInt8]
-    /// Most bytes expected in the answer: nil (no answer data), or 1 to 65 536.
+    /// The most bytes of the answer, 1 to 65 536; nil for no answer data.
     package var le: Int?
 
-    /// Largest command data field and answer.
+    /// The most bytes of command data.
     package static let maximumData = 65_535
+    /// The most bytes of answer data.
     package static let maximumLe = 65_536
 
     package init(_ cla: UInt8, _ ins: UInt8, _ p1: UInt8, _ p2: UInt8, data: [UInt8] = [], le: Int? = nil) {
         (self.cla, self.ins, self.p1, self.p2, self.data, self.le) = (cla, ins, p1, p2, data, le)
     }
 
-    /// Does it need the extended length encoding? Cases 2E to 4E of ISO 7816-4, 5.1.
+    /// Whether the command needs extended lengths: cases 2E to 4E of ISO 7816-4, 5.1.
     package var isExtended: Bool { data.count > 255 || (le ?? 0) > 256 }
 
-    /// Bit 5 of the class: more commands of the chain follow. ISO 7816-4, 5.1.1.1.
+    /// Whether more commands of the chain follow: bit 5 of the class. ISO 7816-4, 5.1.1.1.
     package var isChained: Bool { cla & 0x10 != 0 }
 
-    /// The encoding, short when both lengths fit.
+    /// The encoding, with short lengths when both fit.
     package var bytes: [UInt8] {
         var out: [UInt8] = [cla, ins, p1, p2]
         out.reserveCapacity(data.count + 9)
@@ -50,7 +51,7 @@ package struct CommandAPDU: Sendable, Equatable {
         return out
     }
 
-    /// Reads an encoding, short or extended; nil when the lengths contradict each other.
+    /// Reads an encoding with short or extended lengths; nil when the lengths contradict each other.
     package init?(bytes: some Collection<UInt8>) {
         let raw = Array(bytes)
         guard raw.count >= 4 else { return nil }
@@ -109,7 +110,7 @@ package struct ResponseAPDU: Sendable, Equatable {
         (self.data, self.status) = (data, status)
     }
 
-    /// Reads the raw answer; nil when it is shorter than a status word or longer than 65 538 bytes.
+    /// Reads an answer; nil when it is shorter than a status word or longer than 65 538 bytes.
     package init?(bytes: some Collection<UInt8>) {
         let raw = Array(bytes)
         guard raw.count >= 2, raw.count <= CommandAPDU.maximumLe + 2 else { return nil }

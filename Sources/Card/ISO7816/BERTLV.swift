@@ -2,10 +2,10 @@
 
 /// A data object: tag, length, value. ISO 7816-4, 5.2.2 (BER-TLV); ITU-T X.690.
 ///
-/// Bounds: tags of one to three bytes, definite lengths below 16 MiB. Reading is never recursive: the caller asks an
-/// object for its `children` one level at a time, so that nesting costs no stack.
+/// Tags have one to three bytes, lengths are definite and below 16 MiB. Reading is not recursive: the caller reads the
+/// `children` of one level at a time, so that deep nesting needs no stack.
 package struct BERTLV: Sendable, Equatable {
-    /// The tag bytes as one number: 0x87, 0x7F49.
+    /// The bytes of the tag as one number, such as 0x87 or 0x7F49.
     package var tag: UInt32
     package var value: [UInt8]
 
@@ -13,20 +13,20 @@ package struct BERTLV: Sendable, Equatable {
         (self.tag, self.value) = (tag, value)
     }
 
-    /// An object whose value is these objects, one after the other.
+    /// Makes an object whose value consists of these objects.
     package init(_ tag: UInt32, _ children: [BERTLV]) {
         self.init(tag, children.flatMap(\.encoded))
     }
 
     /// Reads exactly one object.
-    /// - Throws: `BERError`, also for bytes after the object.
+    /// - Throws: `BERError`; `.leftOver` for bytes after the object.
     package init(_ bytes: some Collection<UInt8>) throws(BERError) {
         var reader = BERReader(bytes)
         self = try reader.next()
         guard reader.isAtEnd else { throw .leftOver }
     }
 
-    /// Reads objects until the bytes end; none gives an empty array.
+    /// Reads all objects; no bytes give an empty array.
     package static func sequence(_ bytes: some Collection<UInt8>) throws(BERError) -> [BERTLV] {
         var reader = BERReader(bytes)
         var objects: [BERTLV] = []
@@ -34,7 +34,7 @@ package struct BERTLV: Sendable, Equatable {
         return objects
     }
 
-    /// Bit 6 of the first tag byte: the value is made of objects.
+    /// Whether the value consists of objects: bit 6 of the first byte of the tag.
     package var isConstructed: Bool {
         var first = tag
         while first > 0xFF { first >>= 8 }
@@ -46,7 +46,7 @@ package struct BERTLV: Sendable, Equatable {
         get throws(BERError) { try Self.sequence(value) }
     }
 
-    /// Tag, shortest length, value.
+    /// The encoding with the shortest length.
     package var encoded: [UInt8] {
         var out: [UInt8] = []
         out.reserveCapacity(value.count + 7)
@@ -76,11 +76,11 @@ package struct BERTLV: Sendable, Equatable {
 package enum BERError: Error, Sendable, Equatable {
     /// The bytes end inside an object.
     case truncated
-    /// A tag of more than three bytes, or one that no encoder writes.
+    /// A tag has more than three bytes, a leading zero, or is not the expected one.
     case invalidTag
-    /// An indefinite length, or one of more than three bytes.
+    /// A length is indefinite or has more than three bytes.
     case invalidLength
-    /// Bytes follow where the object should end.
+    /// Bytes follow the last object.
     case leftOver
 }
 
@@ -93,7 +93,7 @@ package struct BERReader: Sendable {
 
     package var isAtEnd: Bool { position >= bytes.count }
 
-    /// What has not been read yet.
+    /// The bytes that have not been read.
     package var remainder: ArraySlice<UInt8> { bytes[min(position, bytes.count)...] }
 
     /// Reads the next object.
@@ -115,7 +115,7 @@ package struct BERReader: Sendable {
         let first = try readByte()
         guard first & 0x1F == 0x1F else { return UInt32(first) }
         let second = try readByte()
-        // 80: leading zero of the number.
+        // 80 would be a leading zero of the tag number.
         guard second != 0x80 else { throw .invalidTag }
         let tag = UInt32(first) << 8 | UInt32(second)
         guard second & 0x80 != 0 else { return tag }

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// What can go wrong between a command and its answer, below any meaning of the answer.
+/// Why a command got no answer.
 package enum CardError: Error, Sendable, Equatable {
-    /// The card left the reader, or the reader left with it.
+    /// The card or the reader was removed.
     case removed
-    /// Another program reset the card; every secure channel is gone.
+    /// Another program reset the card, which ends every secure channel.
     case reset
-    /// The card does not answer, or answers with less than a status word.
+    /// The card does not answer, or its answer has no status word.
     case mute
-    /// Another program holds the reader exclusively.
+    /// Another program uses the reader exclusively.
     case exclusive
-    /// The service behind the reader is not there (pcscd stopped, device lost).
+    /// The service of the reader is not available: pcscd was stopped, or the device is lost.
     case serviceUnavailable
-    /// The service refuses us (polkit, device permissions).
+    /// Access to the service was refused by polkit or by the permissions of a device.
     case accessDenied
-    /// The reader cannot carry a command or answer of this size (no extended length).
+    /// The reader cannot transfer a command or answer of this size: it has no extended lengths.
     case tooLong
-    /// Anything else, in words for the log; never holds card data.
+    /// Another error; words for the log without card data.
     case other(String)
 }
 
-/// Something that answers command APDUs: a card in a reader, a secure channel round it, a virtual card.
+/// Sends command APDUs to a card in a reader or to a virtual card.
 package protocol CardChannel: Sendable {
-    /// Sends one command and gives its answer; one at a time.
+    /// Sends one command and returns its answer. Calls must not overlap.
     /// - Throws: `CardError` when no answer came.
     func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU
 

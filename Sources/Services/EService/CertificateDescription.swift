@@ -3,7 +3,7 @@ import Crypto
 package import EID
 import ISO7816
 
-/// What a service says of itself, bound to its certificate by a hash. TR-03110-4, 2.2.6.
+/// The description of a service, bound to its terminal certificate by a hash. TR-03110-4, 2.2.6.
 package struct CertificateDescription: Sendable, Equatable {
     /// The last number of the object identifier, 0.4.0.127.0.7.3.1.3.1.n.
     package enum Kind: UInt8, Sendable, CaseIterable {
@@ -11,7 +11,7 @@ package struct CertificateDescription: Sendable, Equatable {
         case html
         case pdf
 
-        static let family: [UInt8] = [0x04, 0x00, 0x7F, 0x00, 0x07, 0x03, 0x01, 0x03, 0x01]
+        static let family = OID.certificateExtension + [1]
     }
 
     package let kind: Kind
@@ -19,50 +19,51 @@ package struct CertificateDescription: Sendable, Equatable {
     package let issuerURL: String?
     package let subjectName: String
     package let subjectURL: String?
-    /// The text of the terms of usage; of a PDF file its bytes in upper-case hexadecimal.
+    /// The text of the terms of usage; for a PDF file its bytes as upper-case hexadecimal digits.
     package let termsOfUsage: String
-    /// Why the service wants the data, cut out of the terms of usage, in the words of the service; empty when there is
-    /// nothing of the kind. Found while it is read, not when it is asked for: long terms take a while to search.
+    /// Why the service wants the data: a paragraph of the terms of usage; empty when they have none. Found once, since the
+    /// search of long terms takes a while.
     package let purpose: String
     package let redirectURL: String?
-    /// Hashes of the TLS certificates that the service and its eID-Server may use, made with the hash function of the
-    /// document verifier's certificate; empty when the description names none.
+    /// Hashes of the TLS certificates that the service and its eID-Server may use; empty when the description names none.
+    /// The hash function is that of the document verifier's certificate.
     package let communicationCertificates: [[UInt8]]
-    /// DER, as the service sent it: PACE hands it to the keypad, and it is what is hashed.
+    /// The DER encoding that the service sent. It is hashed, and a reader with a keypad shows it.
     package let encoded: [UInt8]
 
-    /// Bytes: terms of usage in PDF are some tens of KiB. All that a client is told of it fits in a line of 1 MiB, the
-    /// terms twice, since the purpose is cut out of them, with an escape before each character.
+    /// The most bytes. A client gets the description in a line of at most 1 MiB, in the worst case with the terms twice (as
+    /// the purpose too) and every character escaped. Real descriptions have some tens of KiB.
     package static let maximumLength = 192 * 1024
 
-    /// Reads the whole object.
+    /// Reads the encoding.
     /// - Throws: `CVCertificateError.malformed`.
     package init(_ bytes: [UInt8]) throws(CVCertificateError) {
         guard bytes.count <= Self.maximumLength else { throw .malformed("certificate description too long") }
-        let fields = try Self.reading { () throws(BERError) in
+        let fields = try CVCertificateError.reading(Self.name) { () throws(BERError) in
             let outer = try BERTLV(bytes)
             return outer.tag == 0x30 ? try outer.children : []
         }
         guard let type = fields.first, type.tag == 0x06, type.value.dropLast() == Kind.family[...],
             let kind = type.value.last.flatMap(Kind.init(rawValue:))
         else { throw .malformed("certificate description of no known kind") }
-        let rest = fields.dropFirst()
-        guard zip(rest, rest.dropFirst()).allSatisfy({ $0.tag < $1.tag }), rest.allSatisfy({ (0xA1...0xA7) ~= $0.tag })
-        else { throw .malformed("certificate description with other fields than it should have") }
+        let tagged = fields.dropFirst()
+        guard zip(tagged, tagged.dropFirst()).allSatisfy({ $0.tag < $1.tag }),
+            tagged.allSatisfy({ (0xA1...0xA7) ~= $0.tag })
+        else { throw .malformed("certificate description with unexpected fields") }
         func content(_ number: UInt32) throws(CVCertificateError) -> BERTLV? {
-            guard let field = rest.first(where: { $0.tag == 0xA0 | number }) else { return nil }
-            return try Self.reading { () throws(BERError) in try BERTLV(field.value) }
+            guard let field = tagged.first(where: { $0.tag == 0xA0 | number }) else { return nil }
+            return try CVCertificateError.reading(Self.name) { () throws(BERError) in try BERTLV(field.value) }
         }
         func text(_ number: UInt32, _ tag: UInt32) throws(CVCertificateError) -> String? {
             guard let object = try content(number) else { return nil }
             guard object.tag == tag, let text = Self.text(object.value) else {
-                throw .malformed("certificate description with a field that is no text")
+                throw .malformed("certificate description with a field that is not a text")
             }
             return text
         }
         guard let issuerName = try text(1, Self.utf8), let subjectName = try text(3, Self.utf8),
             let terms = try content(5)
-        else { throw .malformed("certificate description without a field that it must have") }
+        else { throw .malformed("certificate description without a mandatory field") }
         (self.kind, self.issuerName, self.subjectName) = (kind, issuerName, subjectName)
         issuerURL = try text(2, Self.printable)
         subjectURL = try text(4, Self.printable)
@@ -73,18 +74,11 @@ package struct CertificateDescription: Sendable, Equatable {
         encoded = bytes
     }
 
+    private static let name = "certificate description"
     private static let utf8: UInt32 = 0x0C
     private static let printable: UInt32 = 0x13
 
-    private static func reading<T>(_ body: () throws(BERError) -> T) throws(CVCertificateError) -> T {
-        do {
-            return try body()
-        } catch {
-            throw .malformed("certificate description cannot be read: \(error)")
-        }
-    }
-
-    /// Without control characters but for tabulators and line ends: nobody can be shown them.
+    /// Decodes UTF-8 and drops control characters other than tabs and line ends, since they cannot be shown.
     private static func text(_ bytes: [UInt8]) -> String? {
         String(validating: bytes.filter { $0 >= 0x20 || [0x09, 0x0A, 0x0D].contains($0) }, as: UTF8.self)
     }
@@ -104,15 +98,15 @@ package struct CertificateDescription: Sendable, Equatable {
 
     private static func hashes(_ set: BERTLV?) throws(CVCertificateError) -> [[UInt8]] {
         guard let set else { return [] }
-        let members = try reading { () throws(BERError) in try set.children }
+        let members = try CVCertificateError.reading(name) { () throws(BERError) in try set.children }
         guard set.tag == 0x31, members.allSatisfy({ $0.tag == 0x04 }) else {
-            throw .malformed("communication certificates that are no set of hashes")
+            throw .malformed("communication certificates that are not a set of hashes")
         }
         return members.map(\.value)
     }
 
-    /// Does it belong to this terminal certificate? TR-03110-4, 2.2.6: its hash, with the hash function of the terminal's
-    /// signatures, is in the certificate.
+    /// Whether the terminal certificate holds the hash of this description. The hash function is that of the terminal's
+    /// signatures. TR-03110-4, 2.2.6.
     package func belongs(to terminal: CVCertificate) -> Bool {
         guard let expected = terminal.descriptionHash, let digest = terminal.digest,
             let hash = try? digest.hash(encoded)
@@ -125,15 +119,15 @@ package struct CertificateDescription: Sendable, Equatable {
         for label in labels {
             for (index, line) in lines.enumerated() {
                 guard let found = line.indices.first(where: { line[$0...].hasPrefix(label) }) else { continue }
-                let rest = [line[found...].dropFirst(label.count)] + lines[(index + 1)...]
-                let paragraph = rest.map(trimmed).drop { $0.isEmpty }.prefix { !$0.isEmpty }
+                let text = [line[found...].dropFirst(label.count)] + lines[(index + 1)...]
+                let paragraph = text.map(trimmed).drop { $0.isEmpty }.prefix { !$0.isEmpty }
                 return paragraph.joined(separator: "\n")
             }
         }
         return ""
     }
 
-    /// What German issuers write above it.
+    /// What German issuers write above the purpose.
     private static let labels = [
         "Geschäftszweck:", "Zweck des Auslesevorgangs:", "Verwendung der Daten:", "Zweck der Datenübermittlung:",
     ]
