@@ -195,10 +195,10 @@ struct CertificateChainTests {
         let check = RequestCheck(configuration: configuration, isDeveloperMode: false, origin: origin, connections: [])
         let short = try Fixtures.input(["dv-next", "terminal"])
         #expect(throws: EServiceFailure(.preVerificationInvalidCertificateChain, .certificateChain)) {
-            try check.judge(short)
+            try check.check(short)
         }
-        _ = try check.judge(Fixtures.input(["terminal", "link", "dv-next"]))
-        let request = try check.judge(short).request
+        _ = try check.check(Fixtures.input(["terminal", "link", "dv-next"]))
+        let request = try check.check(short).request
         #expect(request.certificates.chain(startingAt: Self.first)?.count == 3)
     }
 }

@@ -121,8 +121,6 @@ struct PAOSMessageTests {
         #expect(input.ephemeralPublicKey == [4, 0xAA, 0xBB])
         #expect(input.certificates == [try Fixtures.certificate("link")])
         #expect(input.signature == [1, 2])
-        let eac2 = EAC2(ephemeralPublicKey: [4, 1, 2, 3, 4], signature: nil, certificates: try Fixtures.pool([]))
-        #expect(eac2.compressedKey == [1, 2])
     }
 
     @Test("a key without its leading 04 gets it, even when x begins with 04", arguments: Curve.allCases)

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import EID
 
-/// What a service asks for, checked as far as it can be without a card. TR-03112-7, 3.6.4.1, EAC1InputType.
+/// What a service asks for. Every check that needs no card is done. TR-03112-7, 3.6.4.1, EAC1InputType.
 package struct AuthenticationRequest: Sendable, Equatable {
     /// Role `terminal`, terminal type `authenticationTerminal`.
     package let terminalCertificate: CVCertificate
-    /// Its issuer.
+    /// The issuer of the terminal certificate.
     package let documentVerifier: CVCertificate
     package let description: CertificateDescription
-    /// The rights without which the service does not go on; nil: not sent.
+    /// The rights that the service requires; nil when it sent none.
     package let requiredCHAT: CHAT?
-    /// The rights that the user may strike out; nil: not sent.
+    /// The rights that the user may refuse; nil when the service sent none.
     package let optionalCHAT: CHAT?
-    /// What the card shall compare.
+    /// Data for the card to compare.
     package let auxiliaryData: AuxiliaryData?
-    /// Text for the user, white space collapsed.
+    /// Text for the user, with single blanks as its only white space.
     package let transactionInfo: String?
     /// The kinds of eID that the service accepts.
     package let acceptedEIDTypes: Set<EIDType>
-    /// From which the chain for the card is built.
+    /// The certificates from which the chain for the card is built.
     package let certificates: CVCertificatePool
 
     package init(
@@ -39,13 +39,13 @@ package struct AuthenticationRequest: Sendable, Equatable {
     }
 }
 
-/// Where the chip of an eID lives. TR-03112-7, AcceptedEIDType.
+/// What holds the keys of an eID. TR-03112-7, AcceptedEIDType.
 package enum EIDType: String, Sendable, CaseIterable {
     case cardCertified = "CardCertified"
     case seCertified = "SECertified"
     case seEndorsed = "SEEndorsed"
     case hwKeyStore = "HWKeyStore"
 
-    /// When the service does not say.
+    /// The kinds that count when the service names none.
     package static let defaults: Set<EIDType> = [.cardCertified, .seCertified, .seEndorsed]
 }

@@ -2,13 +2,13 @@
 import EID
 import Glibc
 
-/// Folders of CV certificates: `NAME.cvcert`, DER.
+/// Reads folders of CV certificates: files `NAME.cvcert` in DER.
 enum CertificateFiles {
     static let suffix = ".cvcert"
-    /// Files that are looked at in one folder.
+    /// The most files of one folder.
     static let maximumCount = 256
 
-    /// The names in a folder, sorted; nil when it cannot be read.
+    /// Returns the sorted names of a folder; nil when it cannot be read.
     static func names(in folder: String) -> [String]? {
         guard let directory = opendir(folder) else { return nil }
         defer { closedir(directory) }
@@ -22,7 +22,8 @@ enum CertificateFiles {
         return names.sorted()
     }
 
-    /// - Throws: `CVCertificateError`, also for a file that cannot be read.
+    /// Reads one certificate.
+    /// - Throws: `CVCertificateError`, also when the file cannot be read.
     static func read(_ path: String) throws(CVCertificateError) -> CVCertificate {
         guard let file = fopen(path, "re") else { throw .malformed(String(cString: strerror(errno))) }
         defer { fclose(file) }

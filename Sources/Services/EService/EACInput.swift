@@ -3,11 +3,11 @@ import Crypto
 package import EID
 import ISO7816
 
-/// What the server sends for EAC1, read but not judged. TR-03112-7, 3.6.4.1.
+/// What the server sends for EAC1, read but not checked. TR-03112-7, 3.6.4.1.
 package struct EAC1Input: Sendable, Equatable {
-    /// Those that can be read, in any order.
+    /// The certificates that can be read, in the order in which they came.
     package let certificates: [CVCertificate]
-    /// DER.
+    /// The DER encoding of the certificate description.
     package let description: [UInt8]?
     package let requiredCHAT: CHAT?
     package let optionalCHAT: CHAT?
@@ -15,11 +15,11 @@ package struct EAC1Input: Sendable, Equatable {
     package let transactionInfo: String?
     package let acceptedEIDTypes: Set<EIDType>
 
-    /// Bytes of TransactionInfo: more than anybody reads before a card is laid on.
+    /// The most bytes of TransactionInfo.
     package static let maximumInfo = 64 * 1024
 
     init(_ data: XMLElement) throws(FieldError) {
-        // One that cannot be read is as good as none: then the terminal's or its issuer's is missing.
+        // An unreadable certificate is ignored: RequestCheck refuses when the terminal's or its issuer's is missing.
         certificates = try data.allHex("Certificate").prefix(CVCertificatePool.maximumCount)
             .compactMap { try? CVCertificate($0) }
         description = try data.hex("CertificateDescription")
@@ -27,7 +27,7 @@ package struct EAC1Input: Sendable, Equatable {
         optionalCHAT = try Self.chat(try data.hex("OptionalCHAT"))
         auxiliaryData = try data.hex("AuthenticatedAuxiliaryData").flatMap(Self.auxiliaryData)
         let infos = data.all("TransactionInfo")
-        guard infos.count <= 1 else { throw FieldError(words: "TransactionInfo is there twice") }
+        guard infos.count <= 1 else { throw FieldError(words: "TransactionInfo is repeated") }
         transactionInfo = infos.first.map(\.collapsed).flatMap { $0.isEmpty ? nil : $0 }
         guard transactionInfo.map({ $0.utf8.count <= Self.maximumInfo }) != false else {
             throw FieldError(words: "TransactionInfo is too long")
@@ -45,17 +45,19 @@ package struct EAC1Input: Sendable, Equatable {
         guard let bytes else { return nil }
         guard let object = try? BERTLV(bytes), let chat = try? CHAT(object),
             chat.terminalType == .authenticationTerminal, chat.role == .terminal
-        else { throw FieldError(words: "RequiredCHAT or OptionalCHAT is no template of a terminal") }
+        else { throw FieldError(words: "RequiredCHAT or OptionalCHAT is not the template of a terminal") }
         return chat
     }
 
-    /// Only what a person can be told of: date of birth, date of expiry, community, each once and of its own form.
+    /// Reads the object 67. Only the kinds that can be shown to a user are accepted, each once and in its own form.
     private static func auxiliaryData(_ bytes: [UInt8]) throws(FieldError) -> AuxiliaryData? {
         if bytes.isEmpty { return nil }
         guard let object = try? BERTLV(bytes), let entries = try? object.children,
             let data = try? AuxiliaryData(object),
             data.values.count == entries.count
-        else { throw FieldError(words: "AuthenticatedAuxiliaryData is none, or has an unknown or repeated entry") }
+        else {
+            throw FieldError(words: "AuthenticatedAuxiliaryData cannot be read, or has an unknown or repeated entry")
+        }
         for (kind, value) in data.values {
             let isValid =
                 switch kind {
@@ -67,7 +69,7 @@ package struct EAC1Input: Sendable, Equatable {
         return data
     }
 
-    /// YYYYMMDD in ASCII digits.
+    /// Whether the value is YYYYMMDD in ASCII digits.
     private static func isDate(_ value: [UInt8]) -> Bool {
         let digits = value.map { Int($0) - 0x30 }
         guard digits.count == 8, digits.allSatisfy((0...9).contains) else { return false }
@@ -75,7 +77,7 @@ package struct EAC1Input: Sendable, Equatable {
     }
 }
 
-/// What the server sends for EAC2, read but not judged. TR-03112-7, 3.6.4.2.
+/// What the server sends for EAC2, read but not checked. TR-03112-7, 3.6.4.2.
 package struct EAC2Input: Sendable, Equatable {
     /// An uncompressed point: 04 and two coordinates of equal length.
     package let ephemeralPublicKey: [UInt8]
@@ -87,7 +89,7 @@ package struct EAC2Input: Sendable, Equatable {
 
     init(_ data: XMLElement) throws(FieldError) {
         guard let key = try data.hex("EphemeralPublicKey").flatMap(Self.uncompressedPoint) else {
-            throw FieldError(words: "EphemeralPublicKey is missing or no uncompressed point")
+            throw FieldError(words: "EphemeralPublicKey is missing or not an uncompressed point")
         }
         ephemeralPublicKey = key
         certificates = try data.allHex("Certificate").prefix(CVCertificatePool.maximumCount)

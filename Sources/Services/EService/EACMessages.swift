@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import EID
 
-/// What the card and the user gave for EAC1. TR-03112-7, 3.6.4.1, EAC1OutputType.
+/// The answer of the card and the user to EAC1. TR-03112-7, 3.6.4.1, EAC1OutputType.
 package struct EAC1Output: Sendable, Equatable {
     /// The rights that the user granted, in the terminal certificate's template.
     package let chat: CHAT
-    /// What the card's PACE named: the trust points that a chain may start from, the current one first. The server is
-    /// told only when the request has no chain for any of them.
+    /// The trust points of the card, the current one first, as PACE named them. The server gets them only when its request
+    /// has no chain for any of them.
     package let authorityReferences: [[UInt8]]
-    /// The file as the card gave it.
+    /// EF.CardAccess as the card sent it.
     package let efCardAccess: [UInt8]
-    /// Comp() of the card's ephemeral key in PACE.
+    /// Comp() of the card's ephemeral key of PACE.
     package let idPICC: [UInt8]
-    /// 8 bytes, of GET CHALLENGE.
+    /// 8 bytes: the answer to GET CHALLENGE.
     package let challenge: [UInt8]
 
     package init(
@@ -27,28 +27,23 @@ package struct EAC1Output: Sendable, Equatable {
     }
 }
 
-/// What the server answers to EAC1. TR-03112-7, 3.6.4.2, EAC2InputType.
+/// The server's answer to EAC1. TR-03112-7, 3.6.4.2, EAC2InputType.
 package struct EAC2: Sendable, Equatable {
-    /// The terminal's key for chip authentication: uncompressed, 04 and two coordinates of equal length; not yet
-    /// checked against the card's curve.
+    /// The terminal's key for chip authentication: 04 and two coordinates of equal length. The card checks that it is a
+    /// point of its curve.
     package let ephemeralPublicKey: [UInt8]
-    /// r and s at full length; nil: `EServiceConnection.sendChallenge` fetches it.
+    /// r and s at full length; nil when `EServiceConnection.sendChallenge` has to fetch the signature.
     package let signature: [UInt8]?
-    /// Those of the request, and what came with this message.
+    /// The certificates of the request and of this message.
     package let certificates: CVCertificatePool
 
     package init(ephemeralPublicKey: [UInt8], signature: [UInt8]?, certificates: CVCertificatePool) {
         (self.ephemeralPublicKey, self.signature) = (ephemeralPublicKey, signature)
         self.certificates = certificates
     }
-
-    /// Comp() of the key: the x coordinate at full length. TR-03110-3, A.2.2.3.
-    package var compressedKey: [UInt8] {
-        Array(ephemeralPublicKey.dropFirst().prefix(ephemeralPublicKey.count / 2))
-    }
 }
 
-/// What chip authentication gave. TR-03112-7, 3.6.4.2, EAC2OutputType.
+/// The result of chip authentication. TR-03112-7, 3.6.4.2, EAC2OutputType.
 package struct EAC2Output: Sendable, Equatable {
     package let efCardSecurity: [UInt8]
     /// 8 bytes, data object 82.
@@ -63,24 +58,23 @@ package struct EAC2Output: Sendable, Equatable {
 
 /// What the server wants next.
 package enum ServerStep: Sendable, Equatable {
-    /// These commands to the card, at least one.
+    /// The card has to get these commands; there is at least one.
     case transmit([InputAPDU])
-    /// The server is satisfied: StartPAOSResponse without an error. One with an error is thrown as
-    /// `Start_Paos_Response_Error`.
+    /// The server ended without an error. A StartPAOSResponse with an error is thrown as `Start_Paos_Response_Error`.
     case finished
 }
 
 /// A command of the server for the card. TR-03112-6, 3.2.5.
 package struct InputAPDU: Sendable, Equatable {
     package let command: [UInt8]
-    /// Beginnings of the status words that let the batch go on; none: every status does.
+    /// Prefixes of the status words that are acceptable; when empty, every status word is.
     package let acceptableStatusCodes: [[UInt8]]
 
     package init(command: [UInt8], acceptableStatusCodes: [[UInt8]] = []) {
         (self.command, self.acceptableStatusCodes) = (command, acceptableStatusCodes)
     }
 
-    /// Does a response with this status (SW1 and SW2) let the batch go on?
+    /// Whether the batch continues after a response with this status word.
     package func accepts(_ status: UInt16) -> Bool {
         let bytes = [UInt8(truncatingIfNeeded: status >> 8), UInt8(truncatingIfNeeded: status)]
         return acceptableStatusCodes.isEmpty || acceptableStatusCodes.contains { bytes.starts(with: $0) }

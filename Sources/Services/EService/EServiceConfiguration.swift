@@ -2,49 +2,49 @@
 package import EID
 import Glibc
 
-/// What all online authentications of a daemon have in common.
+/// What all online authentications of the daemon share.
 package struct EServiceConfiguration: Sendable {
-    /// How long things may take.
+    /// Limits of time and number.
     package struct Limits: Sendable, Equatable {
-        /// Until a connection stands, its handshake included.
+        /// For connecting, with the TLS handshake.
         package var connect: Duration = .seconds(10)
-        /// One request and its answer.
+        /// For one request and its answer.
         package var transfer: Duration = .seconds(30)
-        /// All requests of the TcToken or of the refresh address together.
+        /// For all requests for the TcToken together, and for all of the refresh address together.
         package var phase: Duration = .seconds(60)
-        /// Telling the server of an error.
-        package var farewell: Duration = .seconds(5)
-        /// Redirects, one after the other.
+        /// For reporting an error to the server.
+        package var errorReport: Duration = .seconds(5)
+        /// The most redirects in a row.
         package var redirects = 10
-        /// Transmit messages of one authentication.
+        /// The most Transmit messages of one authentication.
         package var transmits = 1000
 
         package init() {}
     }
 
     package var trustAnchors = TrustAnchors()
-    /// nil: link certificates are not kept.
+    /// nil when link certificates are not stored.
     package var linkCertificates: LinkCertificateStore?
     package var userAgent: PAOSEnvelope.UserAgent
     package var limits = Limits()
-    /// The day on which certificates have to be valid.
+    /// Returns the day on which certificates have to be valid.
     package var today: @Sendable () -> CVDate = { CVDate.today }
-    /// Takes lines for the log. Payloads never are, whether a server asks for it (`Pragma: no-log`) or not.
+    /// Logs a line. Contents of messages are never logged, with or without `Pragma: no-log`.
     package var log: @Sendable (String) -> Void = { _ in }
-    /// The same for what whoever runs the daemon has to mend.
+    /// Logs a line about a fault that the administrator has to repair.
     package var warn: @Sendable (String) -> Void = { _ in }
 
     package init(userAgent: PAOSEnvelope.UserAgent) { self.userAgent = userAgent }
 }
 
 extension CVDate {
-    /// In UTC, as certificates mean it. The C function is gmtime_r.
+    /// The current day in UTC, as certificates count. The C function is gmtime_r.
     package static var today: CVDate {
         var now = time(nil)
         var fields = tm()
         gmtime_r(&now, &fields)
         let date = CVDate(year: Int(fields.tm_year) + 1900, month: Int(fields.tm_mon) + 1, day: Int(fields.tm_mday))
-        // A clock outside the years that certificates can name: nothing is valid then.
+        // No certificate is valid when the clock is outside the years that certificates can name.
         return date ?? .earliest
     }
 }

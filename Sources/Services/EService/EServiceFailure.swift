@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// Why the web side of an online authentication cannot go on.
+/// Why an online authentication failed.
 package struct EServiceFailure: Error, Sendable {
     package let reason: FailureCode
     package let status: FailureStatus
-    /// What the eID-Server said of it, where it is the one that gave up.
+    /// The result that the eID-Server sent, when the server ended the dialogue.
     package let serverResult: ECardResult?
-    /// For the log: host, curl's or OpenSSL's words. Never a secret, never content of a message.
+    /// Words for the log, such as those of libcurl or OpenSSL. Never a secret, never the content of a message.
     package let detail: String
 
     package init(
@@ -19,12 +19,12 @@ package struct EServiceFailure: Error, Sendable {
         (self.serverResult, self.detail) = (serverResult, detail)
     }
 
-    /// For AUTH, and for the eID-Server.
+    /// The result for AUTH and for the eID-Server.
     package var result: ECardResult { serverResult ?? ECardResult(status) }
 }
 
 extension EServiceFailure: Equatable {
-    /// The words for the log do not count.
+    /// Compares everything except the words for the log.
     package static func == (a: EServiceFailure, b: EServiceFailure) -> Bool {
         a.reason == b.reason && a.status == b.status && a.serverResult == b.serverResult
     }

@@ -47,7 +47,12 @@ package actor EServiceSession: EServiceConnection {
             let (paos, request) = try session.current()
             let known = request.certificates.chain(startingAtFirstOf: output.authorityReferences)
             let body = PAOSEnvelope.Body.eac1(output, namesAuthorities: known == nil)
-            guard case .eac2(let input) = try paos.exchange(body, else: .didAuthenticateResponse(.eac2)) else {
+            guard
+                case .eac2(let input) = try paos.exchange(
+                    body,
+                    pendingIfCancelled: .didAuthenticateResponse(.eac2)
+                )
+            else {
                 throw paos.unexpected
             }
             var certificates = request.certificates
@@ -66,7 +71,7 @@ package actor EServiceSession: EServiceConnection {
             guard
                 case .eacAdditional(let signature) = try paos.exchange(
                     .challenge(challenge),
-                    else: .didAuthenticateResponse(.eac2)
+                    pendingIfCancelled: .didAuthenticateResponse(.eac2)
                 )
             else { throw paos.unexpected }
             return signature
@@ -95,7 +100,7 @@ package actor EServiceSession: EServiceConnection {
 
     private func step(_ body: PAOSEnvelope.Body) throws(EServiceFailure) -> ServerStep {
         let (paos, _) = try current()
-        switch try paos.exchange(body, else: .transmitResponse) {
+        switch try paos.exchange(body, pendingIfCancelled: .transmitResponse) {
         case .transmit(let commands): return .transmit(commands)
         case .startPAOSResponse: return .finished
         case .initializeFramework, .eac1, .eac2, .eacAdditional: throw paos.unexpected
@@ -174,7 +179,7 @@ package actor EServiceSession: EServiceConnection {
             origin: address.origin,
             connections: connections
         )
-        let outcome = try stopwatch.measure(\.checks) { () throws(EServiceFailure) in try check.judge(input) }
+        let outcome = try stopwatch.measure(\.checks) { () throws(EServiceFailure) in try check.check(input) }
         (web.tls.listed, paos.session.tls.listed) = (outcome.listed, outcome.listed)
         request = outcome.request
         return outcome.request

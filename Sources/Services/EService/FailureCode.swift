@@ -91,4 +91,20 @@ package enum FailureCode: String, Error, Sendable {
     case changePINNewPINInvalidLength = "Change_Pin_New_Pin_Invalid_Length"
     case changePINUnexpectedTransmitStatus = "Change_Pin_Unexpected_Transmit_Status"
     case changePINUnrecoverable = "Change_Pin_Unrecoverable"
+
+    /// Selects the reason for an unexpected HTTP status.
+    static func httpStatus(
+        _ status: Int,
+        unavailable: FailureCode,
+        serverError: FailureCode,
+        clientError: FailureCode,
+        other: FailureCode
+    ) -> FailureCode {
+        switch status {
+        case 503: unavailable
+        case 500...599: serverError
+        case 400...499: clientError
+        default: other
+        }
+    }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// The type hexBinary of XML Schema.
+/// The type hexBinary of XML Schema: pairs of hexadecimal digits.
 enum HexBinary {
-    /// nil for an odd number of digits, or for anything that is no digit.
+    /// Reads digits of either case; nil for an odd number of digits or another character.
     static func bytes(_ text: String) -> [UInt8]? {
         let digits = text.utf8
         guard digits.count.isMultiple(of: 2) else { return nil }
@@ -21,7 +21,7 @@ enum HexBinary {
         return out
     }
 
-    /// Lower case.
+    /// Writes lower-case digits.
     static func text(_ bytes: some Sequence<UInt8>) -> String {
         var out: [UInt8] = []
         for byte in bytes { out += [digits[Int(byte >> 4)], digits[Int(byte & 15)]] }

@@ -3,27 +3,27 @@ import Crypto
 package import EID
 import Glibc
 
-/// Link certificates that have led from an anchor to a service, kept for services and cards that leave them out.
+/// Stores link certificates of verified chains, for later services that do not send them.
 ///
-/// Only what was verified gets in, so a service cannot fill it; it holds no more than a few all the same. What is read
-/// from it is verified again with the chain it is used in.
+/// Only verified certificates are stored, so a service cannot fill the folder. They are verified again with each chain
+/// that uses them.
 package struct LinkCertificateStore: Sendable, Equatable {
     package static let maximumCount = 64
 
     private let folder: String
 
-    /// - Parameter folder: made when it is missing; its parent must be there.
+    /// - Parameter folder: created at the first `save`; its parent must exist.
     package init(folder: String) { self.folder = folder }
 
-    /// What is kept; files that are damaged are passed over.
+    /// Reads the stored certificates; damaged files are ignored.
     package func load() -> [CVCertificate] {
         (CertificateFiles.names(in: folder) ?? []).prefix(Self.maximumCount)
             .compactMap { try? CertificateFiles.read("\(folder)/\($0)") }
             .filter { $0.chat.role == .cvca && $0.authorityReference != $0.holderReference }
     }
 
-    /// Adds what is not there yet. What has expired makes room.
-    /// - Returns: false when not all could be written.
+    /// Stores certificates that are missing. When the folder is full, expired ones are deleted.
+    /// - Returns: false when a certificate could not be stored.
     package func save(_ certificates: [CVCertificate], today: CVDate) -> Bool {
         guard !certificates.isEmpty else { return true }
         guard mkdir(folder, 0o700) == 0 || errno == EEXIST else { return false }
@@ -49,13 +49,13 @@ package struct LinkCertificateStore: Sendable, Equatable {
         return certificate.expirationDate < today
     }
 
-    /// The same for the same certificate, another for any other.
+    /// The file name: a hash of the certificate.
     private static func name(of certificate: CVCertificate) -> String? {
         guard let hash = try? DigestAlgorithm.sha256.hash(certificate.encoded) else { return nil }
         return HexBinary.text(hash.prefix(16)) + CertificateFiles.suffix
     }
 
-    /// Whole or not at all: other names are no certificates, and a rename is one step.
+    /// Writes to a temporary name first, so that a half-written file is never read.
     private func write(_ bytes: [UInt8], _ name: String) -> Bool {
         var template = Array("\(folder)/.new-XXXXXX".utf8CString)
         let descriptor = mkstemp(&template)

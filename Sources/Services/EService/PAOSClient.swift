@@ -1,46 +1,49 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Glibc
 
-/// The conversation with the eID-Server: messages there, commands back, and who waits for what. TR-03112-7, 2.6.
+/// The PAOS dialogue with the eID-Server: our messages and its answers. TR-03112-7, 2.6.
 final class PAOSClient {
     let session: HTTPSession
     private let address: WebAddress
     private let configuration: EServiceConfiguration
 
-    /// What the server waits for; nil: nothing, or nobody knows.
+    /// What the server waits for; nil when it waits for nothing, or this is not known.
     private var pending: PAOSMessage.Pending?
-    /// Of the last message of the server.
+    /// The MessageID of the server's last message.
     private var relatesTo: String?
 
     init(_ session: HTTPSession, _ address: WebAddress, _ configuration: EServiceConfiguration) {
         (self.session, self.address, self.configuration) = (session, address, configuration)
     }
 
-    /// The server's message was none that may come now. It still waits for an answer to it.
+    /// The failure for a message that may not come now. The server still waits for an answer to it.
     var unexpected: EServiceFailure { EServiceFailure(.genericSendReceivePAOSUnexpected, .unexpectedMessage) }
 
-    /// Opens the conversation; ends with what the service asks for.
+    /// Opens the dialogue and returns what the service asks for.
     func start(_ sessionIdentifier: String) throws(EServiceFailure) -> EAC1Input {
-        var content = try exchange(.startPAOS(sessionIdentifier: sessionIdentifier, configuration.userAgent), else: nil)
+        let start = PAOSEnvelope.Body.startPAOS(sessionIdentifier: sessionIdentifier, configuration.userAgent)
+        var content = try exchange(start, pendingIfCancelled: nil)
         if content == .initializeFramework {
-            content = try exchange(.initializeFrameworkResponse(.ok), else: .didAuthenticateResponse(.eac1))
+            content = try exchange(
+                .initializeFrameworkResponse(.ok),
+                pendingIfCancelled: .didAuthenticateResponse(.eac1)
+            )
         }
         guard case .eac1(let input) = content else { throw unexpected }
         return input
     }
 
-    /// Sends a message and receives the next: a StartPAOSResponse only when it is one without an error. `assumed` is what
-    /// the server will wait for when this is cancelled before its answer is there.
+    /// Sends a message and receives the next one. A StartPAOSResponse with an error is thrown. After a cancellation the
+    /// server is assumed to wait for `pendingIfCancelled`.
     func exchange(
         _ body: PAOSEnvelope.Body,
-        else assumed: PAOSMessage.Pending?
+        pendingIfCancelled: PAOSMessage.Pending?
     ) throws(EServiceFailure) -> PAOSMessage.Content {
         let response: HTTPResponse
         do throws(HTTPFault) {
             pending = nil
             response = try send(body, configuration.limits.transfer)
         } catch {
-            if error == .cancelled { pending = assumed }
+            if error == .cancelled { pending = pendingIfCancelled }
             throw Self.failure(error)
         }
         guard response.status == 200 else { throw Self.failure(status: response.status) }
@@ -51,11 +54,11 @@ final class PAOSClient {
         return message.content
     }
 
-    /// Sends the error instead of what the server waits for, and takes its last word.
+    /// Sends the error instead of what the server waits for, and returns the result in its StartPAOSResponse.
     func fail(_ error: ECardResult) -> ECardResult? {
         guard let pending else { return nil }
         self.pending = nil
-        guard let response = try? send(.error(error, to: pending), configuration.limits.farewell),
+        guard let response = try? send(.error(error, to: pending), configuration.limits.errorReport),
             response.status == 200, let message = try? PAOSMessage(response.body),
             case .startPAOSResponse(let result) = message.content
         else { return nil }
@@ -106,13 +109,13 @@ final class PAOSClient {
     }
 
     static func failure(status: Int) -> EServiceFailure {
-        let reason: FailureCode =
-            switch status {
-            case 503: .genericSendReceiveServiceUnavailable
-            case 500...599: .genericSendReceiveServerError
-            case 400...499: .genericSendReceiveClientError
-            default: .genericSendReceiveNetworkError
-            }
+        let reason = FailureCode.httpStatus(
+            status,
+            unavailable: .genericSendReceiveServiceUnavailable,
+            serverError: .genericSendReceiveServerError,
+            clientError: .genericSendReceiveClientError,
+            other: .genericSendReceiveNetworkError
+        )
         return EServiceFailure(reason, .serverError, detail: "HTTP \(status)")
     }
 

@@ -2,9 +2,9 @@
 import EID
 import ISO7816
 
-/// Our messages to the eID-Server: each is the body of a POST. TR-03112-7, 2.6.
+/// Writes our messages to the eID-Server; each is the body of a POST. TR-03112-7, 2.6.
 package enum PAOSEnvelope {
-    /// The program as the server sees it.
+    /// The name and version of this program for the server.
     package struct UserAgent: Sendable, Equatable {
         package let name: String
         package let version: (major: Int, minor: Int, patch: Int)
@@ -13,17 +13,18 @@ package enum PAOSEnvelope {
             (self.name, self.version) = (name, version)
         }
 
-        /// Of the HTTP headers User-Agent and Server: the specification is named with its version. TR-03124-1, 2.2.2.1.
+        /// The HTTP headers User-Agent and Server, with the version of the specification. TR-03124-1, 2.2.2.1.
         package var header: String { "\(name)/\(version.major).\(version.minor).\(version.patch) (TR-03124-1/1.4)" }
 
         package static func == (a: UserAgent, b: UserAgent) -> Bool { a.header == b.header }
     }
 
+    /// Writes the document of a message.
     /// - Parameters:
-    ///   - body: of the envelope, one element.
+    ///   - body: the one element of the SOAP body.
     ///   - messageID: a URI, new for each message.
-    ///   - relatesTo: MessageID of what this answers.
-    /// - Returns: the document.
+    ///   - relatesTo: the MessageID of the message that this one answers.
+    /// - Returns: the document in UTF-8.
     package static func document(_ body: Body, messageID: String, relatesTo: String?) -> [UInt8] {
         let relation = relatesTo.map { element("wsa:RelatesTo", escaped($0)) } ?? ""
         let text = """
@@ -46,11 +47,11 @@ package enum PAOSEnvelope {
         return Array(text.utf8)
     }
 
-    /// One message.
+    /// The content of one message.
     package struct Body: Sendable, Equatable {
         let text: String
 
-        /// The first message: who we are and which session it is about. TR-03112-7, 2.6.1.
+        /// The first message: names this program and the session. TR-03112-7, 2.6.1.
         package static func startPAOS(sessionIdentifier: String, _ userAgent: UserAgent) -> Body {
             let version = userAgent.version
             return Body(
@@ -77,7 +78,7 @@ package enum PAOSEnvelope {
             )
         }
 
-        /// With `namesAuthorities` the server has sent no chain for this card, and hears what the card trusts.
+        /// `namesAuthorities` adds the card's trust points, when the server has sent no chain for them.
         package static func eac1(_ output: EAC1Output, namesAuthorities: Bool) -> Body {
             let references = namesAuthorities ? output.authorityReferences.prefix(2) : []
             return didAuthenticateResponse(
@@ -114,7 +115,7 @@ package enum PAOSEnvelope {
             )
         }
 
-        /// The answer that the server waits for, with an error instead of its content.
+        /// The answer that the server waits for, with an error and empty fields.
         package static func error(_ result: ECardResult, to pending: PAOSMessage.Pending) -> Body {
             switch pending {
             case .initializeFrameworkResponse:
@@ -168,7 +169,7 @@ package enum PAOSEnvelope {
 
     private static func hex(_ name: String, _ bytes: [UInt8]) -> String { element(name, HexBinary.text(bytes)) }
 
-    /// Character data; what XML 1.0 cannot hold becomes a question mark.
+    /// Escapes character data; a character that XML 1.0 forbids becomes a question mark.
     private static func escaped(_ text: String) -> String {
         var out = ""
         for scalar in text.unicodeScalars {

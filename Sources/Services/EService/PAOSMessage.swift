@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// A message of the eID-Server: the response to our HTTP request, and the next command. TR-03112-7, 2.6 and 3.6.
+/// A message of the eID-Server: the answer to our HTTP request, which holds the next command. TR-03112-7, 2.6 and 3.6.
 ///
-/// Elements are found by local name and unknown ones passed over; what may be there once and is there twice makes the
-/// message unreadable, as does a value of a wrong form.
+/// Elements are found by local name; unknown ones are ignored. A repeated element that may be there only once, and a
+/// value of a wrong form, make the message invalid.
 package struct PAOSMessage: Sendable, Equatable {
-    /// Bytes. A request with a description in PDF has some 100 KiB.
+    /// The most bytes. A request with a description in PDF has some 100 KiB.
     package static let maximumLength = 1024 * 1024
 
     package enum Content: Sendable, Equatable {
@@ -18,11 +18,11 @@ package struct PAOSMessage: Sendable, Equatable {
         case startPAOSResponse(ECardResult)
     }
 
-    /// Why it is none.
+    /// Why a document cannot be used.
     package enum Failure: Error, Sendable, Equatable {
-        /// No XML, no envelope, or no message that we know; words for the log.
+        /// The document is no XML, no envelope, or no known message; words for the log.
         case unknown(String)
-        /// A message that we know with a content that it cannot have; an error can be answered, to that MessageID.
+        /// A known message has an invalid content. The server waits for `Pending`, which can carry an error.
         case invalid(Pending, messageID: String?, String)
     }
 
@@ -42,7 +42,7 @@ package struct PAOSMessage: Sendable, Equatable {
     package let relatesTo: String?
     package let content: Content
 
-    /// What it asks for; nil for the last message.
+    /// The answer that the message asks for; nil for the last message.
     package var pending: Pending? {
         switch content {
         case .initializeFramework: .initializeFrameworkResponse
@@ -78,11 +78,11 @@ package struct PAOSMessage: Sendable, Equatable {
         case "StartPAOSResponse":
             content = .startPAOSResponse(Self.result(message))
         default:
-            throw .unknown("no message of that name: \(message.name.prefix(64))")
+            throw .unknown("unknown message: \(message.name.prefix(64))")
         }
     }
 
-    /// Sent back in RelatesTo, so bounded.
+    /// Reads an identifier; its length is bounded, since it is sent back in RelatesTo.
     private static func identifier(_ element: XMLElement?) -> String? {
         guard let text = element?.trimmed, !text.isEmpty, text.utf8.count <= 256 else { return nil }
         return text
@@ -91,7 +91,7 @@ package struct PAOSMessage: Sendable, Equatable {
     private static func didAuthenticate(_ message: XMLElement, _ messageID: String?) throws(Failure) -> Content {
         guard let data = message.all("AuthenticationProtocolData").first,
             message.all("AuthenticationProtocolData").count == 1, let type = data.attributes["type"]
-        else { throw .unknown("DIDAuthenticate without data of a type") }
+        else { throw .unknown("DIDAuthenticate without typed data") }
         if type.hasSuffix("EAC1InputType") {
             return try reading(.didAuthenticateResponse(.eac1), messageID) { () throws(FieldError) in
                 .eac1(try EAC1Input(data))
@@ -139,12 +139,12 @@ package struct PAOSMessage: Sendable, Equatable {
         return commands
     }
 
-    /// The first Result that is there, as the message itself or one level below; without a major result it is an error.
+    /// Reads the result from the element Result or from the message itself. Without a major result it is an error.
     private static func result(_ message: XMLElement) -> ECardResult {
         let result = message.all("Result").first ?? message
         func text(_ name: String) -> String? {
             guard let text = result.all(name).first?.collapsed, !text.isEmpty else { return nil }
-            // Not characters: one of them may be made of any number of combining marks.
+            // Scalars, since one character may consist of any number of combining marks.
             return String(String.UnicodeScalarView(text.unicodeScalars.prefix(1024)))
         }
         return ECardResult(
@@ -162,18 +162,18 @@ struct FieldError: Error {
 }
 
 extension XMLElement {
-    /// The bytes of the child of that name; nil without one.
+    /// The bytes of the child with that name; nil when there is none.
     func hex(_ name: String) throws(FieldError) -> [UInt8]? {
         let values = try allHex(name)
-        guard values.count <= 1 else { throw FieldError(words: "\(name) is there twice") }
+        guard values.count <= 1 else { throw FieldError(words: "\(name) is repeated") }
         return values.first
     }
 
-    /// The bytes of the children of that name.
+    /// The bytes of all children with that name.
     func allHex(_ name: String) throws(FieldError) -> [[UInt8]] {
         try all(name).map { element throws(FieldError) in
             guard let bytes = HexBinary.bytes(element.trimmed) else {
-                throw FieldError(words: "\(name) is no hexBinary")
+                throw FieldError(words: "\(name) is not hexBinary")
             }
             return bytes
         }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// Follows the refresh address until it leads to the service that the certificate is for. TR-03124-1, 2.7.2.
+/// Follows the refresh address until it leads to the origin of the service. TR-03124-1, 2.7.2.
 struct RefreshAddressSearch {
     private let session: HTTPSession
     private let origin: WebAddress.Origin
     private let allowsHTTP: Bool
     private let configuration: EServiceConfiguration
 
-    /// The `origin` is that of the service: where the search ends.
+    /// The search ends at `origin`, the origin of the service.
     init(
         _ session: HTTPSession,
         origin: WebAddress.Origin,
@@ -18,7 +18,8 @@ struct RefreshAddressSearch {
         (self.allowsHTTP, self.configuration) = (allowsHTTP, configuration)
     }
 
-    /// - Returns: the address for the browser; the TLS certificate behind it was seen and is one that may be there.
+    /// Runs the search.
+    /// - Returns: the address for the browser. The TLS certificate of its server is checked.
     func run(from first: WebAddress) throws(EServiceFailure) -> WebAddress {
         let deadline = ContinuousClock.now + configuration.limits.phase
         var address = first
@@ -31,10 +32,10 @@ struct RefreshAddressSearch {
             visited.insert(address.origin)
             address = try next(address, deadline)
         }
-        throw Self.failure(.checkRefreshAddressInvalidHTTPResponse, "redirected for ever")
+        throw Self.failure(.checkRefreshAddressInvalidHTTPResponse, "too many redirects")
     }
 
-    /// Where this address redirects to.
+    /// Returns the address to which this address redirects.
     private func next(
         _ address: WebAddress,
         _ deadline: ContinuousClock.Instant
@@ -55,7 +56,7 @@ struct RefreshAddressSearch {
         return target
     }
 
-    /// Connects, to see the certificate, and sends nothing.
+    /// Connects to have the certificate checked, and sends nothing.
     private func check(_ address: WebAddress, _ deadline: ContinuousClock.Instant) throws(EServiceFailure) {
         do throws(HTTPFault) {
             _ = try session.run(HTTPRequest(method: .connect, address: address), by: deadline)
@@ -74,13 +75,13 @@ struct RefreshAddressSearch {
     }
 
     static func failure(status: Int) -> EServiceFailure {
-        let reason: FailureCode =
-            switch status {
-            case 503: .checkRefreshAddressServiceUnavailable
-            case 500...599: .checkRefreshAddressServerError
-            case 400...499: .checkRefreshAddressClientError
-            default: .checkRefreshAddressInvalidHTTPResponse
-            }
+        let reason = FailureCode.httpStatus(
+            status,
+            unavailable: .checkRefreshAddressServiceUnavailable,
+            serverError: .checkRefreshAddressServerError,
+            clientError: .checkRefreshAddressClientError,
+            other: .checkRefreshAddressInvalidHTTPResponse
+        )
         return failure(reason, "HTTP \(status)")
     }
 
@@ -103,21 +104,12 @@ struct RefreshAddressSearch {
 }
 
 extension RefreshOutcome {
-    /// What the browser tells the service. TR-03124-1, 2.5.4.
+    /// The query items with which the browser tells the service the result. TR-03124-1, 2.5.4.
     static func parameters(of result: ECardResult) -> [(name: String, value: String)] {
         guard result.isError else { return [("ResultMajor", "ok")] }
+        let known = ["trustedChannelEstablishmentFailed", "communicationError", "cancellationByUser"]
         let word = result.minor?.uri.split(separator: "#", omittingEmptySubsequences: false).last.map { String($0) }
-        let minor =
-            if let word, Self.told.contains(word) {
-                word
-            } else {
-                switch result.origin {
-                case .server: "serverError"
-                case .client: "clientError"
-                }
-            }
+        let minor = known.first { $0 == word } ?? (result.origin == .server ? "serverError" : "clientError")
         return [("ResultMajor", "error"), ("ResultMinor", minor)]
     }
-
-    private static let told = ["trustedChannelEstablishmentFailed", "communicationError", "cancellationByUser"]
 }

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import EID
 
-/// The judgement on EAC1: what can be said of a service before a card is there. TR-03124-1, 2.7.3.
+/// Checks EAC1, as far as a service can be checked without a card. TR-03124-1, 2.7.3.
 struct RequestCheck {
     let configuration: EServiceConfiguration
     let isDeveloperMode: Bool
-    /// Of the tcTokenURL as it was given, not as it was redirected.
+    /// The origin of the tcTokenURL before any redirect.
     let origin: WebAddress.Origin
-    /// The servers' certificates so far, DER.
+    /// The TLS certificates of the servers so far, in DER.
     let connections: [[UInt8]]
 
-    /// What stands after all checks.
+    /// The result of all checks.
     struct Outcome {
         let request: AuthenticationRequest
-        /// Which certificates connections may show from now on.
+        /// The TLS certificates that servers may use from now on.
         let listed: TLSGuard.Listed
     }
 
-    func judge(_ input: EAC1Input) throws(EServiceFailure) -> Outcome {
+    func check(_ input: EAC1Input) throws(EServiceFailure) -> Outcome {
         let terminal = try only(.terminal, in: input)
         let issuer = try only(.documentVerifier, in: input)
         let pool = try preVerify(terminal, input)
@@ -39,8 +39,8 @@ struct RequestCheck {
         )
     }
 
-    /// Throws what developer mode only logs.
-    private func forgivable(_ failure: EServiceFailure) throws(EServiceFailure) {
+    /// Throws the failure; in developer mode it is only logged.
+    private func throwUnlessDeveloperMode(_ failure: EServiceFailure) throws(EServiceFailure) {
         guard isDeveloperMode else { throw failure }
         configuration.log("developer mode: \(failure.reason.rawValue) \(failure.detail)")
     }
@@ -49,7 +49,7 @@ struct RequestCheck {
 
     private enum Holder { case terminal, documentVerifier }
 
-    /// Exactly one certificate of the service and one of its issuer have to be there.
+    /// Returns the certificate of the service or of its issuer; there must be exactly one.
     private func only(_ holder: Holder, in input: EAC1Input) throws(EServiceFailure) -> CVCertificate {
         let found = input.certificates.filter { certificate in
             guard certificate.chat.terminalType == .authenticationTerminal else { return false }
@@ -74,12 +74,12 @@ struct RequestCheck {
         }
     }
 
-    /// Checks the terminal's chain, keeps its link certificates, and gives all that chains for a card can be made of.
+    /// Checks the terminal's chain, stores its link certificates, and returns the certificates for chains to a card.
     private func preVerify(
         _ terminal: CVCertificate,
         _ input: EAC1Input
     ) throws(EServiceFailure) -> CVCertificatePool {
-        // The service's own first: the pool is bounded.
+        // The certificates of the service come first, since the pool is bounded.
         var pool = CVCertificatePool(terminal: terminal, input.certificates)
         pool.add(configuration.linkCertificates?.load() ?? [])
         pool.add(configuration.trustAnchors.links)
@@ -90,7 +90,7 @@ struct RequestCheck {
         }
         let links = verified.chain.filter { $0.chat.role == .cvca }
         if let store = configuration.linkCertificates, !store.save(links, today: today) {
-            configuration.warn("link certificates could not be kept")
+            configuration.warn("link certificates could not be stored")
         }
         return pool
     }
@@ -108,7 +108,7 @@ struct RequestCheck {
             case .signature:
                 throw EServiceFailure(.preVerificationInvalidCertificateSignature, .certificateSignature)
             case .expired:
-                try forgivable(EServiceFailure(.preVerificationCertificateExpired, .certificateExpired))
+                try throwUnlessDeveloperMode(EServiceFailure(.preVerificationCertificateExpired, .certificateExpired))
                 return try verify(pool, on: nil)
             }
         }
@@ -133,26 +133,26 @@ struct RequestCheck {
             throw EServiceFailure(.certificateCheckFailedNoSubjectURLInDescription, .noSubjectURL)
         }
         if !description.belongs(to: terminal) {
-            try forgivable(EServiceFailure(.certificateCheckFailedHashMismatch, .descriptionHashMismatch))
+            try throwUnlessDeveloperMode(EServiceFailure(.certificateCheckFailedHashMismatch, .descriptionHashMismatch))
         }
         if WebAddress(url)?.origin != origin {
-            try forgivable(
+            try throwUnlessDeveloperMode(
                 EServiceFailure(.certificateCheckFailedSameOriginPolicyViolation, .sameOriginViolation, detail: url)
             )
         }
         return description
     }
 
-    /// The hashes are made with the hash function of the issuer's certificate.
+    /// Returns the TLS certificates that the description names, and checks those of the connections so far.
     private func listed(
         _ description: CertificateDescription,
         _ issuer: CVCertificate
     ) throws(EServiceFailure) -> TLSGuard.Listed {
         let failure = EServiceFailure(.certificateCheckFailedHashMissingInDescription, .certificateNotListed)
-        // An issuer's certificate whose key is for something else has signed nothing here.
+        // Without a hash function in the issuer's certificate no hash can be compared.
         guard let digest = issuer.digest else { throw failure }
         let listed = TLSGuard.Listed(digest: digest, hashes: Set(description.communicationCertificates))
-        if !connections.allSatisfy(listed.contains) { try forgivable(failure) }
+        if !connections.allSatisfy(listed.contains) { try throwUnlessDeveloperMode(failure) }
         return listed
     }
 }

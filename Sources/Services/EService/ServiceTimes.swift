@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// Where the time of the web side went, on a clock: for the log.
+/// How long the parts of the web side took; for the log.
 package struct ServiceTimes: Sendable {
-    /// Connecting and the handshakes, the server's part in them too; libcurl.
+    /// Connecting and TLS handshakes.
     package var tls = Duration.zero
-    /// From a request to the end of its answer.
+    /// From each request to the end of its answer.
     package var server = Duration.zero
     /// Reading and writing messages.
     package var xml = Duration.zero
-    /// Checks of what the service shows of itself: certificates, description.
+    /// Checks of the certificates and the description of the service.
     package var checks = Duration.zero
 
     package init() {}
 }
 
-/// Belongs to the thread of one authentication.
+/// Adds up the times of one authentication.
 final class Stopwatch {
     private(set) var times = ServiceTimes()
 
@@ -27,7 +27,7 @@ final class Stopwatch {
         return try body()
     }
 
-    /// A transfer that took this long, of which the answer took so much.
+    /// Adds the time of a transfer; `answer` is the part from the request to the end of the answer.
     func add(transfer: Duration, answer: Duration) {
         times.server += answer
         times.tls += max(transfer - answer, .zero)

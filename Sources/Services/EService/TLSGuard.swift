@@ -2,19 +2,19 @@
 import COpenSSL
 import Crypto
 
-/// Sets up the TLS connections of one HTTP session and judges each right after its handshake, before anything is sent.
-/// The only file that knows libssl.
+/// Configures the TLS connections of one HTTP session and checks each after its handshake, before anything is sent. No
+/// other file calls libssl.
 ///
-/// Whom a certificate comes from does not matter here: an eID-Server is known by the hash of its certificate, which stands
-/// in the description that the terminal's certificate vouches for. TR-03124-1, 2.7.3. All else about it has to be right.
+/// The issuer of a TLS certificate is not checked. An eID-Server is identified by the hash of its certificate in the
+/// description, which the terminal certificate confirms. TR-03124-1, 2.7.3. Every other rule for certificates holds.
 final class TLSGuard {
     struct PreSharedKey {
-        /// Without a zero byte, at most 255.
+        /// 1 to 255 bytes without a zero byte.
         let identity: [UInt8]
         let key: [UInt8]
     }
 
-    /// What the description names: the hash function and the hashes.
+    /// The TLS certificates that the description names, by their hashes.
     struct Listed {
         let digest: DigestAlgorithm
         let hashes: Set<[UInt8]>
@@ -27,20 +27,20 @@ final class TLSGuard {
 
     private let profile: TLSProfile
     private let preSharedKey: PreSharedKey?
-    /// Broken rules are logged and forgiven.
+    /// In developer mode a broken rule is only logged.
     private let isDeveloperMode: Bool
     private let log: @Sendable (String) -> Void
 
-    /// Of the next connections: the name that the certificate must be for.
+    /// The name that the certificates of the next connections must have.
     var host = ""
-    /// New connections must resume a session.
+    /// Whether new connections must resume a TLS session.
     var requiresResumption = false
     /// nil until the description is known.
     var listed: Listed?
 
-    /// What the last handshake broke; nil after a good one.
+    /// The rule that the last handshake broke; nil after a good one.
     private(set) var fault: TLSFault?
-    /// Each certificate of a server once, DER, in the order of their coming.
+    /// Each certificate of a server once, in DER, in the order of the connections.
     private(set) var certificates: [[UInt8]] = []
 
     init(
@@ -53,16 +53,16 @@ final class TLSGuard {
         (self.isDeveloperMode, self.log) = (isDeveloperMode, log)
     }
 
-    /// Begins a transfer: what was broken before does not count any more.
+    /// Begins a transfer to `host` and forgets the last fault.
     func reset(host: String) { (self.host, fault) = (host, nil) }
 
     // MARK: Before the handshake
 
-    /// Makes a new SSL_CTX ready; false: libssl lacks what the profile needs. The guard must outlive its connections.
+    /// Configures a new SSL_CTX; false when libssl lacks what the profile needs. The guard must outlive its connections.
     func prepare(_ context: OpaquePointer) -> Bool {
         let owner = Unmanaged.passUnretained(self).toOpaque()
         tls_set_owner(context, owner)
-        // Sizes are judged after the handshake, with words; the library's own limit would only break it off.
+        // Key sizes are checked after the handshake: a limit of the library would end it without a reason.
         SSL_CTX_set_security_level(context, 1)
         guard tls_set_version(context, TLS1_2_VERSION) == 1, SSL_CTX_set_cipher_list(context, profile.suites) == 1,
             tls_set_signatures(context, profile.signatures) == 1, tls_ask_for_status(context) == 1
@@ -111,26 +111,28 @@ final class TLSGuard {
 
     // MARK: In the handshake
 
-    /// The C function is X509_verify_cert. There are no trusted authorities, so what is missing there is no fault.
+    /// Checks the certificate without any trusted authority. The C function is X509_verify_cert.
     private func verify(_ store: OpaquePointer) -> Int32 {
         X509_STORE_CTX_set_verify_cb(store) { isGood, store in
-            isGood == 1 || TLSGuard.tolerated.contains(X509_STORE_CTX_get_error(store)) ? 1 : 0
+            isGood == 1 || TLSGuard.ignoredErrors.contains(X509_STORE_CTX_get_error(store)) ? 1 : 0
         }
         if X509_verify_cert(store) == 1 { return 1 }
         let code = X509_STORE_CTX_get_error(store)
         let words = X509_verify_cert_error_string(Int(code)).map { String(cString: $0) } ?? "error \(code)"
-        return breaks(.certificate(words)) ? 0 : 1
+        return record(.certificate(words)) ? 0 : 1
     }
 
-    /// That its authority is unknown or not fit for this use. Everything else is a fault of the certificate.
-    private static let tolerated: Set<Int32> = [
+    /// Errors which say that the authority is unknown or not meant for this use.
+    private static let ignoredErrors: Set<Int32> = [
         X509_V_OK, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY,
         X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE, X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT,
         X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN, X509_V_ERR_CERT_UNTRUSTED, X509_V_ERR_INVALID_PURPOSE,
     ]
 
-    /// Notes a fault; false when developer mode forgives it.
-    private func breaks(_ fault: TLSFault) -> Bool {
+    /// Records a broken rule.
+    /// - Returns: false in developer mode, which only logs the fault.
+    @discardableResult
+    private func record(_ fault: TLSFault) -> Bool {
         if isDeveloperMode {
             log("developer mode: \(host): \(fault)")
             return false
@@ -141,51 +143,51 @@ final class TLSGuard {
 
     // MARK: After the handshake
 
-    /// Also after a resumed one, which has no key agreement of its own.
+    /// Checks the connection. A resumed handshake has no key agreement of its own.
     private func handshakeDone(_ connection: OpaquePointer) {
         guard let certificate = SSL_get0_peer_certificate(connection) else {
-            _ = breaks(.certificate("the server has none"))
+            record(.certificate("the server has none"))
             return
         }
         let isResumed = SSL_session_reused(connection) == 1
         checkName(certificate)
         if let key = X509_get0_pubkey(certificate) {
             let bits = Int(EVP_PKEY_get_bits(key))
-            if bits < Self.minimum(key) { _ = breaks(.certificateKeyTooShort(bits: bits)) }
+            if bits < Self.minimum(key) { record(.certificateKeyTooShort(bits: bits)) }
         } else {
-            _ = breaks(.certificate("its key cannot be read"))
+            record(.certificate("its key cannot be read"))
         }
         if profile.groups != nil, !isResumed { checkEphemeralKey(connection) }
-        if saysRevoked(connection) { _ = breaks(.certificate("its authority says that it is revoked")) }
-        if requiresResumption, !isResumed { _ = breaks(.notResumed) }
+        if saysRevoked(connection) { record(.certificate("it is revoked")) }
+        if requiresResumption, !isResumed { record(.notResumed) }
         let der = Self.encoded(certificate)
         if !certificates.contains(der) { certificates.append(der) }
-        if let listed, !listed.contains(der) { _ = breaks(.notListed) }
+        if let listed, !listed.contains(der) { record(.notListed) }
     }
 
     private func checkName(_ certificate: OpaquePointer) {
         let isAddress = X509_check_ip_asc(certificate, host, 0)
-        // -2: the host is no IP address.
+        // -2 means that the host is not an IP address.
         let result = isAddress == -2 ? X509_check_host(certificate, host, host.utf8.count, 0, nil) : isAddress
-        if result != 1 { _ = breaks(.certificate("it is for another host")) }
+        if result != 1 { record(.certificate("it is for another host")) }
     }
 
     private func checkEphemeralKey(_ connection: OpaquePointer) {
         guard let key = tls_ephemeral_key(connection) else {
-            _ = breaks(.ephemeralKeyTooShort(bits: 0))
+            record(.ephemeralKeyTooShort(bits: 0))
             return
         }
         defer { EVP_PKEY_free(key) }
         let bits = Int(EVP_PKEY_get_bits(key))
-        if bits < Self.minimum(key) { _ = breaks(.ephemeralKeyTooShort(bits: bits)) }
+        if bits < Self.minimum(key) { record(.ephemeralKeyTooShort(bits: bits)) }
     }
 
     private static func minimum(_ key: OpaquePointer) -> Int {
         TLSProfile.minimumBits(isElliptic: EVP_PKEY_get_base_id(key) == EVP_PKEY_EC)
     }
 
-    /// Is there a stapled OCSP response that says so? Its signature does not matter: it is the server itself that
-    /// presents it. RFC 6066, 8.
+    /// Whether a stapled OCSP response says that the certificate is revoked. Its signature is not checked, since the server
+    /// itself presents the response. RFC 6066, 8.
     private func saysRevoked(_ connection: OpaquePointer) -> Bool {
         var bytes: UnsafePointer<UInt8>?
         let count = tls_status_response(connection, &bytes)

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// What a connection may use. TR-03116-4, chapter 2; both profiles are TLS 1.2 alone, since their suites are.
+/// The cipher suites, groups and signatures that a connection may use. TR-03116-4, 2. Both profiles have TLS 1.2 only,
+/// since their suites are suites of TLS 1.2.
 struct TLSProfile: Sendable, Equatable {
-    /// OpenSSL's names, best first.
+    /// OpenSSL's names, the preferred suite first.
     let suites: String
-    /// nil: no suite of the profile has any.
+    /// nil when no suite of the profile uses a group.
     let groups: String?
     let signatures: String
 
-    /// Connections to a service, and to an eID-Server that is part of it.
+    /// For a service, and for an eID-Server that is attached to a service.
     static let standard = TLSProfile(
         suites: """
             ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:DHE-RSA-AES256-GCM-SHA384:\
@@ -21,25 +22,25 @@ struct TLSProfile: Sendable, Equatable {
             """
     )
 
-    /// Connections to an eID-Server with a pre-shared key. RFC 4279, RFC 5487.
+    /// For an eID-Server with a pre-shared key. RFC 4279, RFC 5487.
     static let preSharedKey = TLSProfile(
         suites: "RSA-PSK-AES256-GCM-SHA384:RSA-PSK-AES128-GCM-SHA256:RSA-PSK-AES256-CBC-SHA",
         groups: nil,
         signatures: "RSA+SHA512:RSA+SHA384:RSA+SHA256"
     )
 
-    /// Bits of a key that is long enough, in a certificate as in a key agreement. TR-03116-4, 2.
+    /// The least bits of a key in a certificate or a key agreement. TR-03116-4, 2.
     static func minimumBits(isElliptic: Bool) -> Int { isElliptic ? 250 : 3000 }
 }
 
-/// The rule that a connection broke, besides those that libssl itself enforces.
+/// The rule that a connection broke, other than those that libssl enforces.
 enum TLSFault: Error, Sendable, Equatable {
-    /// The certificate or its chain; words for the log.
+    /// The certificate or its chain is invalid; words for the log.
     case certificate(String)
     case certificateKeyTooShort(bits: Int)
     case ephemeralKeyTooShort(bits: Int)
-    /// The description of the service does not name its hash.
+    /// The description of the service does not name the hash of the certificate.
     case notListed
-    /// The attached eID-Server does not go on with the session of the TcToken.
+    /// The attached eID-Server does not resume the TLS session of the TcToken.
     case notResumed
 }

@@ -1,32 +1,31 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// What a service gives to whoever wants to authenticate to it: where its eID-Server is, and how to come back.
-/// TR-03124-1, 2.6.
+/// The TcToken of a service: names its eID-Server and the address to which the browser returns. TR-03124-1, 2.6.
 package struct TcToken: Sendable, Equatable {
-    /// Bytes; those of services have about one thousand.
+    /// The most bytes. TcTokens of services have about one thousand.
     package static let maximumLength = 64 * 1024
 
     package let serverAddress: WebAddress
-    /// Also the identity of the pre-shared key; 1 to 255 bytes.
+    /// The identity of the pre-shared key too; 1 to 255 bytes.
     package let sessionIdentifier: String
     package let refreshAddress: WebAddress
     package let communicationErrorAddress: WebAddress?
-    /// nil: the eID-Server is the one that gave the token, on the same TLS session ("attached").
+    /// nil when the eID-Server is the server of the TcToken and uses the same TLS session ("attached").
     package let preSharedKey: [UInt8]?
 
-    /// Why it is none, and the ways back that can be read all the same.
+    /// Why a TcToken is invalid, with the addresses in it that can still be used.
     package struct Refusal: Error, Sendable, Equatable {
-        /// In words, for the log.
+        /// Words for the log.
         package let words: String
         package var refreshAddress: WebAddress?
         package var communicationErrorAddress: WebAddress?
     }
 
-    /// Bytes that libssl takes at most: PSK_MAX_IDENTITY_LEN, PSK_MAX_PSK_LEN.
+    // The limits of libssl: PSK_MAX_IDENTITY_LEN and PSK_MAX_PSK_LEN.
     private static let maximumIdentity = 255
     private static let maximumKey = 256
 
-    /// Reads and judges the document; `allowsHTTP` is developer mode, for the way back.
+    /// Reads and checks the document. Developer mode sets `allowsHTTP`: the browser may return to an http address.
     /// - Throws: `Refusal`.
     package init(_ document: [UInt8], allowsHTTP: Bool = false) throws(Refusal) {
         let fields: Fields
@@ -52,15 +51,15 @@ package struct TcToken: Sendable, Equatable {
             throw refused("PathSecurity-Protocol is unknown")
         }
         guard let server = fields.serverAddress.flatMap(WebAddress.init), server.isSecure else {
-            throw refused("ServerAddress is no https address")
+            throw refused("ServerAddress is not an https address")
         }
-        guard let refresh = refusal.refreshAddress else { throw refused("RefreshAddress is no https address") }
+        guard let refresh = refusal.refreshAddress else { throw refused("RefreshAddress is not an https address") }
         guard let session = fields.sessionIdentifier, (1...Self.maximumIdentity).contains(session.utf8.count) else {
             throw refused("SessionIdentifier is missing or too long")
         }
         if let text = fields.preSharedKey {
             guard let key = HexBinary.bytes(text), (1...Self.maximumKey).contains(key.count) else {
-                throw refused("PSK is no hexBinary")
+                throw refused("PSK is not hexBinary")
             }
             preSharedKey = key
         } else {
@@ -70,7 +69,7 @@ package struct TcToken: Sendable, Equatable {
         communicationErrorAddress = refusal.communicationErrorAddress
     }
 
-    /// The texts of the elements, by local name.
+    /// The texts of the elements.
     private struct Fields {
         let serverAddress, sessionIdentifier, refreshAddress, communicationErrorAddress: String?
         let binding, pathSecurityProtocol, preSharedKey: String?

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// Gets the TcToken: follows redirects by hand, so that each hop is judged like the first. TR-03124-1, 2.6.
+/// Fetches the TcToken. Redirects are followed here, so that each is checked like the first address. TR-03124-1, 2.6.
 struct TcTokenFetch {
     private let session: HTTPSession
     private let allowsHTTP: Bool
@@ -10,8 +10,9 @@ struct TcTokenFetch {
         (self.session, self.allowsHTTP, self.configuration) = (session, allowsHTTP, configuration)
     }
 
+    /// Fetches and reads the TcToken.
     /// - Returns: the token, or why it is not valid.
-    /// - Throws: `EServiceFailure` when there is none to judge.
+    /// - Throws: `EServiceFailure` when no document was received.
     func run(_ first: WebAddress) throws(EServiceFailure) -> Result<TcToken, TcToken.Refusal> {
         let deadline = ContinuousClock.now + configuration.limits.phase
         var address = first
@@ -32,7 +33,7 @@ struct TcTokenFetch {
             case 302, 303, 307:
                 hops += 1
                 guard hops <= configuration.limits.redirects else {
-                    throw EServiceFailure(.getTcTokenInvalidRedirectURL, .noTcToken, detail: "redirected for ever")
+                    throw EServiceFailure(.getTcTokenInvalidRedirectURL, .noTcToken, detail: "too many redirects")
                 }
                 guard let target = response.header("location").flatMap(WebAddress.init),
                     target.isSecure || allowsHTTP
@@ -62,13 +63,13 @@ struct TcTokenFetch {
     }
 
     static func failure(status: Int) -> EServiceFailure {
-        let reason: FailureCode =
-            switch status {
-            case 503: .getTcTokenServiceUnavailable
-            case 500...599: .getTcTokenServerError
-            case 400...499: .getTcTokenClientError
-            default: .getTcTokenInvalidServerReply
-            }
+        let reason = FailureCode.httpStatus(
+            status,
+            unavailable: .getTcTokenServiceUnavailable,
+            serverError: .getTcTokenServerError,
+            clientError: .getTcTokenClientError,
+            other: .getTcTokenInvalidServerReply
+        )
         return EServiceFailure(reason, .noTcToken, detail: "HTTP \(status)")
     }
 
@@ -90,6 +91,6 @@ struct TcTokenFetch {
 }
 
 extension EServiceFailure {
-    /// By CANCEL, or by the end of the client or of the daemon.
+    /// The user has cancelled, or the client or the daemon has ended.
     static let cancelled = EServiceFailure(.userCancelled, .cancelledByUser)
 }

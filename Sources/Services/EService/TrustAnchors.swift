@@ -2,24 +2,24 @@
 import Crypto
 package import EID
 
-/// The country authorities that are believed: where every chain of certificates has to begin. TR-03110-3, 2.1.
+/// The country authorities that are trusted: every chain of certificates has to begin at one. TR-03110-3, 2.1.
 ///
-/// Productive and test authorities are told apart: developer mode takes test services only.
+/// Productive and test authorities are separate, since developer mode accepts test services only.
 package struct TrustAnchors: Sendable, Equatable {
-    /// Self-signed certificates of authorities.
+    /// The self-signed certificates of productive authorities.
     package private(set) var productive: [CVCertificate] = []
     package private(set) var test: [CVCertificate] = []
-    /// Certificates by which an authority has signed its next key.
+    /// Link certificates, with which an authority has signed its next key.
     package private(set) var links: [CVCertificate] = []
-    /// Files that were passed over, one line each.
+    /// One line for each file that is ignored.
     package private(set) var warnings: [String] = []
 
     package init(productive: [CVCertificate] = [], test: [CVCertificate] = [], links: [CVCertificate] = []) {
         (self.productive, self.test, self.links) = (productive, test, links)
     }
 
-    /// Reads the files `*.cvcert` in the folder, and those of test authorities in its folder `test`; link certificates may
-    /// be in either.
+    /// Reads the files `*.cvcert` of productive authorities in the folder, and those of test authorities in its subfolder
+    /// `test`. Link certificates may be in both.
     package init(folder: String) {
         productive = roots(in: folder)
         if let names = CertificateFiles.names(in: folder + "/test"), !names.isEmpty {
@@ -38,7 +38,7 @@ package struct TrustAnchors: Sendable, Equatable {
             do throws(CVCertificateError) {
                 let certificate = try CertificateFiles.read(path)
                 guard certificate.chat.role == .cvca, certificate.chat.terminalType == .authenticationTerminal else {
-                    warnings.append("\(path) is no certificate of an authority for authentication terminals")
+                    warnings.append("\(path) is not a certificate of an authority for authentication terminals")
                     continue
                 }
                 if certificate.authorityReference != certificate.holderReference {
@@ -55,22 +55,22 @@ package struct TrustAnchors: Sendable, Equatable {
         return found
     }
 
-    /// A chain that has been checked.
+    /// A chain that has passed all checks.
     struct Verified {
-        /// From the certificate that the anchor signed to the terminal's.
+        /// From the certificate that the anchor has signed to the terminal's.
         let chain: [CVCertificate]
         let isProductive: Bool
     }
 
-    /// Why there is none, the worse the later.
+    /// Why there is no such chain. The last case that applies is reported.
     enum Refusal: Error, Comparable {
         case noChain
         case signature
         case expired
     }
 
-    /// Looks for a chain from an anchor to the pool's terminal certificate that is signed all the way and, where
-    /// `day` is given, valid on that day: the terminal's, its issuer's, and the authority's that signed this one.
+    /// Finds a chain from an anchor to the pool's terminal certificate whose signatures are all right. Where `day` is
+    /// given, the last three certificates must be valid on that day: authority, document verifier and terminal.
     func verify(_ pool: CVCertificatePool, on day: CVDate?) throws(Refusal) -> Verified {
         var refusal = Refusal.noChain
         for (anchors, isProductive) in [(productive, true), (test, false)] {
@@ -91,7 +91,7 @@ package struct TrustAnchors: Sendable, Equatable {
         throw refusal
     }
 
-    /// Each by the one before it. A curve is inherited where a key does not write it out.
+    /// Whether each certificate is signed by the one before it. A key without a curve has that of its issuer.
     private static func isSigned(_ chain: [CVCertificate], by anchor: CVCertificate) -> Bool {
         var issuer = anchor
         var curve = anchor.publicKey.curve
@@ -105,7 +105,7 @@ package struct TrustAnchors: Sendable, Equatable {
 }
 
 extension CVCertificate {
-    /// False also when the issuer's key cannot be used.
+    /// Whether the issuer has signed this certificate; false when the issuer's key cannot be used.
     fileprivate func isSigned(by issuer: CVCertificate, inheriting curve: Curve?) -> Bool {
         guard let digest = issuer.digest, let key = try? issuer.publicKey.key(inheriting: curve) else { return false }
         return (try? isSigned(by: key, digest)) == true

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// An absolute http or https URI, as far as an authentication needs to look into it. RFC 3986.
+/// An absolute http or https URI. RFC 3986.
 ///
-/// What is not plain ASCII without blanks, names a user, or leaves the host out is none: whoever means such a host writes
-/// it encoded.
+/// A URI with other characters than printable ASCII, with a user name, or without a host is refused.
 package struct WebAddress: Sendable, Hashable {
-    /// Scheme, host and port: RFC 6454.
+    /// Scheme, host and port. RFC 6454.
     package struct Origin: Sendable, Hashable {
         package let isSecure: Bool
         /// Lower case; an IPv6 address without its brackets.
@@ -13,29 +12,29 @@ package struct WebAddress: Sendable, Hashable {
         package let port: UInt16
     }
 
-    /// As it came, without the fragment.
+    /// The URI as it was given, without the fragment.
     package let text: String
     package let origin: Origin
 
-    /// No address of an authentication is longer; bytes.
+    /// The most bytes.
     static let maximumLength = 16_384
 
-    /// nil when it is no such address.
+    /// Reads a URI; nil when it is refused.
     package init?(_ text: String) {
         let bytes = Array(text.utf8)
         guard bytes.count <= Self.maximumLength,
             bytes.allSatisfy({ (0x21...0x7E) ~= $0 && !Self.excluded.contains($0) })
         else { return nil }
         let isSecure: Bool
-        let rest: ArraySlice<UInt8>
+        let afterScheme: ArraySlice<UInt8>
         if Self.starts(bytes, with: "https://") {
-            (isSecure, rest) = (true, bytes[8...])
+            (isSecure, afterScheme) = (true, bytes[8...])
         } else if Self.starts(bytes, with: "http://") {
-            (isSecure, rest) = (false, bytes[7...])
+            (isSecure, afterScheme) = (false, bytes[7...])
         } else {
             return nil
         }
-        let authority = rest.prefix { !Self.authorityEnds.contains($0) }
+        let authority = afterScheme.prefix { !Self.authorityEnds.contains($0) }
         guard let (host, port) = Self.hostAndPort(authority) else { return nil }
         origin = Origin(isSecure: isSecure, host: host, port: port ?? (isSecure ? 443 : 80))
         self.text = String(decoding: bytes.prefix { $0 != UInt8(ascii: "#") }, as: UTF8.self)
@@ -43,7 +42,7 @@ package struct WebAddress: Sendable, Hashable {
 
     package var isSecure: Bool { origin.isSecure }
 
-    /// What RFC 3986 leaves out of ASCII.
+    /// Printable ASCII characters that RFC 3986 excludes.
     private static let excluded = Set("\"<>\\^`{|}".utf8)
     private static let authorityEnds = Set("/?#".utf8)
     private static let hostBytes = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._".utf8)
@@ -55,25 +54,25 @@ package struct WebAddress: Sendable, Hashable {
 
     private static func hostAndPort(_ authority: ArraySlice<UInt8>) -> (host: String, port: UInt16?)? {
         let host: ArraySlice<UInt8>
-        var rest: ArraySlice<UInt8>
+        var port: ArraySlice<UInt8>
         if authority.first == UInt8(ascii: "[") {
             guard let end = authority.firstIndex(of: UInt8(ascii: "]")) else { return nil }
-            (host, rest) = (authority[(authority.startIndex + 1)..<end], authority[(end + 1)...])
+            (host, port) = (authority[(authority.startIndex + 1)..<end], authority[(end + 1)...])
             guard host.contains(UInt8(ascii: ":")), host.allSatisfy(ipv6Bytes.contains) else { return nil }
         } else {
             host = authority.prefix { $0 != UInt8(ascii: ":") }
-            rest = authority[host.endIndex...]
+            port = authority[host.endIndex...]
             guard !host.isEmpty, host.allSatisfy(hostBytes.contains) else { return nil }
         }
         let name = String(decoding: host, as: UTF8.self).lowercased()
-        guard let colon = rest.popFirst() else { return (name, nil) }
-        guard colon == UInt8(ascii: ":"), rest.count <= 5, rest.allSatisfy({ (0x30...0x39) ~= $0 }) else { return nil }
-        if rest.isEmpty { return (name, nil) }
-        guard let port = UInt16(String(decoding: rest, as: UTF8.self)), port != 0 else { return nil }
-        return (name, port)
+        guard let colon = port.popFirst() else { return (name, nil) }
+        guard colon == UInt8(ascii: ":"), port.count <= 5, port.allSatisfy({ (0x30...0x39) ~= $0 }) else { return nil }
+        if port.isEmpty { return (name, nil) }
+        guard let number = UInt16(String(decoding: port, as: UTF8.self)), number != 0 else { return nil }
+        return (name, number)
     }
 
-    /// The address with these items behind its query.
+    /// Returns the address with these items appended to its query.
     func adding(query: [(name: String, value: String)]) -> String {
         let items = query.map { "\($0.name)=\($0.value)" }.joined(separator: "&")
         guard text.contains("?") else { return "\(text)?\(items)" }

@@ -1,34 +1,33 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// One element of a document and what it holds. Names are local: prefixes and namespaces of eID-Servers differ, the names
-/// do not.
+/// One element of a document. Names are local names, since eID-Servers use different prefixes and namespaces.
 struct XMLElement: Sendable, Equatable {
     let name: String
-    /// By local name.
+    /// The attributes by local name.
     var attributes: [String: String] = [:]
     /// The character data of this element itself.
     var text = ""
     var children: [XMLElement] = []
 
-    /// The text without white space around it.
+    /// The text without white space at its ends.
     var trimmed: String {
         let head = text.utf8.drop(while: Self.isBlank)
         let count = head.reversed().drop(while: Self.isBlank).count
         return String(decoding: head.prefix(count), as: UTF8.self)
     }
 
-    /// The text with each run of white space as one blank, none around it.
+    /// The text with one blank instead of each run of white space, and none at its ends.
     var collapsed: String {
         text.utf8.split(whereSeparator: Self.isBlank).map { String(decoding: $0, as: UTF8.self) }.joined(separator: " ")
     }
 
     private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D) ~= byte }
 
-    /// The children of that name.
+    /// The children with that name.
     func all(_ name: String) -> [XMLElement] { children.filter { $0.name == name } }
 
-    /// The child of that name; nil without one.
-    /// - Throws: `.duplicate` when there are more.
+    /// The child with that name; nil when there is none.
+    /// - Throws: `.duplicate` when there are several.
     func only(_ name: String) throws(XMLError) -> XMLElement? {
         let found = all(name)
         guard found.count <= 1 else { throw .duplicate(name) }
@@ -38,12 +37,12 @@ struct XMLElement: Sendable, Equatable {
 
 /// What is wrong with a document.
 enum XMLError: Error, Equatable {
-    /// Not well-formed; the words are expat's.
+    /// The document is not well-formed; words of expat.
     case malformed(String)
-    /// A document type declaration: neither a TcToken nor PAOS has one, and entities come by no other way.
+    /// The document has a document type declaration, which could define entities. A TcToken and PAOS have none.
     case doctype
-    /// More or deeper than any message of the protocol.
+    /// The document is larger or deeper than any message of the protocol.
     case tooLarge
-    /// An element that may be there once is there twice.
+    /// An element that may be there only once is repeated.
     case duplicate(String)
 }

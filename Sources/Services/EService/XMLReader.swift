@@ -2,14 +2,14 @@
 import CExpat
 import Glibc
 
-/// Reads a document with expat. The only file that knows expat; it opens no file and no connection.
+/// Reads a document with expat, which opens no file and no connection. No other file calls expat.
 ///
-/// Bounds: the size of the document, depth, elements, attributes, and no document type.
+/// Size, depth, number of elements and number of attributes are bounded; a document type is refused.
 enum XMLReader {
     static let maximumDepth = 32
     static let maximumElements = 4096
     static let maximumAttributes = 32
-    /// Bytes of a name with its namespace.
+    /// The most bytes of a name with its namespace.
     static let maximumName = 1024
 
     /// Reads a document of at most `maximumLength` bytes.
@@ -20,7 +20,7 @@ enum XMLReader {
         guard let parser = XML_ParserCreateNS(nil, XML_Char(bitPattern: separator)) else { throw .tooLarge }
         defer { XML_ParserFree(parser) }
         let builder = Builder(parser)
-        // The builder outlives the parser's use of it: the last statement of this function still needs it.
+        // The builder lives until the end of this function, and so longer than the parser uses it.
         XML_SetUserData(parser, Unmanaged.passUnretained(builder).toOpaque())
         XML_SetElementHandler(
             parser,
@@ -40,14 +40,14 @@ enum XMLReader {
         return root
     }
 
-    /// Between namespace and name: no URI and no name has it.
+    /// Separates namespace and name; no URI and no name contains this character.
     private static let separator: UInt8 = 0x0A
 
-    /// Takes expat's events.
+    /// Builds the elements from expat's events.
     private final class Builder {
         private let parser: XML_Parser
         private var open: [XMLElement] = []
-        /// Of the open elements, innermost last.
+        /// The texts of the open elements, the innermost last.
         private var texts: [[UInt8]] = []
         private var count = 0
         private(set) var root: XMLElement?
@@ -70,7 +70,7 @@ enum XMLReader {
             guard count <= XMLReader.maximumElements, open.count < XMLReader.maximumDepth, let name = Self.local(name)
             else { return stop(.tooLarge) }
             var element = XMLElement(name: name)
-            // Pairs of name and value up to a null.
+            // Pairs of name and value; a null pointer ends the list.
             var index = 0
             while let attributes, let key = attributes[index], let value = attributes[index + 1] {
                 guard index / 2 < XMLReader.maximumAttributes, let name = Self.local(key) else {
@@ -100,7 +100,7 @@ enum XMLReader {
             }
         }
 
-        /// What stands behind the namespace; nil for a name that is too long.
+        /// Returns the name without its namespace; nil when it is too long.
         private static func local(_ name: UnsafePointer<XML_Char>?) -> String? {
             guard let name else { return nil }
             let bytes = UnsafeBufferPointer(start: name, count: strnlen(name, XMLReader.maximumName + 1))

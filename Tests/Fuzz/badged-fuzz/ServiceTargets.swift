@@ -32,12 +32,8 @@ import ISO7816
         }
         require(!request.acceptedEIDTypes.isEmpty, "no kind of eID at all")
     case .eac2(let answer):
-        require(answer.ephemeralPublicKey.first == 4, "a key that is no uncompressed point")
-        let pool = (answer.certificates.first { $0.chat.role == .terminal }).map { CVCertificatePool(terminal: $0) }
-        if let pool {
-            let eac2 = EAC2(ephemeralPublicKey: answer.ephemeralPublicKey, signature: nil, certificates: pool)
-            require(eac2.compressedKey.count * 2 + 1 == answer.ephemeralPublicKey.count, "half a key is not half")
-        }
+        let key = answer.ephemeralPublicKey
+        require(key.first == 4 && !key.count.isMultiple(of: 2), "a key that is not an uncompressed point")
     case .transmit(let commands):
         require(!commands.isEmpty && commands.allSatisfy { $0.command.count >= 4 }, "a command that is none")
     case .startPAOSResponse(let answer):
