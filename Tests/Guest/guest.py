@@ -172,9 +172,8 @@ class Radio:
 class Badged(Daemon):
     """badged as it is installed: not root, and with CAP_NET_ADMIN only for the management socket."""
 
-    def __init__(self, backend, user=str(NOBODY), wrapper=(), is_capable=None, **ble):
-        """wrapper: a program, with what stands before badged's own command line, that becomes badged. is_capable: whether it gets
-        CAP_NET_ADMIN, as from its unit; without a word it does where the backend needs it."""
+    def __init__(self, backend, user=str(NOBODY), is_capable=None, **ble):
+        """is_capable: whether badged gets CAP_NET_ADMIN, as from its unit; by default where the backend needs it."""
         config = os.path.join(WORK, "badged.conf")
         with open(config, "w", encoding="utf-8") as file:
             file.write(f"[ble]\nbackend = {backend}\n")
@@ -186,7 +185,7 @@ class Badged(Daemon):
         super().__init__("setpriv", [
             f"--reuid={user}", f"--regid={user}", "--clear-groups", "--bounding-set=-all,+net_admin" if is_capable
             else "--bounding-set=-all", f"--inh-caps={capabilities}", f"--ambient-caps={capabilities}",
-            *wrapper, f"{BIN}/badged", "--no-pcsc", "--no-nfc", "--virtual", "--log-level", "info", "--config", config, "--socket", self.path],
+            f"{BIN}/badged", "--no-pcsc", "--no-nfc", "--virtual", "--log-level", "info", "--config", config, "--socket", self.path],
             WORK)
 
     def client(self):

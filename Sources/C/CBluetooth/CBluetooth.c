@@ -29,12 +29,6 @@ int cbluetooth_open_control(void) {
     return -1;
 }
 
-int cbluetooth_is_bluetooth(int fd) {
-    int domain = 0;
-    socklen_t size = sizeof domain;
-    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_BLUETOOTH;
-}
-
 int cbluetooth_receive(int fd, void *buffer, size_t stride, uint32_t lengths[CBLUETOOTH_MOST]) {
     struct iovec parts[CBLUETOOTH_MOST];
     struct mmsghdr packets[CBLUETOOTH_MOST] = {0};

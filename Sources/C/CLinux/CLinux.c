@@ -89,7 +89,6 @@ int clinux_set_thread_name(const char *name) { return pthread_setname_np(pthread
 int clinux_open(const char *path, int flags, unsigned mode) { return open(path, flags, (mode_t)mode); }
 int clinux_set_nonblocking(int fd) { return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
 int clinux_set_cloexec(int fd) { return fcntl(fd, F_SETFD, FD_CLOEXEC); }
-int clinux_keep_on_exec(int fd) { return fcntl(fd, F_SETFD, 0); }
 int clinux_no_core_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 /* Was the code itself changed when it was loaded? Not on machines of today, but it would be lost. */
 static int has_text_relocations(const struct dl_phdr_info *info) {
@@ -165,9 +164,9 @@ int clinux_drop_capability(unsigned capability) {
     sets[capability / 32].effective &= others;
     sets[capability / 32].permitted &= others;
     sets[capability / 32].inheritable &= others;
-    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_LOWER, capability, 0, 0);
     return (int)syscall(SYS_capset, &header, sets);
 }
+
 int clinux_die_with_parent(void) { return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); }
 
 int clinux_pass_descriptor(int socket, int fd) {

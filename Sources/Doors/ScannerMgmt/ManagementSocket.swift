@@ -16,12 +16,6 @@ package final class ManagementSocket: Sendable {
         guard descriptor >= 0 else { return nil }
     }
 
-    /// One that this program has opened in an earlier life. nil when it is no Bluetooth socket.
-    package init?(taking descriptor: Int32) {
-        guard cbluetooth_is_bluetooth(descriptor) != 0 else { return nil }
-        self.descriptor = descriptor
-    }
-
     deinit { close(descriptor) }
 
     /// Fetches the packets that are there now; as many as find room.

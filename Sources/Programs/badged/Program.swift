@@ -45,16 +45,12 @@ import ScannerMgmt
         Loop.park()
     }
 
-    /// The one thing that the daemon has a capability for; from here on it has none.
+    /// Opens the management socket of the kernel's Bluetooth, and gives up the capability that only this needs.
     private static func managementSocket(_ radio: RadioConfiguration) -> ManagementSocket? {
+        guard NetworkCapability.isHeld else { return nil }
         let isWanted = radio.isEnabled && (radio.backend == .auto || radio.backend == .mgmt)
-        let socket =
-            if let descriptor = NetworkCapability.inherited {
-                ManagementSocket(taking: descriptor)
-            } else {
-                isWanted && NetworkCapability.isHeld ? ManagementSocket() : nil
-            }
-        if !NetworkCapability.giveUp(keeping: socket?.descriptor) { Log.warning("cannot give CAP_NET_ADMIN up") }
+        let socket = isWanted ? ManagementSocket() : nil
+        if !NetworkCapability.giveUp() { Log.warning("cannot give CAP_NET_ADMIN up") }
         return socket
     }
 }

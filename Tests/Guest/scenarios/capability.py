@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # badged as its unit starts it: as user badged, with CAP_NET_ADMIN ambient. It opens the kernel's management socket, gives the
-# capability up, by capset(2) or, where that is refused, by becoming itself once more, and scans with the socket it has kept. Without
-# the capability, or where that is configured, it scans through bluetoothd.
+# capability up, and scans with the socket that it has kept. Without the capability, or where that is configured, it scans
+# through bluetoothd.
 # short
 import os
 import subprocess
-import sys
 
 from guest import HERE, Badged, Radio, check, finish, seos, start_bluetoothd, start_bus
 
@@ -22,26 +21,19 @@ start_bluetoothd()
 subprocess.run(["systemd-sysusers", f"{ROOT}/systemd/badged-sysusers.conf"], check=True)
 radio = Radio()
 radio.tell(advertise=[seos(1)])
-for case, wrapper in (("capset(2) is allowed", []),
-                      ("capset(2) is refused, as by the unit", [sys.executable, f"{HERE}/no-capset.py"])):
-    badged = Badged("auto", user="badged", wrapper=wrapper, is_capable=True)
-    check(f"{case}: badged runs as its user", field(badged.pid, "Uid").split()[0] != "0", field(badged.pid, "Uid"))
-    # 2: a filter is in force.
-    check("with or without a filter for system calls", field(badged.pid, "Seccomp") == ("2" if wrapper else "0"))
-    with open(f"/proc/{badged.pid}/environ", "rb") as file:
-        has_begun_anew = b"BADGED_MANAGEMENT_SOCKET=" in file.read()
-    check("it has become itself once more" if wrapper else "it is what was started", has_begun_anew == bool(wrapper))
-    held = {name: field(badged.pid, name) for name in ("CapEff", "CapPrm", "CapAmb")}
-    check("it has no capability any more", all(int(value, 16) == 0 for value in held.values()), held)
-    for task in os.listdir(f"/proc/{badged.pid}/task"):
-        check("nor has any of its threads", int(field(task, "CapEff"), 16) == int(field(task, "CapPrm"), 16) == 0)
-    client = badged.client()
-    scan = client.begin()
-    check("it scans through the management socket", client.says(None) and client.scan["backend"] == "mgmt", (scan, badged.log()))
-    check("and hears", client.hears(1), (client.scan, badged.log()))
-    check("no warning", "CAP_NET_ADMIN" not in badged.log(), badged.log())
-    code, _ = badged.end()
-    check("it ends as it should", code == 0, code)
+badged = Badged("auto", user="badged", is_capable=True)
+check("badged runs as its user", field(badged.pid, "Uid").split()[0] != "0", field(badged.pid, "Uid"))
+held = {name: field(badged.pid, name) for name in ("CapEff", "CapPrm", "CapAmb")}
+check("it has no capability any more", all(int(value, 16) == 0 for value in held.values()), held)
+for task in os.listdir(f"/proc/{badged.pid}/task"):
+    check("nor has any of its threads", int(field(task, "CapEff"), 16) == int(field(task, "CapPrm"), 16) == 0)
+client = badged.client()
+scan = client.begin()
+check("it scans through the management socket", client.says(None) and client.scan["backend"] == "mgmt", (scan, badged.log()))
+check("and hears", client.hears(1), (client.scan, badged.log()))
+check("no warning", "CAP_NET_ADMIN" not in badged.log(), badged.log())
+code, _ = badged.end()
+check("it ends as it should", code == 0, code)
 for backend, is_capable in (("auto", False), ("bluez", True)):
     badged = Badged(backend, user="badged", is_capable=is_capable)
     client = badged.client()

@@ -8,8 +8,6 @@
 /* A socket on HCI_CHANNEL_CONTROL, non-blocking; -1 and errno when the kernel refuses. What it may do is decided now: all,
    with CAP_NET_ADMIN, whatever becomes of that later. */
 int cbluetooth_open_control(void);
-/* Whether a descriptor is a socket of this family. */
-int cbluetooth_is_bluetooth(int fd);
 
 /* At most so many packets are fetched at once. */
 enum { CBLUETOOTH_MOST = 32 };

@@ -38,11 +38,9 @@ int clinux_set_thread_name(const char *name);
 int clinux_open(const char *path, int flags, unsigned mode);
 int clinux_set_nonblocking(int fd);
 int clinux_set_cloexec(int fd);
-int clinux_keep_on_exec(int fd);
 /* PR_SET_DUMPABLE 0: no core file, no ptrace by the same user. */
 int clinux_no_core_dumps(void);
-/* Capabilities of the calling thread, and of those that it starts later. Dropped is dropped for good; where the kernel
-   refuses to (-1) it is no ambient one any more, and does not survive an exec. */
+/* Capabilities of the calling thread, which threads that it starts later inherit: capget(2) and capset(2). */
 int clinux_has_capability(unsigned capability);
 int clinux_drop_capability(unsigned capability);
 int clinux_die_with_parent(void);
