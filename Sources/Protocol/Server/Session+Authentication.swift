@@ -45,7 +45,6 @@ extension Session {
         let running = RunningWorkflow(.auth, self)
         workflow = running
         push(.authStarted)
-        server.authenticationBegins()
         let services = server.services
         let authenticate = Authenticate(
             server.registry,
@@ -59,7 +58,6 @@ extension Session {
             let run = await authenticate.run()
             let end = running.hasLostBrowser ? run.withoutBrowser : run
             await running.takeCardsBack()
-            server.authenticationEnded()
             let outcome = end.reason.map { "\($0.rawValue) \(end.detail)" } ?? "success"
             server.log(.info, "\(name): AUTH ended, \(outcome)")
             server.log(.debug, "\(name): AUTH took, in ms: \(authenticate.times.text)")

@@ -139,38 +139,6 @@ package enum Severity: Int, Sendable {
         close(socket)
     }
 
-    // MARK: Memory
-
-    private var authentications = 0
-    private var rest: Loop.Alarm?
-    private var isResting = false
-
-    /// How long nobody authenticates before memory goes back: who authenticates again soon would have to fetch it anew.
-    private static let patience: Int64 = 2000
-    /// In which threads end: what they held is free only then.
-    private static let leave: Int64 = 100
-
-    func authenticationBegins() {
-        authentications += 1
-        rest?.cancel()
-    }
-
-    /// The libraries of an authentication are larger than the rest of the daemon, and stay loaded.
-    func authenticationEnded() {
-        authentications -= 1
-        guard authentications == 0 else { return }
-        if rest == nil { rest = Loop.Alarm { [weak self] in self?.giveMemoryBack() } }
-        isResting = false
-        rest?.set(after: Self.patience)
-    }
-
-    private func giveMemoryBack() {
-        if isResting { return clinux_return_memory() }
-        isResting = true
-        Pool.rest()
-        rest?.set(after: Self.leave)
-    }
-
     // MARK: User interface
 
     /// The clients that speak with the user for browsers, the newest last; it has the word.
