@@ -111,20 +111,24 @@ let package = Package(
         // Base
         base.target("Secrets"),
         base.target("Text", ["Secrets"]),
-        base.target("Concurrency", ["CLinux"]),
+        base.target("Threads"),
+        base.target("Concurrency", ["CLinux", "Threads"]),
         base.target("Host", ["CLinux"]),
         base.target("Crypto", ["Secrets", "COpenSSL"]),
 
         // Card
         card.target("ISO7816", ["Secrets"]),
         card.target("ISODEP"),
-        card.target("EID", ["Secrets", "ISO7816", "Crypto", "Concurrency"]),
+        card.target("EID", ["Secrets", "ISO7816", "Crypto"]),
 
         // Readers
         readers.target("Readers", ["Secrets", "ISO7816", "CLinux", "Concurrency"]),
-        readers.target("ReadersPCSC", ["Readers", "ISO7816", "CPCSCLite", "CLinux", "Concurrency"]),
-        readers.target("ReadersNFC", ["Readers", "ISO7816", "ISODEP", "CNFC", "CUdev", "CLinux", "Concurrency"]),
-        readers.target("ReadersVirtual", ["Secrets", "Text", "Readers", "ISO7816", "EID", "Crypto", "Concurrency"]),
+        readers.target("ReadersPCSC", ["Readers", "ISO7816", "CPCSCLite", "CLinux", "Threads", "Concurrency"]),
+        readers.target(
+            "ReadersNFC",
+            ["Readers", "ISO7816", "ISODEP", "CNFC", "CUdev", "CLinux", "Threads", "Concurrency"]
+        ),
+        readers.target("ReadersVirtual", ["Secrets", "Text", "Readers", "ISO7816", "EID", "Crypto"]),
 
         // Doors
         doors.target("DoorReaders", ["Host"]),
@@ -154,7 +158,7 @@ let package = Package(
         ),
 
         // Client
-        client.target("BadgedClient", ["Secrets", "Text", "Wire"]),
+        client.target("BadgedClient", ["Secrets", "Text", "Threads", "Wire"]),
         client.target("BadgedSDKWrapper", ["Secrets", "Text", "Wire", "BadgedClient"]),
 
         // Programs
@@ -201,14 +205,15 @@ let package = Package(
         ),
 
         // Tests
+        tests("ConcurrencyTests", ["Concurrency", "Threads"]),
         tests("HostTests", ["Host"]),
         tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
         tests("ISODEPTests", ["ISODEP", "NFCTestSupport", "TestSupport"]),
-        tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "Concurrency", "TestSupport"]),
+        tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
         tests("EIDVirtualTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
         tests("OpenPACETests", ["EID", "Crypto", "ISO7816", "Secrets", "COpenPACE", "TestSupport"]),
-        tests("ReadersPCSCTests", ["ReadersPCSC", "Readers", "ISO7816", "Concurrency"]),
+        tests("ReadersPCSCTests", ["ReadersPCSC", "Readers", "ISO7816"]),
         tests(
             "ReadersNFCTests",
             ["ReadersNFC", "Readers", "ISO7816", "ISODEP", "CNFC", "CLinux", "NFCTestSupport", "TestSupport"]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import CLinux
+import CTestSupport
 import DoorReaders
 import DoorWalks
 import Glibc
@@ -65,7 +65,7 @@ enum DoorReaderBench {
         return HCIEvent.event(AdvertisingReport(address: address, rssi: rssi), data: data)
     }
 
-    private static func heap() -> Int { Int(clinux_heap_in_use()) }
+    private static func heap() -> Int { Int(ctestsupport_heap_in_use()) }
 
     /// Seeds that nothing was tuned on.
     private static let seeds = UInt64(3_000_000)

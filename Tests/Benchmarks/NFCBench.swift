@@ -65,7 +65,7 @@ enum NFCBench {
         }
     }
 
-    /// Through the driver, as a workflow does it: from an actor on the executor of the connection.
+    /// Through the driver, as a workflow does it: from an actor.
     private static func own(
         _ board: EmulatedPN532,
         _ data: [UInt8],
@@ -87,7 +87,7 @@ enum NFCBench {
             }
             defer { withExtendedLifetime(events) {} }
             guard let insertion, let connection = try? await backend.connect(insertion) else { return }
-            let times = await CardUser(connection)?.exchange(data, times: count)
+            let times = await CardUser(connection).exchange(data, times: count)
             await connection.disconnect(reset: true)
             await backend.close()
             box.result.withLock { $0 = times }
@@ -99,14 +99,8 @@ enum NFCBench {
 
     private actor CardUser {
         private nonisolated let connection: any CardConnection
-        private nonisolated let executor: any SerialExecutor
 
-        nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
-
-        init?(_ connection: any CardConnection) {
-            guard let executor = connection.executor else { return nil }
-            (self.connection, self.executor) = (connection, executor)
-        }
+        init(_ connection: any CardConnection) { self.connection = connection }
 
         /// Microseconds of each exchange; nil when one failed.
         func exchange(_ data: [UInt8], times count: Int) async -> [Double]? {

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "CTestSupport.h"
 
+#include <malloc.h>
 #include <sched.h>
 #include <signal.h>
 
@@ -26,3 +27,8 @@ int ctestsupport_keep_to_one_processor(void) {
 }
 
 void ctestsupport_use_all_processors(void) { sched_setaffinity(0, sizeof all_processors, &all_processors); }
+
+size_t ctestsupport_heap_in_use(void) {
+    struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}

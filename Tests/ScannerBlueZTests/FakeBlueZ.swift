@@ -78,7 +78,7 @@ import TestSupport
 
     private func note(_ call: String) {
         calls.append(call)
-        waiters.look()
+        waiters.check()
     }
 
     // MARK: Methods

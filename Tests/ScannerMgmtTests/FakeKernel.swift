@@ -76,7 +76,7 @@ import TestSupport
             carryOut(code, index, parameters)
         }
         commands.append(String(code, radix: 16) + (index == 0xFFFF ? "" : " hci\(index)"))
-        waiters.look()
+        waiters.check()
     }
 
     private func carryOut(_ code: UInt16, _ index: UInt16, _ parameters: [UInt8]) {

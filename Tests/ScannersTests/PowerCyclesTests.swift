@@ -16,7 +16,7 @@ import Testing
 
     func setPower(_ isOn: Bool) async -> PowerOutcome {
         wishes.append(isOn)
-        waiters.look()
+        waiters.check()
         return outcomes.isEmpty ? .done : outcomes.removeFirst()
     }
 

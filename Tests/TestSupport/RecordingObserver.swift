@@ -24,17 +24,17 @@ package import Scanners
 
     package func received(_ report: AdvertisingReport, _ data: Span<UInt8>, adapter: Int) {
         advertisements.append(Advertisement(report: report, data: data.indices.map { data[$0] }, adapter: adapter))
-        waiters.look()
+        waiters.check()
     }
 
     package func scannerChanged(_ scanner: any Scanner) {
         status = scanner.status
-        waiters.look()
+        waiters.check()
     }
 
     package func adapterRemoved(_ adapter: Int) {
         removedAdapters.append(adapter)
-        waiters.look()
+        waiters.check()
     }
 
     package func wait(until condition: @escaping (RecordingObserver) -> Bool) async {

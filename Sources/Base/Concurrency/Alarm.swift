@@ -1,77 +1,51 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
 extension Loop {
-    /// Calls back once, at a time that can be moved; while none is set nothing wakes up. It is the limit of the loop's own
-    /// wait, so it costs no system call. What is ready at the same time is handled before.
+    /// Calls back once, at a time that can be moved. While none is set nothing wakes up.
+    ///
+    /// Descriptors that are ready at the same time are handled first.
     @Loop package final class Alarm {
-        private let body: @Loop () -> Void
+        fileprivate let body: @Loop () -> Void
 
         package init(_ body: @escaping @Loop () -> Void) { self.body = body }
 
         isolated deinit { cancel() }
 
-        /// In so many milliseconds from now; what was set before does not count any more.
+        /// Sets the alarm to a time from now; an earlier setting is void.
         package func set(after milliseconds: Int64) {
-            cancel()
             let limited = min(max(milliseconds, 0), 1 << 40)
-            let time = microseconds + limited * 1000
-            alarms.append(SetAlarm(id: ObjectIdentifier(self), time: time, round: round, alarm: self))
+            let time = shared.executor.microseconds + limited * 1000
+            settings[ObjectIdentifier(self)] = Setting(time: time, alarm: self)
+            updateDeadline()
         }
 
         package func cancel() {
-            let id = ObjectIdentifier(self)
-            for index in alarms.indices where alarms[index].id == id {
-                alarms.remove(at: index)
-                return
-            }
+            settings[ObjectIdentifier(self)] = nil
+            updateDeadline()
         }
-
-        fileprivate func ring() { body() }
     }
 
-    private struct SetAlarm {
-        let id: ObjectIdentifier
+    private struct Setting {
         /// Microseconds of CLOCK_MONOTONIC.
         let time: Int64
-        /// In which it was set.
-        let round: UInt64
         weak let alarm: Alarm?
     }
 
-    /// There are few: one for each thing that waits. So they are looked through, in each round; a dictionary would cost
-    /// more code, and code that a processor has to fetch anew is what a round of the loop costs.
-    @Loop private static var alarms: [SetAlarm] = []
+    @Loop private static var settings: [ObjectIdentifier: Setting] = [:]
 
-    /// Counts how often was looked for alarms that are due.
-    @Loop private static var round: UInt64 = 0
-
-    /// Milliseconds until the next one; -1: none is set.
-    @Loop static var patience: Int32 {
-        guard !alarms.isEmpty else { return -1 }
-        var next = Int64.max
-        for index in alarms.indices { next = min(next, alarms[index].time) }
-        // Rounded up: an alarm is late, not early.
-        return Int32(clamping: max(0, (next - microseconds + 999) / 1000))
+    @Loop private static func updateDeadline() {
+        shared.executor.deadline = settings.values.map(\.time).min()
     }
 
-    /// Rings those that are due, the earliest first. What one that rings sets waits for the next round.
-    @Loop static func ring() {
-        guard !alarms.isEmpty else { return }
-        round += 1
-        let now = microseconds
-        while let index = due(at: now) {
-            let alarm = alarms[index].alarm
-            alarms.remove(at: index)
-            alarm?.ring()
+    /// Rings the alarms that are due, the earliest first. An alarm that sets itself again waits for the next round.
+    @Loop static func ringAlarms() {
+        let now = shared.executor.microseconds
+        let due = settings.filter { $0.value.time <= now }.sorted { $0.value.time < $1.value.time }
+        // One that has rung may have cancelled or moved another.
+        for (id, setting) in due where settings[id]?.time == setting.time {
+            settings[id] = nil
+            setting.alarm?.body()
         }
-    }
-
-    @Loop private static func due(at now: Int64) -> Int? {
-        var (first, earliest): (Int?, Int64) = (nil, .max)
-        for index in alarms.indices where alarms[index].round < round {
-            let time = alarms[index].time
-            if time <= now, time < earliest { (first, earliest) = (index, time) }
-        }
-        return first
+        updateDeadline()
     }
 }

@@ -4,17 +4,16 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// The threads for what computes and has no thread of its own: as many as there are processors, started when there is
-/// work for them, asleep in the kernel when there is none, and ended by `rest`.
+/// The threads on which code runs that belongs to no executor, such as the actor of a card with its cryptography.
+///
+/// This pool stands in for the language's own, which wakes the process every second once it has had a job.
 package final class Pool: Sendable {
     private struct State {
-        /// First come first served: the daemon has no work of different urgency.
-        var work: [@Sendable () -> Void] = []
+        /// Addresses of jobs, from the language's runtime.
+        var jobs: [UInt] = []
         var threads = 0
-        /// Threads that wait, and that nobody has called yet.
+        /// Threads that wait and have not been signalled yet.
         var idle = 0
-        /// Of the threads that were called, how many to end. Which ones does not matter.
-        var leaving = 0
     }
 
     private static let shared = Pool()
@@ -25,29 +24,21 @@ package final class Pool: Sendable {
 
     private init() {}
 
-    /// Runs a block that does not wait for anything.
-    package static func run(_ block: @escaping @Sendable () -> Void) {
-        shared.put(block)
+    /// Takes the jobs of the language's pool from now on; to be called once, before the first task.
+    ///
+    /// `Task.sleep` still uses the language's pool.
+    /// - Throws: `SystemError` when no thread can be started.
+    static func takeGlobalJobs() throws(SystemError) {
+        // The first thread starts here, since a job cannot be refused later.
+        shared.state.withLock { $0.threads = 1 }
+        guard shared.startOne() else { throw SystemError("pthread_create", EAGAIN) }
+        clinux_take_global_jobs { job in Pool.shared.add(UInt(bitPattern: job)) }
     }
 
-    /// Ends the threads that have nothing to do: each keeps a stack, free memory of malloc and random numbers of libcrypto
-    /// for itself. New work starts new ones.
-    package static func rest() {
-        let count = shared.state.withLock { state in
-            let count = state.idle
-            state.leaving += count
-            state.threads -= count
-            state.idle = 0
-            return count
-        }
-        for _ in 0..<count { shared.wake.signal() }
-    }
-
-    private enum Step { case nothing, wake, start }
-
-    private func put(_ work: @escaping @Sendable () -> Void) {
+    private func add(_ job: UInt) {
+        enum Step { case wake, start, nothing }
         let step = state.withLock { state -> Step in
-            state.work.append(work)
+            state.jobs.append(job)
             if state.idle > 0 {
                 state.idle -= 1
                 return .wake
@@ -57,50 +48,28 @@ package final class Pool: Sendable {
             return .start
         }
         switch step {
-        case .nothing: break
         case .wake: wake.signal()
-        case .start: start()
+        case .start: if !startOne() { state.withLock { $0.threads -= 1 } }  // the other threads do the work
+        case .nothing: break
         }
     }
 
-    private func start() {
-        let code = clinux_start_thread(
-            { _ in
-                clinux_set_thread_name("badged-pool")
-                Pool.shared.run()
-                return nil
-            },
-            nil
-        )
-        if code != 0 {
-            // The threads there are do the work; the next piece of work tries again.
-            state.withLock { $0.threads -= 1 }
+    private func startOne() -> Bool {
+        startThread("badged-pool") { [self] in
+            while true { runNext() }
         }
     }
 
-    private func run() {
-        while true {
-            let work = state.withLock { state -> (@Sendable () -> Void)? in
-                if state.work.isEmpty {
-                    state.idle += 1
-                    return nil
-                }
-                return state.work.removeFirst()
-            }
-            if let work {
-                work()
-            } else {
-                wake.wait()
-                if mayLeave() { return }
-            }
+    private func runNext() {
+        let job = state.withLock { state -> UInt? in
+            guard state.jobs.isEmpty else { return state.jobs.removeFirst() }
+            state.idle += 1
+            return nil
         }
-    }
-
-    private func mayLeave() -> Bool {
-        state.withLock { state in
-            guard state.leaving > 0 else { return false }
-            state.leaving -= 1
-            return true
+        if let job {
+            clinux_run_global_job(UnsafeMutableRawPointer(bitPattern: job))
+        } else {
+            wake.wait()
         }
     }
 }

@@ -1,41 +1,42 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Synchronization
+package import Threads
 
-/// Lets one connection at a time through to each reader.
+/// Lends each reader to one connection at a time, in the order of asking.
 ///
-/// pcscd would sort that out itself, but with a blocked thread for each who waits. That matters when a connection was
-/// given up while pcscd or the reader could not be stopped: its thread still hangs there, and whoever tries again and
-/// again must not leave a new one behind each time.
+/// pcscd would do the same, but with a blocked thread for each who waits. A connection may be given up while its thread
+/// still hangs in pcscd: whoever then tries again must not leave one more blocked thread each time.
 package final class ReaderGate: Sendable {
-    /// Readers that are taken, and who waits for them.
-    private let lines = Mutex<[String: [Handover<Void>]]>([:])
+    /// For each reader that is taken, those who wait for it.
+    private let queues = Mutex<[String: [OneShot<Bool>]]>([:])
 
     package init() {}
 
-    /// A place in the line for a reader: has a value when the reader is taken for whoever asked. Whoever got that must
-    /// call `leave`.
-    package func enter(_ reader: String) -> Handover<Void> {
-        let turn = Handover<Void>()
-        lines.withLock { lines in
-            // Those who gave up leave the line when somebody joins, so it is never longer than those who wait.
-            if lines[reader]?.removeAll(where: { $0.isOver }) == nil {
-                lines[reader] = []
-                _ = turn.give(())
+    /// Asks for a reader.
+    /// - Returns: true when the reader is lent, and `leave` must follow; false for who gives up by filling in false.
+    package func enter(_ reader: String) -> OneShot<Bool> {
+        let turn = OneShot<Bool>()
+        queues.withLock { queues in
+            if queues[reader] == nil {
+                queues[reader] = []
+                turn.fill(true)
             } else {
-                lines[reader]?.append(turn)
+                // Those who gave up are removed here, so the queue never grows beyond those who wait.
+                queues[reader]?.removeAll(where: \.isFilled)
+                queues[reader]?.append(turn)
             }
         }
         return turn
     }
 
-    /// Gives the reader to the next in line.
+    /// Lends the reader to the next who waits.
     package func leave(_ reader: String) {
-        lines.withLock { lines in
-            while let next = lines[reader]?.first {
-                lines[reader]?.removeFirst()
-                if next.give(()) { return }
+        queues.withLock { queues in
+            while let next = queues[reader]?.first {
+                queues[reader]?.removeFirst()
+                if next.fill(true) { return }
             }
-            lines[reader] = nil
+            queues[reader] = nil
         }
     }
 }

@@ -1,119 +1,78 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Dispatch
-import Glibc
 import Synchronization
 
-/// What one thread does, one piece after the other: blocks, and the jobs of an actor whose executor this is. There they
-/// may block, and an actor that drives a card computes and sends without a change of threads.
-///
-/// Jobs that come after the thread has turned to other things run on `Pool`.
-package final class ThreadQueue: SerialExecutor {
-    /// What a call of `serve` has brought.
-    package enum Turn: Sendable { case worked, timedOut, over }
-
-    private enum Work: Sendable {
-        case block(@Sendable () -> Void)
-        case job(UnownedJob)
+/// Blocks of work that one thread runs, one after the other; they may block.
+package final class ThreadQueue: Sendable {
+    /// How a call of `serve` ended.
+    package enum Turn: Sendable {
+        case worked, timedOut
+        /// The queue is closed and empty.
+        case over
     }
 
     private struct State {
-        var work: [Work] = []
-        /// Takes no more blocks.
+        var blocks: [@Sendable () -> Void] = []
         var isClosed = false
-        /// The thread serves no more.
-        var isOver = false
-        /// After that: `Pool` has been told of jobs.
-        var isDraining = false
     }
+
     private let state = Mutex(State())
     private let wake = DispatchSemaphore(value: 0)
-    private let threadID = Atomic<UInt>(0)
 
+    /// Makes a queue for a thread that calls `serve` again and again.
     package init() {}
 
-    // MARK: The thread
+    /// Makes a queue and starts a thread that serves it, and ends with it; nil when the system has no thread left. `onEnd`
+    /// runs last, on the thread.
+    package convenience init?(thread name: String, onEnd: @escaping @Sendable () -> Void) {
+        self.init()
+        let isStarted = startThread(name) { [self] in
+            while serve() != .over {}
+            onEnd()
+        }
+        guard isStarted else { return nil }
+    }
 
-    /// Does the next piece of work, for which it waits until `deadline`; to be called again and again, by one thread.
-    /// `over`: the queue has been closed, and nothing is left in it.
+    /// Waits for the next block until `deadline` and runs it; for the thread of the queue.
     package func serve(until deadline: DispatchTime = .distantFuture) -> Turn {
-        threadID.store(UInt(pthread_self()), ordering: .relaxed)
         while true {
-            let (work, isOver) = state.withLock { state -> (Work?, Bool) in
-                guard state.work.isEmpty else { return (state.work.removeFirst(), false) }
-                state.isOver = state.isClosed
-                if state.isOver { threadID.store(0, ordering: .relaxed) }
-                return (nil, state.isOver)
+            let (block, isClosed) = state.withLock { state in
+                (state.blocks.isEmpty ? nil : state.blocks.removeFirst(), state.isClosed)
             }
-            switch work {
-            case .block(let block):
+            if let block {
                 block()
                 return .worked
-            case .job(let job):
-                job.runSynchronously(on: asUnownedSerialExecutor())
-                return .worked
-            case nil where isOver: return .over
-            case nil: if wake.wait(timeout: deadline) == .timedOut { return .timedOut }
             }
+            if isClosed { return .over }
+            if wake.wait(timeout: deadline) == .timedOut { return .timedOut }
         }
     }
 
-    // MARK: Everybody
-
-    /// Is the caller on the thread?
-    package var isCurrent: Bool { threadID.load(ordering: .relaxed) == UInt(pthread_self()) }
-
-    package func enqueue(_ job: consuming ExecutorJob) {
-        let job = UnownedJob(job)
-        let isLate = state.withLock { state in
-            state.work.append(.job(job))
-            defer { if state.isOver { state.isDraining = true } }
-            return state.isOver ? !state.isDraining : nil
-        }
-        switch isLate {
-        case nil: wake.signal()
-        case true?: Pool.run { [self] in drain() }
-        case false?: break
-        }
-    }
-
-    /// Runs what has come after the end.
-    private func drain() {
-        while true {
-            let work = state.withLock { state -> [Work] in
-                defer { state.work = [] }
-                state.isDraining = !state.work.isEmpty
-                return state.work
-            }
-            if work.isEmpty { return }
-            for case .job(let job) in work { job.runSynchronously(on: asUnownedSerialExecutor()) }
-        }
-    }
-
-    /// Queues a block; false when the queue has been closed.
+    /// Queues a block; does nothing when the queue is closed.
+    /// - Returns: false when the queue is closed.
     @discardableResult
     package func async(_ block: @escaping @Sendable () -> Void) -> Bool {
         let isQueued = state.withLock { state in
-            if !state.isClosed { state.work.append(.block(block)) }
+            if !state.isClosed { state.blocks.append(block) }
             return !state.isClosed
         }
         if isQueued { wake.signal() }
         return isQueued
     }
 
-    /// Closes the queue, behind a last block. Does nothing the second time.
+    /// Closes the queue behind a last block. Does nothing when the queue is closed.
     package func finish(_ last: @escaping @Sendable () -> Void = {}) {
         state.withLock { state in
-            if !state.isClosed { state.work.append(.block(last)) }
+            if !state.isClosed { state.blocks.append(last) }
             state.isClosed = true
         }
         wake.signal()
     }
 
-    /// Runs a block and gives its result, without a change of threads where there need be none; nil when the queue has
-    /// been closed.
+    /// Runs a block on the thread and waits for its result.
+    /// - Returns: nil when the queue is closed.
     package func run<Value: Sendable>(_ block: @escaping @Sendable () -> Value) async -> Value? {
-        guard !isCurrent else { return block() }
-        return await withCheckedContinuation { continuation in
+        await withCheckedContinuation { continuation in
             if !async({ continuation.resume(returning: block()) }) { continuation.resume(returning: nil) }
         }
     }

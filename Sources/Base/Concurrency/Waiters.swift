@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// Who waits until something holds; whoever changes it looks after each change.
+/// Tasks on the loop that wait until a condition holds; the owner calls `check` after each change.
 @Loop package final class Waiters {
     private var waiting: [(condition: () -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
 
@@ -12,8 +12,8 @@
         await withCheckedContinuation { waiting.append((condition, $0)) }
     }
 
-    /// Something has changed.
-    package func look() {
+    /// Resumes the tasks whose condition holds now.
+    package func check() {
         var ready: [CheckedContinuation<Void, Never>] = []
         waiting.removeAll { waiter in
             guard waiter.condition() else { return false }

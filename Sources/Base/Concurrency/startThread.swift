@@ -1,33 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
-import Glibc
+import Threads
 
-/// Runs `body` on a thread of its own, which has a name (at most 15 bytes).
+/// Starts a detached thread that runs `body`. Tools such as top show its name, at most 15 bytes of it.
 /// - Returns: false when the system has no thread left; then `body` does not run.
 package func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) -> Bool {
-    final class Start: Sendable {
-        let name: String
-        let body: @Sendable () -> Void
-        init(_ name: String, _ body: @escaping @Sendable () -> Void) { (self.name, self.body) = (name, body) }
+    Threads.startThread {
+        clinux_set_thread_name(name)
+        body()
     }
-    let start = Unmanaged.passRetained(Start(name, body))
-    var thread = pthread_t()
-    let code = pthread_create(
-        &thread,
-        nil,
-        { raw in
-            guard let raw else { return nil }
-            let start = Unmanaged<Start>.fromOpaque(raw).takeRetainedValue()
-            clinux_set_thread_name(start.name)
-            start.body()
-            return nil
-        },
-        start.toOpaque()
-    )
-    guard code == 0 else {
-        start.release()
-        return false
-    }
-    pthread_detach(thread)
-    return true
 }

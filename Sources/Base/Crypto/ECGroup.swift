@@ -63,19 +63,6 @@ struct ECPoint: ~Copyable {
     }
 }
 
-/// nonce·G of the generic mapping: a secret, wiped on release. TR-03110-3 A.3.5.1.
-package struct NoncePoint: ~Copyable, @unchecked Sendable {
-    // Sendable: libcrypto only reads a finished EC_POINT.
-    fileprivate let group: ECGroup
-    fileprivate let point: ECPoint
-
-    package init(_ nonce: borrowing Secret, on group: ECGroup) throws(CryptoError) {
-        let number = try nonce.withBytes { bytes throws(CryptoError) in try BigNumber(bytes) }
-        point = try group.multiplyGenerator(by: number)
-        self.group = group
-    }
-}
-
 /// A cyclic group on one of the standardized curves: with the curve's generator, or with one that PACE mapped.
 ///
 /// Scalars are secret. Each multiplication here hands libcrypto one scalar alone, so that its constant-time ladder runs
@@ -115,19 +102,10 @@ package final class ECGroup: @unchecked Sendable {
         key: borrowing ECPrivateKey,
         peer: ECPublicKey
     ) throws(CryptoError) -> ECGroup {
-        try mapped(try NoncePoint(nonce, on: self), key: key, peer: peer)
-    }
-
-    /// The same with the half that does not need the peer's key.
-    package func mapped(
-        _ product: borrowing NoncePoint,
-        key: borrowing ECPrivateKey,
-        peer: ECPublicKey
-    ) throws(CryptoError) -> ECGroup {
-        guard product.group === self else { throw .invalidPoint }
+        let product = try multiplyGenerator(by: nonce.withBytes { bytes throws(CryptoError) in try BigNumber(bytes) })
         let shared = try key.sharedPoint(with: peer)
         let sum = try ECPoint(on: self)
-        try check(EC_POINT_add(pointer, sum.pointer, product.point.pointer, shared.pointer, nil))
+        try check(EC_POINT_add(pointer, sum.pointer, product.pointer, shared.pointer, nil))
         guard !sum.isInfinity(on: self) else { throw .invalidPoint }
         return ECGroup(curve: curve, pointer: pointer, base: base ?? self, generator: sum)
     }

@@ -4,9 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <linux/capability.h>
-#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -14,12 +12,10 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 const uint32_t CLINUX_EPOLLIN = EPOLLIN, CLINUX_EPOLLOUT = EPOLLOUT, CLINUX_EPOLLHUP = EPOLLHUP, CLINUX_EPOLLERR = EPOLLERR;
@@ -40,14 +36,6 @@ int clinux_epoll_wait(int epoll, struct clinux_epoll_event *events, int capacity
 }
 
 int clinux_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
-
-int clinux_timerfd(void) { return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK); }
-
-int clinux_timerfd_set(int fd, uint64_t interval_us) {
-    struct timespec t = {.tv_sec = (time_t)(interval_us / 1000000), .tv_nsec = (long)(interval_us % 1000000) * 1000};
-    struct itimerspec s = {.it_interval = t, .it_value = t};
-    return timerfd_settime(fd, 0, &s, NULL);
-}
 
 int clinux_signalfd(const int *signals, int count) {
     sigset_t set;
@@ -90,61 +78,6 @@ int clinux_open(const char *path, int flags, unsigned mode) { return open(path, 
 int clinux_set_nonblocking(int fd) { return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
 int clinux_set_cloexec(int fd) { return fcntl(fd, F_SETFD, FD_CLOEXEC); }
 int clinux_no_core_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
-/* Was the code itself changed when it was loaded? Not on machines of today, but it would be lost. */
-static int has_text_relocations(const struct dl_phdr_info *info) {
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        if (info->dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
-        const ElfW(Dyn) *entry = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-        for (; entry->d_tag != DT_NULL; entry++) {
-            if (entry->d_tag == DT_TEXTREL) return 1;
-            if (entry->d_tag == DT_FLAGS && (entry->d_un.d_val & DF_TEXTREL)) return 1;
-        }
-    }
-    return 0;
-}
-
-/* Only of libraries, whose files stay as long as they are mapped, and never what can be written: relocations and data
-   would be lost. */
-static int return_pages(struct dl_phdr_info *info, size_t size, void *unused) {
-    (void)size, (void)unused;
-    if (!info->dlpi_name || info->dlpi_name[0] != '/' || has_text_relocations(info)) return 0;
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
-        if (header->p_type != PT_LOAD || (header->p_flags & PF_W)) continue;
-        uintptr_t begin = (info->dlpi_addr + header->p_vaddr) & ~(page - 1);
-        uintptr_t end = (info->dlpi_addr + header->p_vaddr + header->p_memsz + page - 1) & ~(page - 1);
-        madvise((void *)begin, end - begin, MADV_DONTNEED);
-    }
-    return 0;
-}
-
-void clinux_return_memory(void) {
-    malloc_trim(0);
-    dl_iterate_phdr(return_pages, NULL);
-}
-
-size_t clinux_heap_in_use(void) {
-    struct mallinfo2 info = mallinfo2();
-    return info.uordblks + info.hblkhd;
-}
-void clinux_keep_heap_small(void) {
-    mallopt(M_MMAP_THRESHOLD, 128 * 1024);
-    mallopt(M_ARENA_MAX, 1);
-}
-
-int clinux_start_thread(void *(*body)(void *), void *argument) {
-    /* More than the 40 MB that the C library keeps. Only addresses: pages come when they are touched. */
-    const size_t stack = 48u << 20;
-    pthread_t thread;
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, stack);
-    int code = pthread_create(&thread, &attributes, body, argument);
-    pthread_attr_destroy(&attributes);
-    return code;
-}
 
 /* The kernel's own calls: libcap is one library more. */
 static const struct __user_cap_header_struct own_thread = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Concurrency
 import Crypto
 package import ISO7816
 package import Secrets
@@ -9,18 +8,12 @@ package import Secrets
 /// Calls must not overlap. No command is sent again after a lost or wrong answer, because the card may have counted a try
 /// or changed the PIN already. An error inside a channel closes it; `destroyChannel` makes the card usable again.
 package actor EIDCard {
-    /// The channel's own, so that a command needs no change of threads.
-    private nonisolated let executor: any SerialExecutor
-
-    package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
-
     package nonisolated let profile: EIDProfile
     private let base: any CardChannel
     private var channel: SecureChannel?
 
     package init(channel: any CardChannel, profile: EIDProfile) {
         base = channel
-        executor = channel.executor ?? Worker()
         self.profile = profile
     }
 

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Concurrency
 import Crypto
 import ISO7816
 package import Secrets
 
 extension PACE {
     /// The terminal's side of one PACE run. The steps are called in the order of this list. After an error the run is over.
-    ///
-    /// Of its five multiplications, two do not need the chip's next answer, and are made while the chip works at it.
     package struct Terminal: ~Copyable, Sendable {
         private enum Step { case nonce, mapping, agreement, token, over }
 
@@ -15,8 +12,7 @@ extension PACE {
         private let passwordKey: Secret
         private var fixedKeys: FixedKeys?
         private var step = Step.nonce
-        private let nextMappingKey: Ahead<ECPrivateKey, CryptoError>
-        private var noncePoint: Ahead<NoncePoint, CryptoError>?
+        private var nonce: Secret?
         private var mappingKey: ECPrivateKey?
         private var agreementKey: ECPrivateKey?
         private var keys: SessionKeys?
@@ -35,8 +31,6 @@ extension PACE {
             self.parameters = parameters
             self.passwordKey = passwordKey
             self.fixedKeys = fixedKeys
-            let curve = parameters.curve
-            nextMappingKey = Ahead { () throws(CryptoError) in try ECPrivateKey(on: try curve.group) }
         }
 
         /// The data field of the first command, which asks for the nonce.
@@ -48,12 +42,10 @@ extension PACE {
             let encrypted = try only(0x80, in: data)
             guard nonceLengths.contains(encrypted.count) else { throw .malformed("nonce of a wrong length") }
             do throws(CryptoError) {
-                let nonce = try AES.decrypt(encrypted, key: passwordKey)
-                let key = try makeMappingKey()
-                let group = key.group
+                nonce = try AES.decrypt(encrypted, key: passwordKey)
+                let key = try makeKey(for: .mapping, fixedKeys, on: try parameters.curve.group)
                 ownKey = key.publicKey
                 mappingKey = consume key
-                noncePoint = Ahead { () throws(CryptoError) in try NoncePoint(nonce, on: group) }
             } catch {
                 throw PACEError(error)
             }
@@ -65,10 +57,9 @@ extension PACE {
         package mutating func receiveMapping(_ data: [UInt8]) throws(PACEError) -> [UInt8] {
             try take(.mapping)
             let peer = try point(0x82, in: data, differentFrom: ownKey, on: parameters.curve)
-            guard let own = mappingKey.take(), let ahead = noncePoint.take() else { throw .outOfOrder }
+            guard let own = mappingKey.take(), let nonce = nonce.take() else { throw .outOfOrder }
             do throws(CryptoError) {
-                guard let product = try ahead.take() else { throw .library }
-                let group = try own.group.mapped(product, key: own, peer: peer)
+                let group = try own.group.mapped(nonce: nonce, key: own, peer: peer)
                 let key = try makeKey(for: .ephemeral, fixedKeys, on: group)
                 ownKey = key.publicKey
                 agreementKey = consume key
@@ -125,11 +116,6 @@ extension PACE {
                 idPCD: ownKey.compressed,
                 certificationAuthorities: authorities
             )
-        }
-
-        private func makeMappingKey() throws(CryptoError) -> ECPrivateKey {
-            if fixedKeys == nil, let key = try nextMappingKey.take() { return key }
-            return try makeKey(for: .mapping, fixedKeys, on: try parameters.curve.group)
         }
 
         private func send(_ tag: UInt32) throws(PACEError) -> [UInt8] {

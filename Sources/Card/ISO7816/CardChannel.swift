@@ -25,12 +25,4 @@ package protocol CardChannel: Sendable {
     /// Sends one command and returns its answer. Calls must not overlap.
     /// - Throws: `CardError` when no answer came.
     func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU
-
-    /// Where `transmit` does its work, if that is one place: an actor that runs there, too, sends its commands without
-    /// a change of threads.
-    var executor: (any SerialExecutor)? { get }
-}
-
-extension CardChannel {
-    package var executor: (any SerialExecutor)? { nil }
 }

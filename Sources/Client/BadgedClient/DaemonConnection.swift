@@ -2,6 +2,7 @@
 public import Secrets
 import Synchronization
 public import Text
+import Threads
 import Wire
 
 /// One connection to badged: commands go out, direct answers come back to who asked, everything else is an event.

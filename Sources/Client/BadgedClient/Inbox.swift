@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 import Text
+import Threads
 import Wire
 
 /// Where received messages wait: direct answers for who asked, everything else for who reads the events.

@@ -3,6 +3,7 @@ import Glibc
 import Secrets
 import Synchronization
 import Text
+import Threads
 import Wire
 
 /// One connection at work: a thread that waits for the socket, reads lines and writes what the socket did not take at
@@ -48,7 +49,7 @@ final class Link: Sendable {
     static func open(_ path: String, inbox: Inbox, patience: Duration) async throws(ClientError) -> Link {
         // Connecting may block for a while, which no thread of the shared pool should.
         let opened = OneShot<Result<Link, ClientError>>()
-        let started = Self.startThread {
+        let started = startThread {
             let link: Link
             do throws(ClientError) {
                 link = Link(try UnixSocket(connectingTo: path), inbox: inbox, patience: patience)
@@ -63,36 +64,6 @@ final class Link: Sendable {
         if !started { opened.fill(.failure(.unreachable(path: path, cause: "no thread can be started"))) }
         let result = await opened.value(whenCancelled: .failure(.cancelled))
         return try result.get()
-    }
-
-    private static func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
-        final class Body {
-            let run: @Sendable () -> Void
-            init(_ run: @escaping @Sendable () -> Void) { self.run = run }
-        }
-        let box = Unmanaged.passRetained(Body(body))
-        // Signals are the application's business, so this thread takes none.
-        var (all, before) = (sigset_t(), sigset_t())
-        sigfillset(&all)
-        pthread_sigmask(SIG_SETMASK, &all, &before)
-        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-        var thread = pthread_t()
-        let result = pthread_create(
-            &thread,
-            nil,
-            { argument in
-                guard let argument else { return nil }
-                Unmanaged<Body>.fromOpaque(argument).takeRetainedValue().run()
-                return nil
-            },
-            box.toOpaque()
-        )
-        guard result == 0 else {
-            box.release()
-            return false
-        }
-        pthread_detach(thread)
-        return true
     }
 
     /// Ends the connection; what was not sent yet is not sent.

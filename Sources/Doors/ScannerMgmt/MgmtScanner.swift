@@ -122,7 +122,7 @@ package import Scanners
 
     /// After the scan nothing is read, unless the kernel owes answers.
     private func rest() {
-        defer { waiters.look() }
+        defer { waiters.check() }
         guard demand == nil, !cycles.isActive, unwantedMonitors.isEmpty else { return }
         reader?.end()
     }
@@ -213,7 +213,7 @@ package import Scanners
     private func lost() {
         power?.end()
         unwantedMonitors = []
-        waiters.look()
+        waiters.check()
         guard demand != nil else { return }
         fail(ScannerFault(.service, "the kernel's Bluetooth is gone", advice: "modprobe bluetooth"))
     }

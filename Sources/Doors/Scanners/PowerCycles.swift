@@ -50,7 +50,7 @@ package import Concurrency
             if !isInUse, isWanted() { await cycle(adapter, power) }
             active.remove(adapter)
             if active.isEmpty { onIdle?() }
-            waiters.look()
+            waiters.check()
         }
     }
 
@@ -64,7 +64,7 @@ package import Concurrency
             pause = min(pause * 2, timing.longestPause)
         }
         switchedOff.remove(adapter)
-        waiters.look()
+        waiters.check()
     }
 
     private func sleep(_ adapter: Int, _ milliseconds: Int64) async {

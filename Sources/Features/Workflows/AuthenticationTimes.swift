@@ -36,8 +36,6 @@ final class TimedChannel: CardChannel {
 
     init(_ base: any CardChannel) { self.base = base }
 
-    var executor: (any SerialExecutor)? { base.executor }
-
     /// What all commands so far took.
     var time: Duration { .nanoseconds(nanoseconds.load(ordering: .relaxed)) }
 

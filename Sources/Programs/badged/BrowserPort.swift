@@ -16,7 +16,7 @@ import Server
     private var watchers: [Loop.Registration] = []
     /// The socket to badged-activation, while that runs.
     private var program: (descriptor: Int32, registration: Loop.Registration)?
-    private var pause: Loop.Timer?
+    private var pause: Loop.Alarm?
 
     /// Listens at the port of the configuration.
     init(_ configuration: Configuration, _ server: SocketServer) throws(StartError) {
@@ -81,10 +81,7 @@ import Server
     /// program that ends at once.
     private func programEnded(_ reason: String) {
         Log.warning("badged-activation: \(reason)")
-        do throws(SystemError) {
-            pause = try Loop.Timer(every: .seconds(1)) { [weak self] in self?.waitForConnection() }
-        } catch {
-            waitForConnection()
-        }
+        pause = Loop.Alarm { [weak self] in self?.waitForConnection() }
+        pause?.set(after: 1000)
     }
 }

@@ -32,7 +32,7 @@ import Workflows
     private var server: SocketServer?
     private var radio: Radio?
     private var watched: [Loop.Registration] = []
-    private var timer: Loop.Timer?
+    private var watchdogAlarm: Loop.Alarm?
 
     init(
         _ options: CommandLineOptions,
@@ -102,7 +102,8 @@ import Workflows
             try server.listen(on: socket.descriptor)
             watched.append(try Loop.watch(signals.descriptor, .read) { [self] _ in handleSignals() })
             if let interval = service.watchdogInterval {
-                timer = try Loop.Timer(every: interval) { [service] in service.watchdog() }
+                watchdogAlarm = Loop.Alarm { [unowned self] in callWatchdog(every: interval) }
+                callWatchdog(every: interval)
             }
         } catch {
             Log.error("cannot start: \(error.description)")
@@ -127,6 +128,11 @@ import Workflows
                 Log.notice("port \(port) belongs to \(owner), which was asked to show itself")
             }
         }
+    }
+
+    private func callWatchdog(every interval: Duration) {
+        service.watchdog()
+        watchdogAlarm?.set(after: Int64(interval / .milliseconds(1)))
     }
 
     private func handleSignals() {

@@ -8,7 +8,6 @@ import ScannerMgmt
 @main struct Program {
     static func main() {
         ProcessHardening.apply()
-        Loop.takeJobsOfNoExecutor()
         do throws(StartError) {
             let options = try CommandLineOptions(arguments: CommandLine.arguments.dropFirst())
             switch options.action {
@@ -31,6 +30,11 @@ import ScannerMgmt
         // Before the first other thread: what is blocked here is blocked in all of them.
         let signals = try Signals()
         let socket = try ListeningSocket.open(options: options, configuration: configuration)
+        do throws(SystemError) {
+            try Loop.start()
+        } catch {
+            throw StartError("cannot start: \(error.description)", hint: "allow the daemon more threads (TasksMax=)")
+        }
         Task { @Loop in
             await Daemon(
                 options,

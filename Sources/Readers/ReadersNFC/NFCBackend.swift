@@ -3,6 +3,7 @@ import Concurrency
 package import ISO7816
 package import Readers
 import Synchronization
+import Threads
 
 /// The backend for boards and readers that libnfc drives; for ISO/IEC 14443 cards of type A and B.
 package final class NFCBackend: ReaderBackend {
@@ -55,9 +56,9 @@ package final class NFCBackend: ReaderBackend {
     package func connect(_ insertion: Insertion) async throws(CardError) -> any CardConnection {
         guard let board = monitor.withLock({ $0 })?.board(of: insertion.reader) else { throw .serviceUnavailable }
         let turn = board.gate.enter(insertion.reader)
-        let handler = board.addRemovalHandler(for: insertion) { turn.abandon() }
+        let handler = board.addRemovalHandler(for: insertion) { turn.fill(false) }
         defer { board.removeRemovalHandler(handler) }
-        guard await turn.value() != nil else {
+        guard await turn.value(whenCancelled: false) else {
             throw board.session(of: insertion) != nil ? .other("cancelled") : .removed
         }
         guard let session = board.session(of: insertion) else {

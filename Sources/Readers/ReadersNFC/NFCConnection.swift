@@ -27,8 +27,6 @@ final class NFCConnection: CardConnection {
         return try await session.run { $0.transmitOrFail(command) }
     }
 
-    var executor: (any SerialExecutor)? { session.queue }
-
     func disconnect(reset: Bool) async {
         guard close() else { return }
         if reset {

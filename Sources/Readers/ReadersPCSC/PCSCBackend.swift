@@ -3,6 +3,7 @@ import Concurrency
 package import ISO7816
 package import Readers
 import Synchronization
+import Threads
 
 /// Readers of pcscd, through libpcsclite.
 package final class PCSCBackend: ReaderBackend {
@@ -39,17 +40,17 @@ package final class PCSCBackend: ReaderBackend {
         guard let watch = watch.withLock({ $0 }) else { throw .serviceUnavailable }
         let reader = insertion.reader
         let turn = gate.enter(reader)
-        let first = watch.atEnd(of: insertion) { turn.abandon() }
+        let first = watch.atEnd(of: insertion) { turn.fill(false) }
         defer { watch.forget(first) }
-        guard await turn.value() != nil else { throw Self.whyNot(insertion, watch) }
+        guard await turn.value(whenCancelled: false) else { throw Self.whyNot(insertion, watch) }
         guard let thread = ThreadQueue(thread: "pcsc-card", onEnd: { [gate] in gate.leave(reader) }) else {
             gate.leave(reader)
             throw .other("no thread left for the card")
         }
 
         let wait = TransactionWait()
-        let handover = Handover<Result<PCSCConnection, CardError>> { wait.giveUp() }
-        let second = watch.atEnd(of: insertion) { handover.abandon() }
+        let outcome = OneShot<Result<PCSCConnection, CardError>?>()
+        let second = watch.atEnd(of: insertion) { outcome.fill(nil) }
         defer { watch.forget(second) }
         thread.async {
             let result: Result<PCSCConnection, CardError>
@@ -60,10 +61,13 @@ package final class PCSCBackend: ReaderBackend {
                 result = .failure(error)
             }
             // A connection that nobody takes any more closes itself when it is dropped here.
-            if !handover.give(result) { thread.finish() }
+            if !outcome.fill(result) { thread.finish() }
             if case .failure = result { thread.finish() }
         }
-        guard let result = await handover.value() else { throw Self.whyNot(insertion, watch) }
+        guard let result = await outcome.value(whenCancelled: nil) else {
+            wait.giveUp()
+            throw Self.whyNot(insertion, watch)
+        }
         let connection = try result.get()
         guard connection.features.executePACE != nil else { return connection }
         return PCSCKeypadConnection(connection)

@@ -2,6 +2,7 @@
 import Concurrency
 import ISO7816
 import Readers
+import Threads
 
 /// A card held in a transaction of pcscd, on a thread of its own that ends with it.
 final class PCSCConnection: CardConnection {
@@ -18,8 +19,6 @@ final class PCSCConnection: CardConnection {
         let answer = await thread.run { [link] in link.transmit(command) }
         return try (answer ?? .failure(CardLink.closed)).get()
     }
-
-    var executor: (any SerialExecutor)? { thread }
 
     func disconnect(reset: Bool) async {
         // Not when the reader was left at work: then the thread gives the card back by itself, and takes no more jobs.
@@ -38,15 +37,14 @@ final class PCSCConnection: CardConnection {
             let answer = await thread.run { [link] in link.control(function, input) }
             return try (answer ?? .failure(CardLink.closed)).get()
         }
-        let handover = Handover<Result<[UInt8], CardError>> { [thread, link] in
-            thread.finish { link.close(reset: true) }
-        }
-        let isQueued = thread.async { [link] in
-            _ = handover.give(link.control(function, input))
-        }
+        let answer = OneShot<Result<[UInt8], CardError>?>()
+        let isQueued = thread.async { [link] in answer.fill(link.control(function, input)) }
         guard isQueued else { throw CardLink.closed }
-        let answer = await handover.value()
-        return try (answer ?? .failure(.other("cancelled"))).get()
+        guard let result = await answer.value(whenCancelled: nil) else {
+            thread.finish { [link] in link.close(reset: true) }
+            throw .other("cancelled")
+        }
+        return try result.get()
     }
 
     /// After an answer that is too short to be one.

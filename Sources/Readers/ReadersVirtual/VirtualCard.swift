@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Concurrency
 package import EID
 import ISO7816
 package import Readers
@@ -50,10 +49,6 @@ package actor VirtualCard {
     package static let answerToReset: [UInt8] = [
         0x3B, 0x8A, 0x80, 0x01, 0x80, 0x31, 0xF8, 0x73, 0xF7, 0x41, 0xE0, 0x82, 0x90, 0x00, 0x75,
     ]
-
-    nonisolated let worker = Worker()
-
-    package nonisolated var unownedExecutor: UnownedSerialExecutor { worker.asUnownedSerialExecutor() }
 
     /// The reader that holds this card has a keypad.
     package nonisolated let hasKeypad: Bool

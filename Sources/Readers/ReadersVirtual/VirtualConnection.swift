@@ -6,11 +6,9 @@ import Readers
 final class VirtualConnection: CardConnection {
     let insertion: Insertion
     let readers: VirtualReaders
-    /// The card's.
-    let executor: (any SerialExecutor)?
 
-    init(to insertion: Insertion, in readers: VirtualReaders, executor: (any SerialExecutor)?) {
-        (self.insertion, self.readers, self.executor) = (insertion, readers, executor)
+    init(to insertion: Insertion, in readers: VirtualReaders) {
+        (self.insertion, self.readers) = (insertion, readers)
     }
 
     func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {

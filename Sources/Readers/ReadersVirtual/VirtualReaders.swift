@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Concurrency
 package import ISO7816
 package import Readers
 package import Secrets
@@ -7,10 +6,6 @@ package import Secrets
 /// Readers named `Simulator`, `Simulator 2`, ... that take virtual cards by command. Each has a card on its shelf from
 /// the start; what happens to a card, happens to it for good, in the reader or on the shelf.
 package actor VirtualReaders: CardShelf {
-    private nonisolated let worker = Worker()
-
-    package nonisolated var unownedExecutor: UnownedSerialExecutor { worker.asUnownedSerialExecutor() }
-
     package nonisolated let name = "virtual"
     package nonisolated let events: AsyncStream<ReaderEvent>
 
@@ -77,7 +72,7 @@ package actor VirtualReaders: CardShelf {
     package func connect(_ insertion: Insertion) async throws(CardError) -> any CardConnection {
         guard let slot = slots[insertion.reader], slot.insertion == insertion else { throw .removed }
         guard slot.holder == nil else { throw .exclusive }
-        let connection = VirtualConnection(to: insertion, in: self, executor: slot.card?.worker)
+        let connection = VirtualConnection(to: insertion, in: self)
         slots[insertion.reader]?.holder = connection
         guard let card = slot.card, card.hasKeypad else { return connection }
         return VirtualKeypadConnection(connection, to: card)

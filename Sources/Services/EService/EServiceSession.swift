@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Concurrency
+package import Concurrency
 import EID
 
 /// One online authentication over the network. Each step of `EServiceConnection` is a request and its answer.
@@ -8,7 +8,8 @@ package actor EServiceSession: EServiceConnection {
     private let configuration: EServiceConfiguration
     private let isDeveloperMode: Bool
 
-    private nonisolated let thread = NetworkThread()
+    /// nil when the system had no thread left: then every step fails.
+    private nonisolated let thread: NetworkThread?
     private nonisolated let canceller = HTTPCanceller()
 
     /// Known as soon as a TcToken has named it; the rest of that TcToken may be invalid.
@@ -21,16 +22,24 @@ package actor EServiceSession: EServiceConnection {
     private var request: AuthenticationRequest?
     private var transmits = 0
 
-    package nonisolated var unownedExecutor: UnownedSerialExecutor { thread.asUnownedSerialExecutor() }
+    package nonisolated var unownedExecutor: UnownedSerialExecutor {
+        thread?.asUnownedSerialExecutor() ?? Loop.sharedUnownedExecutor
+    }
 
     /// Takes `tcTokenURL` as the client gave it; `request` checks it. Developer mode is for test services only: some
     /// faults of theirs are logged and ignored.
-    package init(tcTokenURL: String, isDeveloperMode: Bool, _ configuration: EServiceConfiguration) {
+    package init(
+        tcTokenURL: String,
+        isDeveloperMode: Bool,
+        _ configuration: EServiceConfiguration,
+        startThread: NetworkThread.Start = Concurrency.startThread
+    ) {
         (self.tcTokenURL, self.isDeveloperMode) = (tcTokenURL, isDeveloperMode)
         self.configuration = configuration
+        thread = try? NetworkThread(start: startThread)
     }
 
-    deinit { thread.finish() }
+    deinit { thread?.finish() }
 
     package var times: ServiceTimes { stopwatch.times }
 
@@ -238,6 +247,10 @@ package actor EServiceSession: EServiceConnection {
     }
 
     private func run<T: Sendable>(_ step: Step<T>) -> Result<T, EServiceFailure> {
-        Result { () throws(EServiceFailure) in try step(self) }
+        guard thread != nil else {
+            let words = "no thread is left for the connection"
+            return .failure(EServiceFailure(.genericSendReceiveNetworkError, .connection, detail: words))
+        }
+        return Result { () throws(EServiceFailure) in try step(self) }
     }
 }

@@ -2,6 +2,7 @@
  * Makes a write to a closed pipe or socket an error in every test, before the first of them runs. */
 #pragma once
 #include <spawn.h>
+#include <stddef.h>
 
 void ctestsupport_link(void);
 /* posix_spawn_file_actions_addclosefrom_np, which Swift does not see. */
@@ -10,3 +11,5 @@ int ctestsupport_close_from(posix_spawn_file_actions_t *actions, int lowest);
 int ctestsupport_keep_to_one_processor(void);
 /* Lets it use all of them again. */
 void ctestsupport_use_all_processors(void);
+/* Bytes that malloc has given out and not got back. */
+size_t ctestsupport_heap_in_use(void);

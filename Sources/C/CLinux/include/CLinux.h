@@ -17,9 +17,6 @@ int clinux_epoll_wait(int epoll, struct clinux_epoll_event *events, int capacity
 
 /* eventfd, non-blocking. */
 int clinux_eventfd(void);
-/* A timer that fires every interval, first after one interval; 0 stops it. */
-int clinux_timerfd(void);
-int clinux_timerfd_set(int fd, uint64_t interval_us);
 /* Blocks the given signals in the calling thread and threads made later, and gives a descriptor that reports them. */
 int clinux_signalfd(const int *signals, int count);
 /* The next signal number of that descriptor, or -1. */
@@ -44,17 +41,6 @@ int clinux_no_core_dumps(void);
 int clinux_has_capability(unsigned capability);
 int clinux_drop_capability(unsigned capability);
 int clinux_die_with_parent(void);
-/* M_MMAP_THRESHOLD. Set by hand it stays: else the first large block that is freed raises it, and the heap keeps the
-   next ones. M_ARENA_MAX: with one heap for all threads, what one has freed serves the others. */
-void clinux_keep_heap_small(void);
-/* A detached thread that leaves nothing behind: the stacks of others are kept by the C library for the next ones, with
-   the pages that they have used. 0 or a number of errno. */
-int clinux_start_thread(void *(*body)(void *), void *argument);
-/* Gives back to the kernel what a burst of work has left: free memory of malloc, and the resident pages of libraries'
-   code and constants, which come from the page cache again when they are touched. */
-void clinux_return_memory(void);
-/* Bytes that malloc has given out and not got back. */
-size_t clinux_heap_in_use(void);
 
 /* Gives a descriptor to the process at the other end of a Unix socket: SCM_RIGHTS. */
 int clinux_pass_descriptor(int socket, int fd);

@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// A value that comes once, for one waiter, whichever of the two is first.
-final class OneShot<Value: Sendable>: Sendable {
+/// A value that is set once and awaited by one task, in either order.
+package final class OneShot<Value: Sendable>: Sendable {
     private enum State {
         case empty
-        case waiting(CheckedContinuation<Value, Never>)
+        case awaited(CheckedContinuation<Value, Never>)
         case filled(Value)
     }
 
     private let state = Mutex(State.empty)
 
-    /// The first value counts; false for any later one.
+    package init() {}
+
+    /// Sets the value, unless there is one already.
+    /// - Returns: true when this value is the one that counts.
     @discardableResult
-    func fill(_ value: Value) -> Bool {
+    package func fill(_ value: Value) -> Bool {
         let (isFirst, waiter) = state.withLock { state -> (Bool, CheckedContinuation<Value, Never>?) in
             switch state {
             case .empty:
                 state = .filled(value)
                 return (true, nil)
-            case .waiting(let continuation):
+            case .awaited(let continuation):
                 state = .filled(value)
                 return (true, continuation)
             case .filled: return (false, nil)
@@ -29,13 +32,19 @@ final class OneShot<Value: Sendable>: Sendable {
         return isFirst
     }
 
-    /// Waits for the value; `cancelled` takes its place when the calling task is cancelled first.
-    func value(whenCancelled cancelled: Value) async -> Value {
+    package var isFilled: Bool {
+        state.withLock { state in
+            if case .filled = state { true } else { false }
+        }
+    }
+
+    /// Waits for the value. When the calling task is cancelled first, `cancelled` becomes the value.
+    package func value(whenCancelled cancelled: Value) async -> Value {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let value: Value? = state.withLock { state in
                     if case .filled(let value) = state { return value }
-                    state = .waiting(continuation)
+                    state = .awaited(continuation)
                     return nil
                 }
                 if let value { continuation.resume(returning: value) }

@@ -14,7 +14,7 @@ import Testing
         alarms[name] = Loop.Alarm { [unowned self] in
             rung.append(name)
             body(self)
-            waiters.look()
+            waiters.check()
         }
     }
 

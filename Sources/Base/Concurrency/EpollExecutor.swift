@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
+import Glibc
+import Synchronization
+
+/// The executor of `Loop`: one thread that runs jobs, and waits in the kernel when there are none.
+final class EpollExecutor: SerialExecutor, @unchecked Sendable {
+    private let epoll: Int32
+    private let wake: Int32
+    private let jobs = Mutex<[UnownedJob]>([])
+    private let threadID = Atomic<UInt>(0)
+
+    private static let wakeToken: UInt64 = 0
+    private static let mostEvents = 64
+
+    /// False when the system had no thread for the loop.
+    private(set) var isStarted = false
+
+    // Unchecked: only the thread of the loop uses these two.
+    /// CLOCK_MONOTONIC in microseconds, at the beginning of this round.
+    private(set) var microseconds: Int64 = 0
+    /// When the next alarm is due; nil for none.
+    var deadline: Int64?
+
+    init() {
+        epoll = clinux_epoll_create()
+        wake = clinux_eventfd()
+        _ = clinux_epoll_control(epoll, CLINUX_EPOLL_ADD, wake, CLINUX_EPOLLIN, Self.wakeToken)
+        isStarted = startThread("badged-loop") { [self] in run() }
+    }
+
+    func control(
+        _ operation: clinux_epoll_operation,
+        _ descriptor: Int32,
+        _ interest: Loop.Interest,
+        _ token: UInt64
+    ) -> Bool {
+        clinux_epoll_control(epoll, operation, descriptor, interest.rawValue, token) == 0
+    }
+
+    // MARK: SerialExecutor
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        let wasEmpty = jobs.withLock { jobs in
+            jobs.append(job)
+            return jobs.count == 1
+        }
+        // The loop looks at its jobs before it waits, so its own thread needs no wake-up.
+        guard wasEmpty, !isOnThread else { return }
+        var one: UInt64 = 1
+        _ = write(wake, &one, 8)
+    }
+
+    private var isOnThread: Bool { threadID.load(ordering: .relaxed) == UInt(pthread_self()) }
+
+    func isIsolatingCurrentContext() -> Bool? { isOnThread }
+
+    // MARK: The thread
+
+    private func run() {
+        threadID.store(UInt(pthread_self()), ordering: .relaxed)
+        readClock()
+        while true { turn() }
+    }
+
+    /// Runs the jobs that are queued, then waits for events. Not inlined: in an endless loop the optimizer leaks arrays.
+    @inline(never)
+    private func turn() {
+        let pending = jobs.withLock { jobs in
+            defer { jobs = [] }
+            return jobs
+        }
+        for job in pending { job.runSynchronously(on: asUnownedSerialExecutor()) }
+        let hasMore = jobs.withLock { !$0.isEmpty }
+
+        let events = wait(milliseconds: hasMore ? 0 : timeout)
+        readClock()
+        let isAlarmDue = deadline.map { $0 <= microseconds } ?? false
+        guard !events.isEmpty || isAlarmDue else { return }
+        Task { @Loop in Loop.handle(events) }
+    }
+
+    /// Milliseconds until the next alarm, rounded up; -1 for none.
+    private var timeout: Int32 {
+        deadline.map { Int32(clamping: max(0, ($0 - microseconds + 999) / 1000)) } ?? -1
+    }
+
+    private func wait(milliseconds: Int32) -> [clinux_epoll_event] {
+        var events = [clinux_epoll_event](repeating: clinux_epoll_event(), count: Self.mostEvents)
+        let count = clinux_epoll_wait(epoll, &events, Int32(Self.mostEvents), milliseconds)
+        events.removeLast(events.count - Int(max(count, 0)))
+        events.removeAll { event in
+            guard event.token == Self.wakeToken else { return false }
+            var value: UInt64 = 0
+            _ = read(wake, &value, 8)
+            return true
+        }
+        return events
+    }
+
+    private func readClock() {
+        var clock = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &clock)
+        microseconds = Int64(clock.tv_sec) * 1_000_000 + Int64(clock.tv_nsec) / 1000
+    }
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+
+/// Starts a detached thread that runs `body`.
+///
+/// The thread takes no signals: those are for the main thread of the program. Faults of the thread itself are left alone.
+/// - Returns: false when the system has no thread left; then `body` does not run. The C function is pthread_create.
+package func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
+    final class Body: Sendable {
+        let run: @Sendable () -> Void
+        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+    }
+    let argument = Unmanaged.passRetained(Body(body))
+
+    // A new thread inherits the mask of the thread that starts it.
+    var (blocked, before) = (sigset_t(), sigset_t())
+    sigfillset(&blocked)
+    for fault in [SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT] { sigdelset(&blocked, fault) }
+    pthread_sigmask(SIG_SETMASK, &blocked, &before)
+    defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+
+    var thread = pthread_t()
+    let code = pthread_create(
+        &thread,
+        nil,
+        { argument in
+            guard let argument else { return nil }
+            Unmanaged<Body>.fromOpaque(argument).takeRetainedValue().run()
+            return nil
+        },
+        argument.toOpaque()
+    )
+    guard code == 0 else {
+        argument.release()
+        return false
+    }
+    pthread_detach(thread)
+    return true
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Glibc
+import Synchronization
+import Testing
+import Threads
+
+@Suite("Threads of our own", .timeLimit(.minutes(5)))
+struct ThreadQueueTests {
+    @Test("blocks run in order on one thread, the last one last")
+    func queue() async throws {
+        let ended = OneShot<[Int]?>()
+        let order = Order()
+        let thread = try #require(ThreadQueue(thread: "test") { ended.fill(order.numbers) })
+        for number in 1...100 { thread.async { order.add(number) } }
+        #expect(await thread.run { 7 } == 7)
+        thread.finish { order.add(101) }
+        #expect(await ended.value(whenCancelled: nil) == Array(1...101))
+        #expect(await thread.run { 8 } == nil)
+        #expect(!thread.async {})
+    }
+
+    @Test("an actor on a network thread runs there until its end")
+    func networkThread() async throws {
+        var user: User? = User(on: try NetworkThread())
+        let first = await user?.thread
+        #expect(await user?.thread == first)
+        weak let ended = user
+        user = nil
+        #expect(ended == nil)
+    }
+
+    @Test("a network thread that cannot be started is an error")
+    func noThread() {
+        #expect(throws: SystemError.self) { try NetworkThread { _, _ in false } }
+    }
+
+    @Test("a reader is lent to one at a time, in the order of asking, and who gives up loses the place")
+    func gate() async {
+        let gate = ReaderGate()
+        #expect(await gate.enter("A").value(whenCancelled: false))
+        #expect(await gate.enter("B").value(whenCancelled: false))
+        let order = Order()
+        let quitter = gate.enter("A")
+        let second = gate.enter("A")
+        let third = gate.enter("A")
+        quitter.fill(false)
+        async let secondHasReader: Bool = {
+            let hasReader = await second.value(whenCancelled: false)
+            order.add(2)
+            gate.leave("A")
+            return hasReader
+        }()
+        order.add(1)
+        gate.leave("A")
+        #expect(await secondHasReader)
+        #expect(await third.value(whenCancelled: false))
+        #expect(order.numbers == [1, 2])
+        gate.leave("A")
+        #expect(await gate.enter("A").value(whenCancelled: false))
+        #expect(await !quitter.value(whenCancelled: true))
+    }
+}
+
+private actor User {
+    private nonisolated let executor: NetworkThread
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    init(on executor: NetworkThread) { self.executor = executor }
+
+    deinit { executor.finish() }
+
+    var thread: UInt { UInt(pthread_self()) }
+}
+
+private final class Order: Sendable {
+    private let list = Mutex<[Int]>([])
+    func add(_ number: Int) { list.withLock { $0.append(number) } }
+    var numbers: [Int] { list.withLock { $0 } }
+}
