@@ -158,8 +158,8 @@ let package = Package(
         ),
 
         // Client
-        client.target("BadgedClient", ["Secrets", "Text", "Threads", "Wire"]),
-        client.target("BadgedSDKWrapper", ["Secrets", "Text", "Wire", "BadgedClient"]),
+        client.target("BadgedClient", ["Secrets", "Text", "Threads"]),
+        client.target("BadgedSDKWrapper", ["Secrets", "Text", "BadgedClient"]),
 
         // Programs
         programs.program(
@@ -170,7 +170,7 @@ let package = Package(
                 "ReadersNFC", "ReadersVirtual", "CLinux", "DoorReaders", "Scanners", "ScannerBlueZ", "ScannerMgmt",
             ]
         ),
-        programs.program("badgectl", ["Secrets", "Text", "Wire", "BadgedClient", "Host", "DoorReaders"]),
+        programs.program("badgectl", ["Secrets", "Text", "BadgedClient", "Host", "DoorReaders"]),
         programs.program("badged-activation", ["Activation", "Host", "Text", "Wire", "CLinux"]),
         programs.program("badged-virtual-card", ["Host", "Text", "Readers", "ReadersVirtual", "CLinux"]),
 
@@ -257,13 +257,12 @@ let package = Package(
             "BadgedClientTests",
             [
                 "BadgedClient", "DoorReaders", "Concurrency", "Scanners", "Secrets", "Server", "TestSupport", "Text",
-                "Wire",
             ]
         ),
-        tests("BadgedSDKWrapperTests", ["BadgedSDKWrapper", "badged", "Text", "Wire", "TestSupport"]),
+        tests("BadgedSDKWrapperTests", ["BadgedSDKWrapper", "badged", "Text", "TestSupport"]),
         tests(
             "BadgectlTests",
-            ["badgectl", "badged", "BadgedClient", "Text", "Wire", "Secrets", "TestSupport", "DoorReaders"]
+            ["badgectl", "badged", "BadgedClient", "Text", "Secrets", "TestSupport", "DoorReaders"]
         ),
         tests(
             "AuthenticationTests",

@@ -54,7 +54,7 @@ extension RunningDaemon {
 }
 
 /// Goes on to a moment, does what the test wants there, and never says anything again.
-private final class Walker: WorkflowUser {
+private final class Walker: EIDUser {
     private let badged: DaemonConnection
     private let moment: ClientMoment
     private let arrive: @Sendable () -> Void
@@ -97,7 +97,7 @@ private final class Walker: WorkflowUser {
         _ = try? await badged.setCard(in: "Simulator", card: isFirst ? moment.card : nil)
     }
 
-    func layCardBetter() async -> Bool {
+    func repositionCard() async -> Bool {
         await stand()
         return false
     }
@@ -184,19 +184,19 @@ struct BadDaemonTests {
     )
     func stopped(what: String) async throws {
         let daemon = try await RunningDaemon()
-        let badged = try await DaemonConnection.connect(to: daemon.path, patience: Self.patience)
+        let badged = try await DaemonConnection.connect(to: daemon.path, timeout: Self.patience)
         switch what {
         case "info":
             await daemon.stop()
             await #expect(throws: ClientError.noAnswer) { try await badged.info() }
         case "start":
             await daemon.stop()
-            let user = WorkflowClosures { _ in nil }
+            let user = EIDClosures { _ in nil }
             await #expect(throws: ClientError.noAnswer) { try await badged.changePIN(user: user) }
         default:
             // In the middle, and the answer is not heard.
             let user = Walker(badged, to: .enterNewPIN) {}
-            let stopping = WorkflowClosures { question in
+            let stopping = EIDClosures { question in
                 await daemon.stop()
                 return SecretBox(Secret("123456".utf8))
             } insertCard: { error, reader in
@@ -213,7 +213,7 @@ struct BadDaemonTests {
     @Test("BadgedClient: a task that is cancelled while badged stands still ends, too")
     func cancelledWhileStopped() async throws {
         let daemon = try await RunningDaemon()
-        let badged = try await DaemonConnection.connect(to: daemon.path, patience: Self.patience)
+        let badged = try await DaemonConnection.connect(to: daemon.path, timeout: Self.patience)
         let (arrived, feed) = AsyncStream.makeStream(of: Void.self)
         let user = Walker(badged, to: .enterPIN) { feed.finish() }
         let task = Task { try await badged.changePIN(user: user) }
@@ -240,12 +240,12 @@ struct BadDaemonTests {
     @Test("the wrapper: badged that stands still is told with what to do")
     func stoppedWrapper() async throws {
         let daemon = try await RunningDaemon()
-        let app = WrapperApp(DaemonTransport(path: daemon.path, patience: Self.patience)) { _, _ in }
+        let app = WrapperApp(DaemonTransport(path: daemon.path, timeout: Self.patience)) { _, _ in }
         _ = await app.until("started")
         await daemon.stop()
         app.controller.startChangePin()
         let error = await app.until("error")
-        #expect(error?.hasPrefix("error WorkflowController::connection: badged does not answer; see whether") == true)
+        #expect(error?.hasPrefix("error WorkflowController::connection: badged does not answer; check badged") == true)
         #expect(await app.until("disconnected") == "disconnected false")
     }
 
@@ -259,7 +259,7 @@ struct BadDaemonTests {
             peer.send(#"{"msg":"CHANGE_PIN","success":true}"#)
             peer.untilClosed()
         }
-        let badged = try await DaemonConnection.connect(to: peer.path, patience: Self.patience)
+        let badged = try await DaemonConnection.connect(to: peer.path, timeout: Self.patience)
         let others = Others()
         #expect(try await badged.changePIN(user: others).success)
         #expect(others.names.withLock { $0 } == ["CHANGE_PIN"])
@@ -268,7 +268,7 @@ struct BadDaemonTests {
         #expect(await peer.commands() == ["RUN_CHANGE_PIN", "GET_API_LEVEL"])
     }
 
-    private final class Others: WorkflowUser {
+    private final class Others: EIDUser {
         let names = Mutex<[String]>([])
         func answer(_ question: SecretQuestion) async -> SecretBox? { nil }
         func other(_ event: Event) async { names.withLock { $0.append(event.name) } }
@@ -312,7 +312,7 @@ struct BadDaemonTests {
             if callback == "started" { controller.startChangePin() }
         }
         let error = await app.until("error")
-        let start = "error WorkflowController::connection: what listens there does not speak badged's protocol"
+        let start = "error WorkflowController::connection: the program at this socket does not speak badged's protocol"
         #expect(error?.hasPrefix(start) == true)
         #expect(await app.until("disconnected") == "disconnected false")
     }
@@ -366,7 +366,7 @@ struct BadDaemonTests {
             peer.untilClosed()
         }
         let badged = try await DaemonConnection.connect(to: peer.path)
-        let user = WorkflowClosures { _ in
+        let user = EIDClosures { _ in
             nil
         } consent: { request in
             Issue.record("asked to agree to \(request)")

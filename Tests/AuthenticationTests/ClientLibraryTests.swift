@@ -18,7 +18,7 @@ struct ClientLibraryTests {
         let daemon = try await RunningDaemon.trusting(eidServer)
         let connection = try await DaemonConnection.connect(to: daemon.path)
         let seen = Mutex<ConsentRequest?>(nil)
-        let user = WorkflowClosures { question in
+        let user = EIDClosures { question in
             SecretBox(Secret((question.kind == .pin ? "123456" : "").utf8))
         } consent: { request in
             seen.withLock { $0 = request }
@@ -47,7 +47,7 @@ struct ClientLibraryTests {
         defer { eidServer.stop() }
         let daemon = try await RunningDaemon.trusting(eidServer)
         let connection = try await DaemonConnection.connect(to: daemon.path)
-        let user = WorkflowClosures { _ in nil }
+        let user = EIDClosures { _ in nil }
         let result = try await connection.authenticate(tcTokenURL: try eidServer.tcTokenURL(), user: user)
         #expect(!result.isSuccess)
         #expect(result.reason == "User_Cancelled")

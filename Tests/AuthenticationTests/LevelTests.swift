@@ -43,7 +43,7 @@ private final class LevelTransport: SDKConnection {
 @Suite("Client libraries at each API level", .timeLimit(.minutes(5)))
 struct LevelTests {
     /// The holder of the virtual card; counts the STATUS messages.
-    private struct Holder: WorkflowUser {
+    private struct Holder: EIDUser {
         let badged: DaemonConnection
         let level: Int
         let seen: SeenStatus

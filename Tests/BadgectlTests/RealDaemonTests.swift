@@ -4,9 +4,9 @@ import Glibc
 import Secrets
 import TestSupport
 import Testing
-import Wire
+import Text
 
-/// badgectl and BadgedClient with badged itself and its virtual card.
+/// badgectl and BadgedClient with badged and its virtual card.
 @Suite("badgectl and badged", .timeLimit(.minutes(5))) struct RealDaemonTests {
     private func badgectl(_ daemon: RunningDaemon, _ arguments: String..., input: String? = "") throws -> RunningProgram
     {
@@ -15,29 +15,30 @@ import Wire
 
     @Test("status, health and readers show the virtual reader")
     func queries() async throws {
-        // This host may have no Bluetooth, which health would say.
+        // Without Bluetooth on this host, health would report a failure.
         let daemon = try await RunningDaemon(["--no-ble"])
         let status = try badgectl(daemon, "status")
         #expect(await status.exitCode == 0)
         #expect(status.text(.output).hasPrefix("badged "))
-        #expect(status.text(.output).contains("\n  drivers  virtual\n  reader   Simulator: card on the shelf\n"))
+        #expect(
+            status.text(.output).contains("\n  drivers  virtual\n  reader   Simulator: virtual card, not inserted\n")
+        )
         #expect(await (try badgectl(daemon, "health")).exitCode == 0)
         let readers = try badgectl(daemon, "readers")
         #expect(await readers.exitCode == 0)
-        #expect(readers.text(.output) == "Simulator  card on the shelf\n")
+        #expect(readers.text(.output) == "Simulator  virtual card, not inserted\n")
     }
 
-    @Test("a changed PIN is the new PIN")
+    @Test("After a PIN change the old PIN is wrong and the new one is right")
     func change() async throws {
         let daemon = try await RunningDaemon()
         let first = try badgectl(daemon, "change-pin", "--pin-stdin", input: "123456\n654321\n")
         #expect(await first.exitCode == 0, "\(first.everything)")
-        // The old one is wrong now; the new one is right.
         let second = try badgectl(daemon, "change-pin", "--pin-stdin", input: "123456\n654321\n111111\n")
         #expect(await second.exitCode == 0, "\(second.everything)")
         #expect(
             second.text(.output) == """
-                Putting the card into the virtual reader Simulator.
+                Inserting the card of the virtual reader Simulator.
                 Leave the card on the reader: checking the PIN ...
                 That PIN was wrong.
                 2 tries are left.
@@ -49,8 +50,8 @@ import Wire
         )
     }
 
-    @Test("wrong PINs lead to the CAN, a third one to the PUK, and back to the PIN")
-    func ladder() async throws {
+    @Test("Wrong PINs lead to the CAN, then to the PUK, and back to the PIN")
+    func allSteps() async throws {
         let daemon = try await RunningDaemon()
         let input = [
             "000000", "000001", "000000", "500540", "000002", "0000000000", "9876543210", "123456", "222222",
@@ -65,14 +66,14 @@ import Wire
         let said = program.text(.output).split(separator: "\n").filter { !$0.hasPrefix("Leave the card") }.dropFirst()
         #expect(
             said.map { $0.prefix(22) } == [
-                "That PIN was wrong.", "2 tries are left.", "That PIN was wrong.", "One try is left for th",
-                "That CAN was wrong.", "This is the last try: ", "That PIN was wrong.", "The PIN is blocked. Th",
+                "That PIN was wrong.", "2 tries are left.", "That PIN was wrong.", "One PIN try is left. F",
+                "That CAN was wrong.", "This is the last try. ", "That PIN was wrong.", "The PIN is blocked. Th",
                 "That PUK was wrong.", "The PIN is unblocked a", "The PIN has been chang",
             ]
         )
     }
 
-    @Test("on the terminal, with Ctrl-C in the middle: nothing changed, and the next one goes well")
+    @Test("Ctrl-C during a PIN change changes nothing, and the next PIN change succeeds")
     func terminal() async throws {
         let daemon = try await RunningDaemon()
         let program = try RunningProgram(
@@ -90,7 +91,7 @@ import Wire
         #expect(await next.exitCode == 0, "\(next.everything)")
     }
 
-    @Test("send talks the protocol, and waits until the workflow has ended")
+    @Test("send passes a whole workflow, and waits for its end")
     func send() async throws {
         let daemon = try await RunningDaemon()
         let program = try badgectl(daemon, "send", input: nil)
@@ -103,11 +104,13 @@ import Wire
         program.type("{\"cmd\":\"SET_NEW_PIN\",\"value\":\"444444\"}\n")
         program.endInput()
         #expect(await program.exitCode == 0)
-        #expect(program.text(.output).contains(#"{"available":[1,2,3],"current":3,"msg":"API_LEVEL","request":7}"#))
-        #expect(program.text(.output).hasSuffix(Say.changed + "\n"))
+        let messages = program.text(.output).split(separator: "\n").compactMap { try? JSON($0.utf8) }
+        let level = messages.first { $0["msg"] == .string("API_LEVEL") }
+        #expect(level?["current"]?.int == 3 && level?["request"]?.int == 7)
+        #expect(messages.last?["success"] == .bool(true))
     }
 
-    @Test("a question left open by the end of the input ends send with 1, and the reader is free again")
+    @Test("When send ends with an open question, its status is 1 and the reader is free again")
     func sendUnanswered() async throws {
         let daemon = try await RunningDaemon()
         let input = "{\"cmd\":\"RUN_CHANGE_PIN\"}\n{\"cmd\":\"SET_CARD\",\"name\":\"Simulator\"}\n"
@@ -118,20 +121,20 @@ import Wire
         #expect(await next.exitCode == 0, "\(next.everything)")
     }
 
-    @Test("a watcher sees the card come and go in another client's workflow, and that it is in use")
+    @Test("readers --watch shows the card of another client's workflow")
     func watch() async throws {
         let daemon = try await RunningDaemon()
         let watcher = try badgectl(daemon, "readers", "--watch")
-        #expect(await watcher.says("Simulator: card on the shelf\n", on: .output))
+        #expect(await watcher.says("Simulator: virtual card, not inserted\n", on: .output))
         let program = try badgectl(daemon, "change-pin", "--pin-stdin", input: "123456\n666666\n")
         #expect(await watcher.says("Simulator: eID card", on: .output))
-        #expect(await watcher.says("Simulator: card on the shelf\n", on: .output))
+        #expect(await watcher.says("Simulator: virtual card, not inserted\n", on: .output))
         #expect(await program.exitCode == 0)
         watcher.signal(SIGTERM)
         #expect(await watcher.exitCode == 143)
     }
 
-    @Test("killing the daemon in the middle ends badgectl with 3")
+    @Test("When badged is killed, badgectl ends with 3")
     func killed() async throws {
         let daemon = try await RunningDaemon()
         let program = try RunningProgram("badgectl", ["--socket", daemon.path, "change-pin"], hasTerminal: true)
@@ -141,9 +144,9 @@ import Wire
         #expect(program.echoes)
     }
 
-    @Test("the library changes a PIN with the calls that its documentation shows")
+    @Test("The library changes a PIN with single commands")
     func library() async throws {
-        // This host may have no Bluetooth, which health would say.
+        // Without Bluetooth on this host, health would report a failure.
         let daemon = try await RunningDaemon(["--no-ble"])
         let badged = try await DaemonConnection.connect(to: daemon.path)
         #expect(try await badged.info().protocolVersion == 1)
@@ -153,17 +156,15 @@ import Wire
         #expect(try await badged.status() == WorkflowStatus())
         #expect(try await badged.health().allSatisfy(\.isOK))
         await #expect(throws: ClientError.refused("Unknown level")) { try await badged.setAPILevel(9) }
-        await #expect(throws: ClientError.unknownCommand("NO_SUCH")) {
-            throw try #require(ClientError(try await badged.request("NO_SUCH").message))
-        }
+        #expect(try await badged.request("NO_SUCH").message.refusal == .unknownCommand("NO_SUCH"))
         try await badged.startChangePIN()
         var result: Bool?
         for await event in badged.events {
             switch event.message {
-            case .insertCard: try await badged.setCard(in: "Simulator")
-            case .enter(let question):
+            case is InsertCard: try await badged.setCard(in: "Simulator")
+            case let question as SecretQuestion:
                 try await badged.answer(question, Secret((question.kind == .pin ? "123456" : "777777").utf8))
-            case .changePINEnded(let success, _): result = success
+            case let message as ChangePINMessage: result = message.outcome?.success
             default: continue
             }
             if result != nil { break }

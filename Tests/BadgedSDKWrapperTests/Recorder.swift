@@ -3,7 +3,6 @@ import BadgedSDKWrapper
 import FoundationEssentials
 import Synchronization
 import Text
-import Wire
 
 /// Callbacks as lines of text, in the order in which they came.
 final class Recorder: WorkflowCallbacks, Sendable {

@@ -2,7 +2,6 @@
 import BadgedSDKWrapper
 import Synchronization
 import Text
-import Wire
 
 /// The SDK as a script: keeps the commands, gives the messages.
 final class ScriptedTransport: SDKConnection {

@@ -42,7 +42,7 @@ package final class ScriptedPeer: Sendable {
 
         /// On a busy machine the client may find this peer too silent, and ask whether it lives.
         private func showsLife(_ line: String) -> Bool {
-            guard line.contains("badged-client-alive"), let question = try? JSON(line.utf8) else { return false }
+            guard line.contains("badged-client-ping"), let question = try? JSON(line.utf8) else { return false }
             send(#"{"available":[1,2,3],"current":3,"msg":"API_LEVEL"}"#, answering: question)
             return true
         }

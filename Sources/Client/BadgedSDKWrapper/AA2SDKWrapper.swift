@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The way in: replace the import of `AusweisApp2SDKWrapper` by that of this module, and the app speaks to badged.
+/// The entry point of an app. An app that imports this module instead of `AusweisApp2SDKWrapper` uses badged.
 public enum AA2SDKWrapper {
-    /// The controller of this process: the default socket, callbacks on the main queue.
+    /// The controller of this process. It uses the default socket and calls back on the main queue.
     public static let workflowController = WorkflowController()
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Text
-import Wire
 
-/// `messages` of the RUN commands: texts that iOS shows beside its NFC dialogue; without effect on Linux.
+/// Texts that iOS shows beside its NFC dialogue: `messages` of the RUN commands. They have no effect on Linux.
 public struct AA2UserInfoMessages: Sendable, Equatable, Encodable {
     let sessionStarted: String?
     let sessionFailed: String?

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 public import FoundationEssentials
 import Text
-import Wire
 
-/// ACCESS_RIGHTS.
+/// The rights that a service asks for: ACCESS_RIGHTS.
 public struct AccessRights: Sendable, Equatable {
     public let requiredRights: [AccessRight]
     public let optionalRights: [AccessRight]
-    /// Required ones, and those optional ones that are chosen at present.
+    /// The required rights, and the optional rights that are chosen now.
     public let effectiveRights: [AccessRight]
-    /// What the transaction is about, in the service's words.
+    /// A text of the service about the transaction.
     public let transactionInfo: String?
     public let auxiliaryData: AuxiliaryData?
-    /// Names that are no `AccessRight` of this version, required or optional: whoever shows the rights must show them, too.
+    /// Required and optional rights whose names are no `AccessRight`. An app that shows rights must show these, too.
     public let unknownRights: [String]
 
     public init(
@@ -28,7 +27,7 @@ public struct AccessRights: Sendable, Equatable {
         (self.auxiliaryData, self.unknownRights) = (auxiliaryData, unknownRights)
     }
 
-    /// nil without a `chat`.
+    /// Reads the message; nil when it has no `chat`.
     init?(_ message: JSON) {
         guard let chat = message["chat"], chat.members != nil else { return nil }
         func names(_ member: String) -> [String] { chat[member]?.array?.compactMap(\.string) ?? [] }
@@ -44,13 +43,13 @@ public struct AccessRights: Sendable, Equatable {
     }
 }
 
-/// What the verifications compare with: `aux` of ACCESS_RIGHTS. Dates are midnight UTC.
+/// The values that the card is asked to compare: `aux` of ACCESS_RIGHTS. Dates are midnight UTC.
 public struct AuxiliaryData: Sendable, Equatable {
-    /// Born on this day or before: old enough.
+    /// The latest date of birth of a person who is old enough.
     public let ageVerificationDate: Date?
-    /// Years.
+    /// The required age in years.
     public let requiredAge: Int?
-    /// The card must be valid on this day.
+    /// The day on which the card must be valid.
     public let validityDate: Date?
     public let communityId: String?
 

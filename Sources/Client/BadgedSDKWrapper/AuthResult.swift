@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 public import FoundationEssentials
 import Text
-import Wire
 
-/// AUTH at the end of an online authentication.
+/// How an online authentication ended: the last AUTH.
 public struct AuthResult: Sendable, Equatable {
-    /// Where the browser or app goes on.
+    /// The address that the browser or app opens next.
     public let url: URL?
-    /// nil when the message brought only a URL.
+    /// nil when the message has only a URL.
     public let result: AuthResultData?
 
     public init(url: URL?, result: AuthResultData?) {
@@ -17,7 +16,7 @@ public struct AuthResult: Sendable, Equatable {
     public var hasError: Bool { result?.major.contains("resultmajor#error") ?? false }
 }
 
-/// `result` of AUTH. TR-03112-1 4.
+/// The member `result` of AUTH. TR-03112-1 4.
 public struct AuthResultData: Sendable, Equatable {
     public let major: String
     public let minor: String?

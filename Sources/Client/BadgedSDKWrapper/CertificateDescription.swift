@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 public import FoundationEssentials
 import Text
-import Wire
 
-/// CERTIFICATE: the service, as its certificate describes it. TR-03110-4 2.2.4.
+/// The service, as its certificate describes it: CERTIFICATE. TR-03110-4 2.2.4.
 public struct CertificateDescription: Sendable, Equatable {
     public let issuerName: String
     public let issuerUrl: URL?
@@ -27,7 +26,7 @@ public struct CertificateDescription: Sendable, Equatable {
         (self.termsOfUsage, self.validity) = (termsOfUsage, validity)
     }
 
-    /// nil when a name, the purpose or the validity is missing, or a date is none.
+    /// Reads the message; nil when a name, the purpose or the validity is missing, or a date is wrong.
     init?(_ message: JSON) {
         guard let description = message["description"], let validity = message["validity"],
             let issuerName = description["issuerName"]?.string, let purpose = description["purpose"]?.string,
@@ -48,7 +47,7 @@ public struct CertificateDescription: Sendable, Equatable {
     }
 }
 
-/// First and last day of a certificate, midnight UTC.
+/// The first and the last day of a certificate, midnight UTC.
 public struct CertificateValidity: Sendable, Equatable {
     public let effectiveDate: Date
     public let expirationDate: Date

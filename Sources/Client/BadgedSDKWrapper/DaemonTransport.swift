@@ -3,7 +3,7 @@ import BadgedClient
 import Secrets
 import Synchronization
 
-/// The socket of badged.
+/// Carries commands and messages over the socket of badged.
 public final class DaemonTransport: SDKConnection {
     private struct State {
         var commands: AsyncStream<SDKCommand>.Continuation?
@@ -12,14 +12,14 @@ public final class DaemonTransport: SDKConnection {
     }
 
     private let path: @Sendable () -> String
-    private let patience: Duration
+    private let timeout: Duration
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - path: where badged listens; nil: where it does on this system, as found at each start.
-    ///   - patience: how long badged may be silent after a command; see `DaemonConnection`.
-    public init(path: String? = nil, patience: Duration = .seconds(10)) {
-        (self.path, self.patience) = ({ path ?? SocketPath.standard }, patience)
+    ///   - path: the socket of badged; nil: the default of this system, which each start looks up.
+    ///   - timeout: how long badged may be silent after a command; see `DaemonConnection`.
+    public init(path: String? = nil, timeout: Duration = .seconds(10)) {
+        (self.path, self.timeout) = ({ path ?? SocketPath.standard }, timeout)
     }
 
     public func start(_ receive: @escaping @Sendable (SDKEvent) -> Void) {
@@ -42,7 +42,7 @@ public final class DaemonTransport: SDKConnection {
 
     private func run(_ commands: AsyncStream<SDKCommand>, _ receive: @escaping @Sendable (SDKEvent) -> Void) async {
         do throws(ClientError) {
-            let connection = try await DaemonConnection.connect(to: path(), patience: patience)
+            let connection = try await DaemonConnection.connect(to: path(), timeout: timeout)
             let isStopped = state.withLock { state in
                 state.connection = connection
                 return state.isStopped
@@ -62,7 +62,7 @@ public final class DaemonTransport: SDKConnection {
         }
     }
 
-    /// In the order in which they came. A failure is the end of the connection, which its events tell.
+    /// Sends the commands in their order. A failure means the end of the connection, which the events report.
     private static func send(_ commands: AsyncStream<SDKCommand>, over connection: DaemonConnection) async {
         for await command in commands {
             do throws(ClientError) {

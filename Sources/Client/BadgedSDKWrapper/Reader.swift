@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import Text
-import Wire
 
 /// A card reader: READER, an entry of READER_LIST, `reader` of the ENTER messages.
 public struct Reader: Sendable, Equatable {
     public let name: String
-    /// `setCard` can put a card in.
+    /// Whether `setCard` can put a card into the reader.
     public let insertable: Bool
     public let attached: Bool
-    /// PIN, CAN and PUK are typed on the reader: answer with nil.
+    /// Whether PIN, CAN and PUK are typed on the reader. Then the app answers with nil.
     public let keypad: Bool
     public let card: Card?
 
@@ -17,7 +16,7 @@ public struct Reader: Sendable, Equatable {
         (self.keypad, self.card) = (keypad, card)
     }
 
-    /// A reader that is gone has a name and nothing else.
+    /// Reads a reader; nil without a name. A reader that is gone has only a name.
     init?(_ json: JSON) {
         guard let name = json["name"]?.string else { return nil }
         self.init(
@@ -30,13 +29,13 @@ public struct Reader: Sendable, Equatable {
     }
 }
 
-/// A card in a reader; all nil for one that is no eID card.
+/// A card in a reader. All members are nil for a card that is no eID card.
 public struct Card: Sendable, Equatable {
-    /// The online function is switched off.
+    /// Whether the online function is switched off.
     public let deactivated: Bool?
-    /// The PUK is used up.
+    /// Whether the PUK is used up.
     public let inoperative: Bool?
-    /// PIN tries left, 3 to 0; at 1 the card wants the CAN first, at 0 the PUK.
+    /// PIN tries left, 3 to 0. At 1 the card asks for the CAN first, at 0 for the PUK.
     public let pinRetryCounter: Int?
 
     public init(deactivated: Bool?, inoperative: Bool?, pinRetryCounter: Int?) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import Text
-import Wire
 
-/// CHANGE_PIN at the end.
+/// How a PIN change ended: the last CHANGE_PIN.
 public struct ChangePinResult: Sendable, Equatable {
-    /// true: the card has confirmed the new PIN.
+    /// Whether the card has confirmed the new PIN.
     public let success: Bool
     /// A name from the list of failure reasons.
     public let reason: String?
@@ -14,9 +13,9 @@ public struct ChangePinResult: Sendable, Equatable {
     }
 }
 
-/// What went wrong between the app and badged.
+/// A failure between the app and badged.
 public struct WrapperError: Sendable, Equatable {
-    /// Name of the command, message or method.
+    /// The name of the command, message or method that failed.
     public let msg: String
     public let error: String
 
@@ -27,13 +26,13 @@ public struct WrapperError: Sendable, Equatable {
 
 /// Why a workflow pauses.
 public enum Cause: String, Sendable {
-    /// The card slips: it has to be laid down better.
+    /// The card has slipped.
     case BadCardPosition
 }
 
-/// STATUS.
+/// The progress of the running workflow: STATUS.
 public struct WorkflowProgress: Sendable, Equatable {
-    /// nil when none runs.
+    /// nil when no workflow runs.
     public let workflow: WorkflowProgressType?
     /// Percent.
     public let progress: Int?
@@ -60,7 +59,7 @@ public enum WorkflowProgressType: String, Sendable {
     case CHANGE_PIN
 }
 
-/// INFO. TR-03124-1 2.2.2.1 defines the members.
+/// The program that serves the app: INFO. TR-03124-1 2.2.2.1 defines the members.
 public struct VersionInfo: Sendable, Equatable {
     public let name: String
     public let implementationTitle: String

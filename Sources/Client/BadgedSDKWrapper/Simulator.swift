@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Text
-import Wire
 
-/// `simulator` of SET_CARD: files and keys of a virtual card. Without files it is the smallest card there is, not the
-/// default one.
+/// Files and keys of a virtual card: `simulator` of SET_CARD. Without files the card has only the files that every card
+/// has; it is not the reader's own card.
 public struct Simulator: Sendable, Equatable, Encodable {
     let files: [SimulatorFile]
     let keys: [SimulatorKey]?
@@ -19,7 +18,7 @@ public struct Simulator: Sendable, Equatable, Encodable {
     }
 }
 
-/// A file of the card; identifiers and content in hexadecimal digits.
+/// A file of the card. Identifiers and content are hexadecimal digits.
 public struct SimulatorFile: Sendable, Equatable, Encodable {
     let fileId: String
     let shortFileId: String
@@ -29,7 +28,7 @@ public struct SimulatorFile: Sendable, Equatable, Encodable {
         (self.fileId, self.shortFileId, self.content) = (fileId, shortFileId, content)
     }
 
-    /// The same place in the file system; what the file holds does not count.
+    /// Compares the identifiers, not the content.
     public static func == (left: SimulatorFile, right: SimulatorFile) -> Bool {
         left.fileId == right.fileId && left.shortFileId == right.shortFileId
     }
@@ -42,7 +41,7 @@ public struct SimulatorFile: Sendable, Equatable, Encodable {
     }
 }
 
-/// A key of restricted identification: PKCS #8 in hexadecimal digits.
+/// A key for restricted identification: PKCS #8 in hexadecimal digits.
 public struct SimulatorKey: Sendable, Equatable, Encodable {
     let id: Int
     let content: String

@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 public import Text
-import Wire
 
-/// What a `WorkflowController` tells; all are called on its callback queue. Each has an empty default.
+/// Receives what a `WorkflowController` reports, on the callback queue of the controller. Each method has an empty default.
 public protocol WorkflowCallbacks: AnyObject {
-    /// The connection stands: commands are taken.
+    /// The controller has connected, and commands can be sent.
     func onStarted()
-    /// AUTH: the online authentication runs.
+    /// AUTH: the online authentication has begun.
     func onAuthenticationStarted()
-    /// AUTH with `error`: it was not even begun.
+    /// AUTH with `error`: the online authentication was refused.
     func onAuthenticationStartFailed(error: String)
-    /// AUTH with a result: it is over.
+    /// AUTH with a result: the online authentication has ended.
     func onAuthenticationCompleted(authResult: AuthResult)
-    /// CHANGE_PIN: the PIN change runs.
+    /// CHANGE_PIN: the PIN change has begun.
     func onChangePinStarted()
-    /// CHANGE_PIN with `success`: it is over.
+    /// CHANGE_PIN with `success`: the PIN change has ended.
     func onChangePinCompleted(changePinResult: ChangePinResult)
-    /// ACCESS_RIGHTS: what the service wants to read, for the user to agree to. `error`: the last choice was refused.
+    /// ACCESS_RIGHTS: the rights that the user is asked to grant. `error`: badged has refused the last choice.
     func onAccessRights(error: String?, accessRights: AccessRights?)
-    /// CERTIFICATE: who the service is.
+    /// CERTIFICATE: the service that asks.
     func onCertificate(certificateDescription: CertificateDescription)
-    /// INSERT_CARD: a card is needed. `error`: why the one that is there cannot be used.
+    /// INSERT_CARD: a card is needed. `error`: why the present card cannot be used.
     func onInsertCard(error: String?)
-    /// ENTER_PIN. `error`: the last value was not even given to the card.
+    /// ENTER_PIN. `error`: why badged did not give the last value to the card.
     func onEnterPin(error: String?, reader: Reader)
     /// ENTER_NEW_PIN.
     func onEnterNewPin(error: String?, reader: Reader)
@@ -30,10 +29,10 @@ public protocol WorkflowCallbacks: AnyObject {
     func onEnterCan(error: String?, reader: Reader)
     /// ENTER_PUK.
     func onEnterPuk(error: String?, reader: Reader)
-    /// PAUSE: go on with `continueWorkflow()` when the cause is mended.
+    /// PAUSE: the workflow waits for `continueWorkflow()`.
     func onPause(cause: Cause)
-    /// READER: a reader or its card has changed, or the answer to `getReader`; nil for a reader that is not there, of
-    /// which `onReaderDetached` tells the name.
+    /// READER: a reader or its card has changed, or the answer to `getReader`. nil: the reader is gone; `onReaderDetached`
+    /// follows with its name.
     func onReader(reader: Reader?)
     /// READER_LIST.
     func onReaderList(readers: [Reader]?)
@@ -41,21 +40,21 @@ public protocol WorkflowCallbacks: AnyObject {
     func onStatus(workflowProgress: WorkflowProgress)
     /// INFO.
     func onInfo(versionInfo: VersionInfo)
-    /// BAD_STATE: `error` is the command that is not possible now.
+    /// BAD_STATE: the command named by `error` is not possible now.
     func onBadState(error: String)
     /// INTERNAL_ERROR.
     func onInternalError(error: String)
-    /// A command that was not sent or not understood, or a message that cannot be.
+    /// A command was not sent or not understood, or a message could not be read.
     func onWrapperError(error: WrapperError)
 
-    // MARK: Of this library alone
+    // MARK: Additions of this library
 
-    /// The reader of the `onReader(reader: nil)` just before.
+    /// Names the reader of the `onReader(reader: nil)` just before.
     func onReaderDetached(name: String)
-    /// A message for which there is no callback.
+    /// A message that has no other callback.
     func onOtherMessage(name: String, message: JSON)
-    /// The connection has ended, by `stop()` (nil) or by what `error` says; a running workflow ended with it. An end
-    /// that nobody asked for is an `onWrapperError` as well.
+    /// The connection has ended, and with it a running workflow. `error` says why; nil after `stop()`. An end without
+    /// `stop()` is reported by `onWrapperError`, too.
     func onDisconnected(error: WrapperError?)
 }
 

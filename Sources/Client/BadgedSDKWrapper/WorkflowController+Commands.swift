@@ -2,18 +2,17 @@
 public import FoundationEssentials
 import Secrets
 import Text
-import Wire
 
 extension WorkflowController {
     // MARK: Workflows
 
-    /// RUN_AUTH.
+    /// RUN_AUTH: starts an online authentication.
     ///
     /// - Parameters:
-    ///   - tcTokenUrl: as the web service gave it.
-    ///   - developerMode: relaxes some checks, for test services.
-    ///   - userInfoMessages: without effect on Linux.
-    ///   - statusMsgEnabled: whether `onStatus` is told the progress.
+    ///   - tcTokenUrl: the address that the web service has given.
+    ///   - developerMode: applies the rules for test services.
+    ///   - userInfoMessages: has no effect on Linux.
+    ///   - statusMsgEnabled: whether `onStatus` reports the progress.
     public func startAuthentication(
         withTcTokenUrl tcTokenUrl: URL,
         withDeveloperMode developerMode: Bool = false,
@@ -29,11 +28,11 @@ extension WorkflowController {
         send(SDKCommand("RUN_AUTH", members))
     }
 
-    /// RUN_CHANGE_PIN.
+    /// RUN_CHANGE_PIN: starts a PIN change.
     ///
     /// - Parameters:
-    ///   - userInfoMessages: without effect on Linux.
-    ///   - statusMsgEnabled: whether `onStatus` is told the progress.
+    ///   - userInfoMessages: has no effect on Linux.
+    ///   - statusMsgEnabled: whether `onStatus` reports the progress.
     public func startChangePin(
         withUserInfoMessages userInfoMessages: AA2UserInfoMessages? = nil,
         withStatusMsgEnabled statusMsgEnabled: Bool = true
@@ -46,13 +45,13 @@ extension WorkflowController {
     /// ACCEPT: the user agrees to the access rights.
     public func accept() { send(SDKCommand("ACCEPT")) }
 
-    /// CANCEL: the running workflow ends.
+    /// CANCEL: ends the running workflow.
     public func cancel() { send(SDKCommand("CANCEL")) }
 
-    /// CONTINUE: after `onPause`.
+    /// CONTINUE: resumes the workflow after `onPause`.
     public func continueWorkflow() { send(SDKCommand("CONTINUE")) }
 
-    /// INTERRUPT: for iOS alone; elsewhere the answer is an `onWrapperError`.
+    /// INTERRUPT: exists only on iOS; here `onWrapperError` follows.
     public func interrupt() { send(SDKCommand("INTERRUPT")) }
 
     // MARK: Questions to badged
@@ -60,7 +59,7 @@ extension WorkflowController {
     /// GET_ACCESS_RIGHTS.
     public func getAccessRights() { send(SDKCommand("GET_ACCESS_RIGHTS")) }
 
-    /// SET_ACCESS_RIGHTS: the optional rights that the user grants; none when empty.
+    /// SET_ACCESS_RIGHTS: grants these optional rights and denies the others.
     public func setAccessRights(_ optionalRights: [AccessRight]) {
         send(SDKCommand("SET_ACCESS_RIGHTS", [.init("chat", .array(optionalRights.map { .string($0.rawValue) }))]))
     }
@@ -94,7 +93,7 @@ extension WorkflowController {
     /// SET_PUK; nil for a reader with keypad.
     public func setPuk(_ puk: String?) { send("SET_PUK", puk) }
 
-    /// SET_CARD: puts a card into a virtual reader; nil: the card on its shelf.
+    /// SET_CARD: puts a card into a virtual reader; nil: the reader's own card.
     public func setCard(name: String, simulator: Simulator? = nil) {
         var members = [JSON.Member("name", .string(name))]
         if let simulator { members.append(.init("simulator", simulator.json)) }

@@ -3,26 +3,25 @@ public import Dispatch
 import Secrets
 import Synchronization
 import Text
-import Wire
 
-/// Starts workflows, answers their questions, and tells all registered callbacks what happens.
+/// Starts workflows, answers their questions, and reports what happens to all registered callbacks.
 ///
-/// Every call returns at once. A command without a connection is not sent, and said so by `onWrapperError`.
+/// Every call returns at once. Without a connection a command is not sent, and `onWrapperError` reports that.
 public final class WorkflowController: Sendable {
-    /// Digits of a PIN.
+    /// The number of digits of a PIN.
     public static let pinLength = 6
-    /// Digits of the PIN of a new card, in the letter that came with it.
+    /// The number of digits of the transport PIN, which is in the letter that came with the card.
     public static let transportPinLength = 5
-    /// Digits of a PUK.
+    /// The number of digits of a PUK.
     public static let pukLength = 10
-    /// Digits of a CAN.
+    /// The number of digits of a CAN.
     public static let canLength = 6
 
     private struct State {
         var callbacks: [WeakCallbacks] = []
         var isStarted = false
         var isStarting = false
-        /// `question` of the ENTER message that callbacks were told last.
+        /// `question` of the last ENTER message that was reported to the callbacks.
         var question: JSON?
     }
 
@@ -31,14 +30,14 @@ public final class WorkflowController: Sendable {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - transport: the way to the SDK.
-    ///   - callbackQueue: where callbacks run, one at a time. The main queue needs an app that runs it, by
-    ///     `dispatchMain()` or a run loop; others take a queue of their own.
+    ///   - transport: the connection to the SDK.
+    ///   - callbackQueue: the serial queue on which callbacks run. The main queue needs `dispatchMain()` or a run loop; an
+    ///     app without these passes another queue.
     public init(transport: any SDKConnection = DaemonTransport(), callbackQueue: DispatchQueue = .main) {
         (self.transport, queue) = (transport, callbackQueue)
     }
 
-    /// Are commands taken?
+    /// Whether commands can be sent now.
     public var isStarted: Bool { state.withLock { $0.isStarted } }
 
     /// Connects; `onStarted` or `onWrapperError` follows. A second call does nothing.
@@ -56,7 +55,7 @@ public final class WorkflowController: Sendable {
 
     // MARK: Callbacks
 
-    /// From now on these callbacks are told everything. They are held weakly, and each but once.
+    /// Reports everything to these callbacks from now on. The reference is weak; registering twice has no effect.
     public func registerCallbacks(_ callbacks: any WorkflowCallbacks) {
         state.withLock { state in
             state.callbacks.removeAll { $0.isGone }
@@ -76,12 +75,12 @@ public final class WorkflowController: Sendable {
         switch event {
         case .connected:
             state.withLock { ($0.isStarted, $0.question) = (true, nil) }
-            tell { $0.onStarted() }
+            report { $0.onStarted() }
         case .message(let message):
-            // Not before they are told: what an app says until then it says of the question before.
+            // On the queue: until the callbacks know the new question, the app answers the one before.
             queue.async { [self] in
                 if message.isQuestion { state.withLock { $0.question = message["question"] } }
-                tellNow { message.tell($0) }
+                reportNow { message.deliver(to: $0) }
             }
         case .ended(let error):
             let wasStarted = state.withLock { state in
@@ -90,19 +89,19 @@ public final class WorkflowController: Sendable {
             }
             let method = wasStarted ? "WorkflowController::connection" : "WorkflowController::start"
             let failure = error.map { WrapperError(msg: method, error: $0) }
-            tell { callbacks in
+            report { callbacks in
                 if let failure { callbacks.onWrapperError(error: failure) }
                 callbacks.onDisconnected(error: failure)
             }
         }
     }
 
-    private func tell(_ body: @escaping @Sendable (any WorkflowCallbacks) -> Void) {
-        queue.async { [self] in tellNow(body) }
+    private func report(_ body: @escaping @Sendable (any WorkflowCallbacks) -> Void) {
+        queue.async { [self] in reportNow(body) }
     }
 
-    private func tellNow(_ body: (any WorkflowCallbacks) -> Void) {
-        // As they are registered now; what one of them does to the list counts from the next message on.
+    private func reportNow(_ body: (any WorkflowCallbacks) -> Void) {
+        // A callback may change the list; the change counts from the next message on.
         for callbacks in state.withLock({ $0.callbacks }) { callbacks.object.map(body) }
     }
 
@@ -111,20 +110,20 @@ public final class WorkflowController: Sendable {
     func send(_ command: SDKCommand) {
         guard isStarted else {
             let error = WrapperError(msg: command.name, error: "AusweisApp2 SDK Wrapper not started")
-            return tell { $0.onWrapperError(error: error) }
+            return report { $0.onWrapperError(error: error) }
         }
         transport.send(command)
     }
 
-    /// The answer to the question that callbacks were told last, and to no later one. docs/protocol.md, RUN_CHANGE_PIN.
+    /// Answers the question that was reported last, and no later one. docs/protocol/eid.md, RUN_CHANGE_PIN.
     func answer(_ command: String, _ value: SecretBox?) {
         let question = state.withLock { $0.question }
         send(SDKCommand(command, question.map { [.init("question", $0)] } ?? [], value: value))
     }
 }
 
-/// A reference that keeps nobody alive. Callbacks are used on the callback queue alone; what crosses threads here is the
-/// reference.
+/// A weak reference to callbacks. Unchecked: the reference crosses threads, but the callbacks are used on the callback
+/// queue alone.
 private struct WeakCallbacks: @unchecked Sendable {
     private(set) weak var object: (any WorkflowCallbacks)?
 

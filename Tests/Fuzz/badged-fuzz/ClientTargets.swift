@@ -8,14 +8,15 @@ import Wire
     guard let event = try? Event(input) else { return }
     require(event.text == String(decoding: input, as: UTF8.self), "the text is another one")
     switch event.message {
-    case .unknown(let name), .unreadable(let name, _): require(name == event.name, "another name")
-    case .advertisement(let heard):
-        require(heard.data.count * 2 == event.json["data"]?.string?.utf8.count, "data of another length")
-    case .enter(let question): require(event.name == question.kind.question, "another question")
+    case let message as UnknownMessage: require(message.name == event.name, "another name")
+    case let message as UnreadableMessage: require(message.name == event.name, "another name")
+    case let message as Advertisement:
+        require(message.data.count * 2 == event.json["data"]?.string?.utf8.count, "data of another length")
+    case let question as SecretQuestion: require(event.name == question.kind.question, "another question")
     default: break
     }
-    if let refusal = ClientError(event.message) { require(!refusal.advice.isEmpty, "a refusal without advice") }
-    event.json.tell(Nobody())
+    if let refusal = event.message.refusal { require(!refusal.advice.isEmpty, "a refusal without advice") }
+    event.json.deliver(to: Nobody())
 }
 
 /// Has the empty callbacks.

@@ -5,8 +5,9 @@ import Secrets
 
 @main struct ChangePIN {
     static func main() async throws {
-        let badged = try await DaemonConnection.connect(to: CommandLine.arguments.last ?? SocketPath.standard)
-        let user = WorkflowClosures { question in
+        let path = CommandLine.arguments.last ?? SocketPath.standard
+        let badged = try await DaemonConnection.connect(to: path)
+        let user = EIDClosures { question in
             print("badged asks for the \(question.kind.rawValue) of the card in \(question.reader.name)")
             let digits = [.pin: "123456", .newPIN: "654321", .can: "500540"][question.kind]
             return digits.map { SecretBox(Secret($0.utf8)) }

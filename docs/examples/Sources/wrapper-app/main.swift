@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An app as it is written for the AusweisApp SDK Wrapper; only the import is another.
+// An app for the AusweisApp SDK Wrapper. Only the import differs.
 import BadgedSDKWrapper
 import Dispatch
 import Glibc

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+import Text
+
+/// The messages between browsers and the program that speaks with the user for them.
+let browserMessages: [any NamedMessage.Type] = [UserInterface.self, ShowUI.self]
+
+/// Whether this connection speaks with the user for browsers: USER_INTERFACE.
+public struct UserInterface: ServerMessage, NamedMessage {
+    static let names = ["USER_INTERFACE"]
+
+    public var isActive: Bool
+
+    public init(isActive: Bool) { self.isActive = isActive }
+
+    init(_ json: JSON) throws(UnreadableMember) { self.init(isActive: try json.required("active", as: \.bool)) }
+}
+
+/// A browser asks this program to show itself, or one of its parts: SHOW_UI.
+public struct ShowUI: ServerMessage, NamedMessage {
+    static let names = ["SHOW_UI"]
+
+    public var module: String
+
+    public init(module: String) { self.module = module }
+
+    init(_ json: JSON) throws(UnreadableMember) { self.init(module: try json.required("module", as: \.string)) }
+}
+
+/// The commands of a program that speaks with the user for browsers. docs/protocol/browsers.md.
+extension DaemonConnection {
+    /// SET_USER_INTERFACE: this connection speaks with the user for browsers, until another connection asks for the same.
+    /// Then AUTH comes without RUN_AUTH, and `authenticateForBrowser` runs the workflow.
+    public func setUserInterface(_ isActive: Bool) async throws(ClientError) {
+        let _: UserInterface = try await ask("SET_USER_INTERFACE", [.init("active", .bool(isActive))])
+    }
+
+    /// Waits for the next authentication that a browser starts, and runs it to its end. Call `setUserInterface(true)`
+    /// first. An authentication that starts between two calls waits for the second call.
+    ///
+    /// - Parameter user: gives the consent and answers the questions.
+    /// - Returns: how the workflow ended, also after the user has cancelled it. badged itself answers the browser.
+    /// - Throws: the end of the connection, or `cancelled`.
+    public func authenticateForBrowser(user: some EIDUser) async throws(ClientError) -> AuthenticationResult {
+        for await event in events {
+            await user.other(event)
+            guard let message = event.message as? AuthenticationMessage, message.outcome == nil else { continue }
+            return try await run(until: AuthenticationMessage.self, user, start: nil)
+        }
+        throw ending ?? .cancelled
+    }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// How often to try to connect, and how long to wait between two tries.
+public struct RetryPolicy: Sendable, Equatable {
+    /// How many tries in a row may fail; nil: any number.
+    public var limit: Int?
+    /// The pause after the first failure. It doubles with each further failure.
+    public var firstPause: Duration
+    /// The longest pause.
+    public var longestPause: Duration
+
+    public init(limit: Int? = nil, firstPause: Duration = .milliseconds(100), longestPause: Duration = .seconds(10)) {
+        (self.limit, self.firstPause, self.longestPause) = (limit, firstPause, longestPause)
+    }
+}
+
+extension DaemonConnection {
+    /// Gives a new connection whenever the last one has ended, so that a program survives a restart of badged.
+    ///
+    /// ```swift
+    /// for try await badged in DaemonConnection.connections() {
+    ///     for await event in badged.events { print(event.text) }
+    /// }
+    /// ```
+    ///
+    /// Each connection starts with API level 3 and without a workflow.
+    /// - Parameters:
+    ///   - path: a Unix socket; the default is where badged listens on this system.
+    ///   - retry: when to give up.
+    /// - Returns: a sequence that ends when the calling task is cancelled. The sequence throws when too many tries have
+    ///   failed, and at once for an error that no further try can mend.
+    public static func connections(
+        to path: String = SocketPath.standard,
+        retry: RetryPolicy = RetryPolicy()
+    ) -> Connections {
+        Connections(path: path, retry: retry)
+    }
+
+    /// The sequence of `connections`.
+    public struct Connections: AsyncSequence, Sendable {
+        public typealias Element = DaemonConnection
+        public typealias Failure = ClientError
+        fileprivate let path: String
+        fileprivate let retry: RetryPolicy
+
+        public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(path: path, retry: retry) }
+
+        public struct AsyncIterator: AsyncIteratorProtocol {
+            fileprivate let path: String
+            fileprivate let retry: RetryPolicy
+
+            public mutating func next() async throws(ClientError) -> DaemonConnection? {
+                try await next(isolation: nil)
+            }
+
+            public mutating func next(
+                isolation actor: isolated (any Actor)?
+            ) async throws(ClientError) -> DaemonConnection? {
+                var (failures, pause) = (0, retry.firstPause)
+                while true {
+                    do throws(ClientError) {
+                        return try await DaemonConnection.connect(to: path)
+                    } catch {
+                        failures += 1
+                        switch error {
+                        case .cancelled: return nil
+                        case .invalidPath, .permissionDenied: throw error
+                        default: if let limit = retry.limit, failures >= limit { throw error }
+                        }
+                    }
+                    do {
+                        try await Task.sleep(for: pause)
+                    } catch {
+                        return nil
+                    }
+                    pause = Swift.min(pause * 2, retry.longestPause)
+                }
+            }
+        }
+    }
+}

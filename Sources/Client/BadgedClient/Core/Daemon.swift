@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+import Text
+
+/// The program that serves this connection: INFO.
+public struct DaemonInfo: ServerMessage, NamedMessage {
+    static let names = ["INFO"]
+
+    /// `badged`, or the name of another server that speaks the protocol.
+    public var name: String
+    public var version: String
+    /// Version of badged's additions to the SDK's protocol; nil for another server.
+    public var protocolVersion: Int?
+    /// The card reader drivers that run, such as `pcsc` and `virtual`.
+    public var drivers: [String]
+    /// The door reader scanners that run.
+    public var scanners: [String]
+
+    public init(
+        name: String,
+        version: String,
+        protocolVersion: Int? = nil,
+        drivers: [String] = [],
+        scanners: [String] = []
+    ) {
+        (self.name, self.version, self.protocolVersion) = (name, version, protocolVersion)
+        (self.drivers, self.scanners) = (drivers, scanners)
+    }
+
+    init(_ json: JSON) throws(UnreadableMember) {
+        guard let version = json["VersionInfo"], let name = version["Name"]?.string else {
+            throw UnreadableMember(name: "VersionInfo")
+        }
+        let badged = json["badged"]
+        self.init(
+            name: name,
+            version: version["Implementation-Version"]?.string ?? "",
+            protocolVersion: badged?["protocol"]?.int,
+            drivers: badged?["drivers"]?.strings ?? [],
+            scanners: badged?["scanners"]?.strings ?? []
+        )
+    }
+}
+
+/// The API level of this connection: API_LEVEL.
+public struct APILevels: ServerMessage, NamedMessage {
+    static let names = ["API_LEVEL"]
+
+    public var current: Int
+    /// The levels that badged offers; empty when the answer does not list them.
+    public var available: [Int]
+
+    public init(current: Int, available: [Int] = []) { (self.current, self.available) = (current, available) }
+
+    init(_ json: JSON) throws(UnreadableMember) {
+        let available = json["available"]?.array ?? []
+        self.init(current: try json.required("current", as: \.int), available: available.compactMap(\.int))
+    }
+}
+
+/// What badged needs to do its work: HEALTH.
+public struct HealthReport: ServerMessage, NamedMessage {
+    static let names = ["HEALTH"]
+
+    public var checks: [HealthCheck]
+
+    public init(checks: [HealthCheck]) { self.checks = checks }
+
+    init(_ json: JSON) throws(UnreadableMember) {
+        self.init(checks: try json.required("checks", as: \.array).compactMap(HealthCheck.init))
+    }
+}
+
+/// One check of HEALTH.
+public struct HealthCheck: Sendable, Equatable {
+    public var name: String
+    public var isOK: Bool
+    /// What to do when the check fails.
+    public var advice: String?
+    /// How long the check has failed. badged knows this only while it watches; it watches the radio during a scan.
+    public var errorAge: Duration?
+
+    public init(name: String, isOK: Bool, advice: String? = nil, errorAge: Duration? = nil) {
+        (self.name, self.isOK, self.advice, self.errorAge) = (name, isOK, advice, errorAge)
+    }
+
+    init?(_ json: JSON) {
+        guard let name = json["name"]?.string, let isOK = json["ok"]?.bool else { return nil }
+        self.init(
+            name: name,
+            isOK: isOK,
+            advice: json["advice"]?.string,
+            errorAge: json["errorAgo"]?.int.map { .milliseconds($0) }
+        )
+    }
+}

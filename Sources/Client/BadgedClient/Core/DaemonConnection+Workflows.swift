@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension DaemonConnection {
+    /// Runs a workflow from its start to its final message. Cancelling the calling task cancels the workflow.
+    ///
+    /// - Parameters:
+    ///   - final: the message type that ends the workflow.
+    ///   - user: answers the questions.
+    ///   - start: sends the command that starts the workflow; nil when it runs already.
+    /// - Returns: how the workflow ended.
+    /// - Throws: a refusal, the end of the connection, or why this side has cancelled the workflow.
+    func run<Final: WorkflowMessage>(
+        until final: Final.Type,
+        _ user: any WorkflowUser,
+        start: (@Sendable () async throws(ClientError) -> RequestID)?
+    ) async throws(ClientError) -> Final.Outcome {
+        let workflow = Workflow(self, user)
+        // A task of its own: it reads the final message even when the calling task is cancelled.
+        let task = Task { () -> Result<Final.Outcome, ClientError> in
+            var id: RequestID?
+            do throws(ClientError) {
+                id = try await start?()
+            } catch {
+                // When the connection has ended, the last events say more, such as that badged serves no more clients.
+                guard error.isEnd else { return .failure(error) }
+            }
+            do throws(ClientError) {
+                // A CANCEL that was sent before the start has cancelled nothing.
+                if workflow.isCancelled { _ = try? await cancel() }
+                return .success(try await workflow.run(id, until: final))
+            } catch {
+                return .failure(error)
+            }
+        }
+        let result = await withTaskCancellationHandler {
+            await task.value
+        } onCancel: {
+            Task { await workflow.cancel() }
+        }
+        if Task.isCancelled, case .failure = result { throw .cancelled }
+        return try result.get()
+    }
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+public import Secrets
+import Synchronization
+public import Text
+import Threads
+
+/// A connection to badged. Direct answers go to the task that sent the command, all other messages are events.
+///
+/// ```swift
+/// let badged = try await DaemonConnection.connect()
+/// for reader in try await badged.readers() { print(reader.name) }
+/// ```
+///
+/// Every connection has its own API level and at most one workflow, which ends with the connection. Any task may call the
+/// methods; badged carries out commands in the order in which they were sent.
+public final class DaemonConnection: Sendable {
+    private let link: Link
+    private let lastRequest = Mutex(0)
+    /// Begins each `request`, so that those of this library differ from those in raw lines of the application.
+    private let prefix = String(UInt32.random(in: .min ... .max), radix: 36)
+
+    private init(_ link: Link) { self.link = link }
+
+    deinit { link.close() }
+
+    /// Connects to badged.
+    ///
+    /// - Parameters:
+    ///   - path: a Unix socket; the default is where badged listens on this system.
+    ///   - keepsEvents: false for a program that never reads `events`. With true, when more than 1 MiB of unread events
+    ///     wait, nothing more is read from the socket, and requests fail with `ClientError.unreadEvents`.
+    ///   - timeout: how long badged may be silent after a command. Then this library sends a ping; after the same time
+    ///     without an answer the connection ends with `ClientError.noAnswer`.
+    ///   - onMessage: called for every message, answers too, before any other reader; for logs. Runs on a thread of the
+    ///     connection. Messages hold no PIN, but names of services and the data that these ask for.
+    /// - Returns: the connection, ready for commands.
+    /// - Throws: why badged cannot be reached, or `cancelled`.
+    public static func connect(
+        to path: String = SocketPath.standard,
+        keepsEvents: Bool = true,
+        timeout: Duration = .seconds(10),
+        onMessage: (@Sendable (Event) -> Void)? = nil
+    ) async throws(ClientError) -> DaemonConnection {
+        let inbox = Inbox(limit: keepsEvents ? LineBuffer.maximumLine : 0, onMessage)
+        return DaemonConnection(try await Link.open(path, inbox: inbox, timeout: timeout))
+    }
+
+    /// Closes the connection, which ends its workflow and its `events`. A second call does nothing.
+    public func close() { link.close() }
+
+    /// Why the connection has ended; nil while it is open.
+    public var ending: ClientError? { link.inbox.ending }
+
+    /// Every message that is not the answer to `request` or to a typed command, in the order of arrival. Each event is
+    /// given out once, so only one task should read them. They end with the connection.
+    public var events: Events { Events(inbox: link.inbox) }
+
+    /// The sequence of `events`.
+    public struct Events: AsyncSequence, Sendable {
+        public typealias Element = Event
+        public typealias Failure = Never
+        fileprivate let inbox: Inbox
+
+        public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(inbox: inbox) }
+
+        public struct AsyncIterator: AsyncIteratorProtocol {
+            fileprivate let inbox: Inbox
+
+            public mutating func next() async -> Event? { await inbox.nextEvent() }
+
+            public mutating func next(isolation actor: isolated (any Actor)?) async -> Event? {
+                await inbox.nextEvent()
+            }
+        }
+    }
+
+    // MARK: Any command
+
+    /// Sends a command and waits for its direct answer, whatever message it is. Commands that have no direct answer when
+    /// they succeed, such as `RUN_CHANGE_PIN`, `SET_PIN` and `CANCEL`, are for `send`.
+    ///
+    /// When the calling task is cancelled, the answer becomes an event.
+    public func request(_ command: String, _ members: [JSON.Member] = []) async throws(ClientError) -> Event {
+        let id = nextRequest()
+        let answer = link.inbox.expectAnswer(to: id)
+        do throws(ClientError) {
+            try await link.send(CommandText.line(command, id, members), id)
+            return try await answer.value(whenCancelled: .failure(.cancelled)).get()
+        } catch {
+            link.inbox.forgetAnswer(to: id)
+            throw error
+        }
+    }
+
+    /// Sends a command. Its direct answer, if there is one, becomes an event that `answers` the result.
+    @discardableResult
+    public func send(_ command: String, _ members: [JSON.Member] = []) async throws(ClientError) -> RequestID {
+        let id = nextRequest()
+        try await link.send(CommandText.line(command, id, members), id)
+        return id
+    }
+
+    /// Sends a command with a secret `value`. The line is in one buffer, which is wiped when the system has taken it.
+    @discardableResult
+    public func send(
+        _ command: String,
+        _ members: [JSON.Member] = [],
+        value: consuming Secret
+    ) async throws(ClientError) -> RequestID {
+        let id = nextRequest()
+        try await link.send(CommandText.line(command, id, members, value: value), id)
+        return id
+    }
+
+    /// Sends bytes unchanged: lines that the application has made itself, each with its `\n`.
+    public func send(raw bytes: consuming Secret) async throws(ClientError) {
+        try await link.send(bytes)
+    }
+
+    /// Returns when the unread events take at most half of the space for them. A program that sends many commands
+    /// without waiting for their answers calls this now and then.
+    public func untilEventsAreRead() async { await link.inbox.untilRead() }
+
+    private func nextRequest() -> RequestID {
+        let number = lastRequest.withLock { last in
+            last += 1
+            return last
+        }
+        return RequestID(text: "\(prefix)-\(number)")
+    }
+}

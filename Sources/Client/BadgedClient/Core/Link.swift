@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import Secrets
+import Synchronization
+import Text
+import Threads
+
+/// One open connection. A thread of its own waits for the socket, reads lines, and writes what the socket did not take at
+/// once. The thread keeps the link alive until `close()` or the end of the connection.
+final class Link: Sendable {
+    /// Bytes that wait to be sent. They may hold a PIN, so they are wiped afterwards.
+    private final class Outgoing: Sendable {
+        let bytes: Secret
+        let done = OneShot<Result<Void, ClientError>>()
+
+        init(_ bytes: consuming Secret) { self.bytes = bytes }
+    }
+
+    private struct State {
+        var isClosed = false
+        var queue: [Outgoing] = []
+        /// Bytes of the first entry of the queue that are sent.
+        var sent = 0
+        /// Whether the socket takes no more bytes. The reading side finds out why.
+        var isBroken = false
+        /// When badged must have sent something; nil: no command waits for an answer.
+        var deadline: ContinuousClock.Instant?
+        /// The last command. badged answers in order, so its answer shows that badged has read all commands. nil for raw
+        /// lines of the application.
+        var lastCommand: RequestID?
+        var hasPinged = false
+    }
+
+    let inbox: Inbox
+    private let socket: UnixSocket
+    private let timeout: Duration
+    private let state = Mutex(State())
+    /// Identifies the ping: a GET_API_LEVEL that this side sends to see whether badged answers.
+    private static let ping = RequestID(text: "badged-client-ping")
+
+    private init(_ socket: consuming UnixSocket, inbox: Inbox, timeout: Duration) {
+        self.socket = socket
+        self.inbox = inbox
+        self.timeout = timeout
+    }
+
+    /// Connects and starts the thread.
+    static func open(_ path: String, inbox: Inbox, timeout: Duration) async throws(ClientError) -> Link {
+        // Connecting may block, and the threads of Swift's pool must not.
+        let opened = OneShot<Result<Link, ClientError>>()
+        let started = startThread {
+            let link: Link
+            do throws(ClientError) {
+                link = Link(try UnixSocket(connectingTo: path), inbox: inbox, timeout: timeout)
+            } catch {
+                opened.fill(.failure(error))
+                return
+            }
+            inbox.whenThereIsRoom { [weak link] in link?.socket.wake() }
+            opened.fill(.success(link))
+            link.run()
+        }
+        if !started { opened.fill(.failure(.unreachable(path: path, cause: "no thread can be started"))) }
+        let result = await opened.value(whenCancelled: .failure(.cancelled))
+        return try result.get()
+    }
+
+    /// Ends the connection. Bytes that still wait are not sent.
+    func close() {
+        state.withLock { $0.isClosed = true }
+        socket.wake()
+    }
+
+    /// Sends a command, or raw lines, after all earlier ones. Returns when the system has taken the bytes.
+    func send(_ bytes: consuming Secret, _ id: RequestID? = nil) async throws(ClientError) {
+        let outgoing = Outgoing(bytes)
+        let mustWake = state.withLock { state in
+            guard !state.isClosed else {
+                outgoing.done.fill(.failure(inbox.ending ?? .closed))
+                return false
+            }
+            state.queue.append(outgoing)
+            if state.queue.count == 1 { flush(&state) }
+            let isFirst = state.deadline == nil
+            state.deadline = .now + timeout
+            (state.lastCommand, state.hasPinged) = (id, false)
+            return isFirst || !state.queue.isEmpty
+        }
+        if mustWake { socket.wake() }
+        let result = await outgoing.done.value(whenCancelled: .failure(.cancelled))
+        try result.get()
+    }
+
+    /// Writes what the socket takes now.
+    private func flush(_ state: inout State) {
+        while !state.isBroken, let first = state.queue.first {
+            let count = first.bytes.withBytes { bytes -> Int? in
+                socket.send(UnsafeRawBufferPointer(rebasing: bytes[state.sent...]))
+            }
+            guard let count else {
+                state.isBroken = true
+                return
+            }
+            state.sent += count
+            guard state.sent == first.bytes.count else { return }
+            first.done.fill(.success(()))
+            state.queue.removeFirst()
+            state.sent = 0
+        }
+    }
+
+    // MARK: The thread
+
+    private func run() {
+        let ending: ClientError
+        do throws(ClientError) {
+            try pump()
+            ending = .closed
+        } catch {
+            ending = error
+        }
+        // In one step: after the end of the events nothing is sent.
+        state.withLock { state in
+            state.isClosed = true
+            inbox.end(ending)
+            for outgoing in state.queue { outgoing.done.fill(.failure(ending)) }
+            state.queue = []
+        }
+        socket.shutDown()
+    }
+
+    /// Reads and writes until either side closes.
+    private func pump() throws(ClientError) {
+        let buffer = LineBuffer()
+        // The first message, if it is INTERNAL_ERROR and the last one, too: badged serves no more clients.
+        var refusal: String?
+        var isFirst = true
+        while true {
+            let (isClosed, hasOutput, deadline) = state.withLock {
+                ($0.isClosed, !$0.queue.isEmpty && !$0.isBroken, $0.deadline)
+            }
+            if isClosed { return }
+            // While this side does not read, the silence is not badged's fault.
+            let isReading = !inbox.isFull
+            let ready = socket.wait(toRead: isReading, toWrite: hasOutput, until: isReading ? deadline : nil)
+            if ready.canWrite { state.withLock { flush(&$0) } }
+            guard ready.canRead else {
+                if isReading { try checkDeadline() }
+                continue
+            }
+            let count = buffer.fill { socket.receive(into: $0) ?? -1 }
+            if count == 0 {
+                if let refusal { throw .notServed(refusal) }
+                return
+            }
+            while let line = buffer.next() {
+                switch line {
+                case .text(let text):
+                    guard !text.isEmpty else { continue }
+                    let event = try Event(text)
+                    let isRefusal = isFirst && !event.isAnswer && event.name == "INTERNAL_ERROR"
+                    refusal = isRefusal ? event.json["error"]?.string : nil
+                    isFirst = false
+                    take(event)
+                case .tooLong: throw .malformed("a line is longer than \(LineBuffer.maximumLine) bytes")
+                }
+            }
+        }
+    }
+
+    private func take(_ event: Event) {
+        let isPing = state.withLock { state in
+            let isPing = event.answers(Self.ping)
+            if isPing || state.lastCommand.map(event.answers) ?? false {
+                state.deadline = nil
+            } else if state.deadline != nil {
+                state.deadline = .now + timeout
+            }
+            return isPing
+        }
+        if !isPing { inbox.deliver(event) }
+    }
+
+    /// Sends a ping when badged has been silent for too long. Throws `noAnswer` when the ping has no answer either.
+    private func checkDeadline() throws(ClientError) {
+        let isSilent = state.withLock { state in
+            guard let deadline = state.deadline, deadline <= .now else { return false }
+            guard !state.hasPinged else { return true }
+            state.hasPinged = true
+            state.deadline = .now + timeout
+            state.queue.append(Outgoing(CommandText.line("GET_API_LEVEL", Self.ping, [])))
+            if state.queue.count == 1 { flush(&state) }
+            return false
+        }
+        if isSilent { throw .noAnswer }
+    }
+}

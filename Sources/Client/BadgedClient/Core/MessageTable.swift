@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+import Text
+
+/// The message types that this library knows, by name. A feature adds one line here.
+enum MessageTable {
+    private static let all: [any NamedMessage.Type] =
+        coreMessages
+        + eidMessages
+        + browserMessages
+        + doorReaderMessages
+
+    private static let types: [String: any NamedMessage.Type] = {
+        let entries = all.flatMap { type in type.names.map { ($0, type) } }
+        return Dictionary(entries) { first, _ in first }
+    }()
+
+    /// Messages about badged itself, its readers and the running workflow.
+    private static let coreMessages: [any NamedMessage.Type] = [
+        DaemonInfo.self, APILevels.self, HealthReport.self, Reader.self, ReaderList.self, WorkflowStatus.self,
+        InsertCard.self, Pause.self, Refusal.self,
+    ]
+
+    /// The type of the messages with this name; nil for an unknown name.
+    static func type(_ name: String) -> (any NamedMessage.Type)? { types[name] }
+
+    /// Reads a message. Every object gives a value, if only an `UnknownMessage`.
+    static func read(_ json: JSON) -> any ServerMessage {
+        guard let name = json["msg"]?.string else { return UnreadableMessage(name: "", member: "msg") }
+        guard let type = type(name) else { return UnknownMessage(name: name) }
+        if type.errorIsRefusal, let error = json["error"]?.string { return Refusal(name: name, error: error) }
+        do {
+            return try type.init(json)
+        } catch {
+            return UnreadableMessage(name: name, member: error.name)
+        }
+    }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+import Text
+
+/// A message that says that a workflow has begun or ended.
+protocol WorkflowMessage: NamedMessage {
+    associatedtype Outcome: Sendable
+    /// How the workflow ended; nil when it has just begun.
+    var outcome: Outcome? { get }
+}
+
+/// What the workflow of this connection does: STATUS.
+public struct WorkflowStatus: ServerMessage, NamedMessage {
+    static let names = ["STATUS"]
+
+    /// `CHANGE_PIN` or `AUTH`; nil when no workflow runs.
+    public var workflow: String?
+    /// Percent.
+    public var progress: Int?
+    /// The message whose answer the workflow waits for, such as `ENTER_PIN`; nil when it waits for none.
+    public var state: String?
+
+    public init(workflow: String? = nil, progress: Int? = nil, state: String? = nil) {
+        (self.workflow, self.progress, self.state) = (workflow, progress, state)
+    }
+
+    init(_ json: JSON) {
+        self.init(
+            workflow: json["workflow"]?.string,
+            progress: json["progress"]?.int,
+            state: json["state"]?.string
+        )
+    }
+}
+
+/// The workflow needs a card: INSERT_CARD.
+public struct InsertCard: ServerMessage, NamedMessage {
+    static let names = ["INSERT_CARD"]
+    static let errorIsRefusal = false
+
+    /// Why the card in `reader` cannot be used, or why SET_CARD was refused.
+    public var error: String?
+    public var reader: String?
+
+    public init(error: String? = nil, reader: String? = nil) { (self.error, self.reader) = (error, reader) }
+
+    init(_ json: JSON) { self.init(error: json["error"]?.string, reader: json["reader"]?.string) }
+
+    public var refusal: ClientError? { error.map(ClientError.refused) }
+}
+
+/// The workflow waits because the card has slipped: PAUSE. `continueWorkflow` resumes it.
+public struct Pause: ServerMessage, Prompt {
+    static let names = ["PAUSE"]
+
+    /// `BadCardPosition`.
+    public var cause: String
+
+    public init(cause: String) { self.cause = cause }
+
+    init(_ json: JSON) throws(UnreadableMember) { self.init(cause: try json.required("cause", as: \.string)) }
+
+    func ask(_ question: OpenQuestion) async {
+        let goesOn = await question.user.repositionCard()
+        guard question.isOpen else { return }
+        if goesOn { _ = try? await question.connection.continueWorkflow() } else { await question.cancel() }
+    }
+}

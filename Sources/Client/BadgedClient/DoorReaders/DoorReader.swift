@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+import Text
+
+/// A door reader that has appeared or changed: DOOR_READER, an entry of DOOR_READER_LIST.
+///
+/// Nothing of it is proven, because any device can send any advertisement. docs/protocol/door-readers.md, A reader, lists all members;
+/// `Event.json` has those that are not here.
+public struct DoorReader: ServerMessage, NamedMessage {
+    static let names = ["DOOR_READER"]
+
+    /// Identifies the reader as long as badged can follow it.
+    public var id: String
+    /// `seos`, `pkoc`, `aliro`, `ccc`, `ibeacon` or `eddystone`.
+    public var profile: String
+    public var name: String?
+    public var lockServiceCode: Int?
+    public var openingTypes: [String]
+    /// The `openingTypes` for which the reader is near enough.
+    public var inRange: [String]
+    /// The smoothed signal strength in dBm, which decides `inRange`.
+    public var level: Double
+    /// The signal strength of the last advertisement in dBm.
+    public var lastRSSI: Int
+    /// Whether the reader was heard lately.
+    public var isActive: Bool
+
+    public init(
+        id: String,
+        profile: String,
+        name: String? = nil,
+        lockServiceCode: Int? = nil,
+        openingTypes: [String] = [],
+        inRange: [String] = [],
+        level: Double,
+        lastRSSI: Int,
+        isActive: Bool = true
+    ) {
+        (self.id, self.profile, self.name, self.lockServiceCode) = (id, profile, name, lockServiceCode)
+        (self.openingTypes, self.inRange, self.level) = (openingTypes, inRange, level)
+        (self.lastRSSI, self.isActive) = (lastRSSI, isActive)
+    }
+
+    init(_ json: JSON) throws(UnreadableMember) { self = try json.required("reader", as: DoorReader.init(entry:)) }
+
+    /// A reader inside another message; nil when it lacks what every reader has.
+    init?(entry json: JSON) {
+        guard let id = json["id"]?.string, let profile = json["profile"]?.string, let rssi = json["rssi"],
+            let last = rssi["last"]?.int
+        else { return nil }
+        var level = Double(last)
+        if case .number(let text) = rssi["level"], let value = Double(text) { level = value }
+        self.init(
+            id: id,
+            profile: profile,
+            name: json["name"]?.string,
+            lockServiceCode: json["lockServiceCode"]?.int,
+            openingTypes: json["openingTypes"]?.strings ?? [],
+            inRange: json["inRange"]?.members?.filter { $0.value.bool == true }.map(\.key).sorted() ?? [],
+            level: level,
+            lastRSSI: last,
+            isActive: json["active"]?.bool ?? true
+        )
+    }
+}
+
+/// A door reader is not heard any more: DOOR_READER_LOST.
+public struct DoorReaderLost: ServerMessage, NamedMessage {
+    static let names = ["DOOR_READER_LOST"]
+
+    public var id: String
+
+    public init(id: String) { self.id = id }
+
+    init(_ json: JSON) throws(UnreadableMember) { self.init(id: try json.required("id", as: \.string)) }
+}
+
+/// All door readers, the strongest first: DOOR_READER_LIST.
+public struct DoorReaderList: ServerMessage, NamedMessage {
+    static let names = ["DOOR_READER_LIST"]
+
+    public var readers: [DoorReader]
+
+    public init(readers: [DoorReader]) { self.readers = readers }
+
+    init(_ json: JSON) throws(UnreadableMember) {
+        self.init(readers: try json.required("readers", as: \.array).compactMap(DoorReader.init(entry:)))
+    }
+}
+
+/// The closest door reader for a way of opening: CLOSEST_DOOR_READER.
+public enum ClosestDoorReader: ServerMessage, NamedMessage {
+    static let names = ["CLOSEST_DOOR_READER"]
+
+    case reader(DoorReader)
+    /// There is none, because of `none`, `notSupported`, `outOfRange` or `coolingDown`.
+    case nobody(reason: String)
+
+    init(_ json: JSON) {
+        if let reader = json["reader"].flatMap(DoorReader.init(entry:)) {
+            self = .reader(reader)
+        } else {
+            self = .nobody(reason: json["reason"]?.string ?? "none")
+        }
+    }
+}

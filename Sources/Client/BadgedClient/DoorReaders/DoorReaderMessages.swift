@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The messages about door readers.
+let doorReaderMessages: [any NamedMessage.Type] = [
+    ScanStatus.self, DoorReader.self, DoorReaderLost.self, DoorReaderList.self, ClosestDoorReader.self,
+    Advertisement.self,
+]

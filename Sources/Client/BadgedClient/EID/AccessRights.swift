@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+import Text
+
+/// The data that a service asks for: ACCESS_RIGHTS. Rights have the names of the SDK, such as `FamilyName`.
+public struct AccessRights: ServerMessage, NamedMessage {
+    static let names = ["ACCESS_RIGHTS"]
+
+    /// The rights that the service needs.
+    public var required: [String]
+    /// The rights that the user may deny.
+    public var optional: [String]
+    /// The rights that the service gets if the user agrees now.
+    public var effective: [String]
+    /// A text of the service about this authentication.
+    public var transactionInfo: String?
+    /// The age, in years, that the card is asked to confirm.
+    public var requiredAge: Int?
+    /// The municipality that the card is asked to confirm, in hexadecimal digits, perhaps only the first ones.
+    public var communityID: String?
+
+    public init(
+        required: [String],
+        optional: [String] = [],
+        effective: [String],
+        transactionInfo: String? = nil,
+        requiredAge: Int? = nil,
+        communityID: String? = nil
+    ) {
+        (self.required, self.optional, self.effective) = (required, optional, effective)
+        (self.transactionInfo, self.requiredAge, self.communityID) = (transactionInfo, requiredAge, communityID)
+    }
+
+    init(_ json: JSON) throws(UnreadableMember) {
+        guard let chat = json["chat"], let required = chat["required"]?.strings,
+            let optional = chat["optional"]?.strings, let effective = chat["effective"]?.strings
+        else { throw UnreadableMember(name: "chat") }
+        self.init(
+            required: required,
+            optional: optional,
+            effective: effective,
+            transactionInfo: json["transactionInfo"]?.string,
+            requiredAge: json["aux"]?["requiredAge"]?.string.flatMap { Int($0) },
+            communityID: json["aux"]?["communityId"]?.string
+        )
+    }
+}
+
+/// The service that asks, as its certificate describes it: CERTIFICATE. Texts that are missing there are empty.
+public struct ServiceCertificate: ServerMessage, NamedMessage {
+    static let names = ["CERTIFICATE"]
+
+    public var subjectName: String
+    public var subjectURL: String
+    public var issuerName: String
+    public var issuerURL: String
+    public var termsOfUsage: String
+    public var purpose: String
+    /// The first day, `yyyy-MM-dd`.
+    public var effectiveDate: String
+    /// The last day, `yyyy-MM-dd`.
+    public var expirationDate: String
+
+    public init(
+        subjectName: String,
+        subjectURL: String = "",
+        issuerName: String = "",
+        issuerURL: String = "",
+        termsOfUsage: String = "",
+        purpose: String = "",
+        effectiveDate: String = "",
+        expirationDate: String = ""
+    ) {
+        (self.subjectName, self.subjectURL) = (subjectName, subjectURL)
+        (self.issuerName, self.issuerURL) = (issuerName, issuerURL)
+        (self.termsOfUsage, self.purpose) = (termsOfUsage, purpose)
+        (self.effectiveDate, self.expirationDate) = (effectiveDate, expirationDate)
+    }
+
+    init(_ json: JSON) throws(UnreadableMember) {
+        guard let description = json["description"], let name = description["subjectName"]?.string else {
+            throw UnreadableMember(name: "description")
+        }
+        func text(_ key: String) -> String { description[key]?.string ?? "" }
+        self.init(
+            subjectName: name,
+            subjectURL: text("subjectUrl"),
+            issuerName: text("issuerName"),
+            issuerURL: text("issuerUrl"),
+            termsOfUsage: text("termsOfUsage"),
+            purpose: text("purpose"),
+            effectiveDate: json["validity"]?["effectiveDate"]?.string ?? "",
+            expirationDate: json["validity"]?["expirationDate"]?.string ?? ""
+        )
+    }
+}
+
+extension AccessRights: Prompt {
+    func ask(_ open: OpenQuestion) async {
+        guard let user = open.user as? any EIDUser else {
+            return await open.cancel(because: .unexpectedAnswer("ACCESS_RIGHTS"))
+        }
+        let connection = open.connection
+        do throws(ClientError) {
+            let request = ConsentRequest(rights: self, service: try await connection.certificate())
+            let chosen = await user.agree(to: request)
+            guard open.isOpen else { return }
+            guard let chosen else { return await open.cancel() }
+            let granted = Set(chosen).intersection(optional)
+            if granted != Set(effective).intersection(optional) {
+                try await connection.setAccessRights(granted.sorted())
+            }
+            try await connection.accept()
+        } catch {
+            if open.isOpen { await open.cancel(because: error) }
+        }
+    }
+}

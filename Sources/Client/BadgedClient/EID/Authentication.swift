@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+import Text
+
+/// An online authentication has begun or ended: AUTH.
+public struct AuthenticationMessage: ServerMessage, WorkflowMessage {
+    static let names = ["AUTH"]
+
+    /// How the authentication ended; nil when it has just begun.
+    public var outcome: AuthenticationResult?
+
+    public init(outcome: AuthenticationResult?) { self.outcome = outcome }
+
+    init(_ json: JSON) throws(UnreadableMember) {
+        guard json["result"] != nil || json["url"] != nil else { return }
+        guard let result = json["result"], let major = result["major"]?.string else {
+            throw UnreadableMember(name: "result")
+        }
+        outcome = AuthenticationResult(
+            major: major,
+            minor: result["minor"]?.string,
+            message: result["message"]?.string,
+            description: result["description"]?.string,
+            reason: result["reason"]?.string,
+            url: json["url"]?.string
+        )
+    }
+}
+
+/// How an online authentication ended.
+public struct AuthenticationResult: Sendable, Equatable {
+    /// A URI of the eCard-API. It ends in `#ok` when the service has what it asked for.
+    public var major: String
+    public var minor: String?
+    /// What has happened.
+    public var message: String?
+    /// The kind of error, in words.
+    public var description: String?
+    /// A name from the list of failure reasons, docs/protocol/eid.md.
+    public var reason: String?
+    /// The address that the browser opens next, also after an error.
+    public var url: String?
+
+    public init(
+        major: String,
+        minor: String? = nil,
+        message: String? = nil,
+        description: String? = nil,
+        reason: String? = nil,
+        url: String? = nil
+    ) {
+        (self.major, self.minor, self.message) = (major, minor, message)
+        (self.description, self.reason, self.url) = (description, reason, url)
+    }
+
+    public var isSuccess: Bool { major.hasSuffix("#ok") }
+}
+
+/// The commands of an online authentication. docs/protocol/eid.md, RUN_AUTH.
+extension DaemonConnection {
+    /// Authenticates to a service: runs RUN_AUTH from its start to its end. Until then this call reads the connection's
+    /// `events`. Cancelling the calling task cancels the workflow.
+    ///
+    /// - Parameters:
+    ///   - tcTokenURL: the address at which the service offers its TcToken.
+    ///   - reader: name of the reader to use; nil: the first with an eID card.
+    ///   - developerMode: applies the rules for test services, and accepts no other service.
+    ///   - user: gives the consent and answers the questions.
+    /// - Returns: how the workflow ended, also after the user has cancelled it.
+    /// - Throws: a refusal, the end of the connection, or `cancelled`.
+    public func authenticate(
+        tcTokenURL: String,
+        reader: String? = nil,
+        developerMode: Bool = false,
+        user: some EIDUser
+    ) async throws(ClientError) -> AuthenticationResult {
+        try await run(until: AuthenticationMessage.self, user) { () throws(ClientError) in
+            try await self.startAuthentication(
+                tcTokenURL: tcTokenURL,
+                reader: reader,
+                developerMode: developerMode
+            )
+        }
+    }
+
+    /// RUN_AUTH: starts an authentication. Its questions and its end, `AuthenticationMessage`, are events.
+    ///
+    /// - Parameters:
+    ///   - tcTokenURL: the address at which the service offers its TcToken.
+    ///   - reader: name of the reader to use; nil: the first with an eID card.
+    ///   - developerMode: applies the rules for test services, and accepts no other service.
+    ///   - status: whether badged sends STATUS during the workflow; nil: as before on this connection, at first true.
+    /// - Returns: identifies a refusal.
+    /// - Throws: when the command cannot be sent.
+    @discardableResult
+    public func startAuthentication(
+        tcTokenURL: String,
+        reader: String? = nil,
+        developerMode: Bool = false,
+        status: Bool? = nil
+    ) async throws(ClientError) -> RequestID {
+        var members = [JSON.Member("tcTokenURL", .string(tcTokenURL))]
+        if developerMode { members.append(.init("developerMode", .bool(true))) }
+        if let reader { members.append(.init("reader", .string(reader))) }
+        if let status { members.append(.init("status", .bool(status))) }
+        return try await send("RUN_AUTH", members)
+    }
+
+    /// GET_CERTIFICATE: the service that asks, while the workflow waits for consent.
+    public func certificate() async throws(ClientError) -> ServiceCertificate { try await ask("GET_CERTIFICATE") }
+
+    /// GET_ACCESS_RIGHTS: the rights that the service asks for, while the workflow waits for consent.
+    public func accessRights() async throws(ClientError) -> AccessRights { try await ask("GET_ACCESS_RIGHTS") }
+
+    /// SET_ACCESS_RIGHTS: grants these optional rights and denies the others. Returns the rights after the change.
+    @discardableResult
+    public func setAccessRights(_ optional: [String]) async throws(ClientError) -> AccessRights {
+        try await ask("SET_ACCESS_RIGHTS", [.init("chat", .array(optional.map(JSON.string)))])
+    }
+
+    /// ACCEPT: agrees that the service gets the effective rights.
+    @discardableResult
+    public func accept() async throws(ClientError) -> RequestID { try await send("ACCEPT") }
+}

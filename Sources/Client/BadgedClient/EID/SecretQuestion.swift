@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+public import Secrets
+import Text
+
+/// A PIN, CAN or PUK that a workflow asks for.
+public enum SecretKind: String, Sendable, CaseIterable {
+    case pin = "PIN"
+    case can = "CAN"
+    case newPIN = "NEW_PIN"
+    case puk = "PUK"
+
+    /// The message that asks, such as `ENTER_PIN`.
+    public var question: String { "ENTER_\(rawValue)" }
+    /// The command that answers, such as `SET_PIN`.
+    public var command: String { "SET_\(rawValue)" }
+}
+
+/// A question for a PIN, CAN or PUK: ENTER_PIN, ENTER_CAN, ENTER_NEW_PIN, ENTER_PUK.
+public struct SecretQuestion: ServerMessage, NamedMessage {
+    static let names = SecretKind.allCases.map(\.question)
+    static let errorIsRefusal = false
+
+    public var kind: SecretKind
+    public var reader: Reader
+    /// Why badged did not give the last value to the card. nil also after a value that the card has refused.
+    public var error: String?
+    /// During `changePIN` and `authenticate`: what happened to the value before. nil when there was none, or when `error`
+    /// says it.
+    public var last: LastAnswer?
+    /// The number of the question. badged accepts an answer only for the open question. nil when the server has no numbers.
+    public var number: Int?
+
+    public init(
+        kind: SecretKind,
+        reader: Reader,
+        error: String? = nil,
+        last: LastAnswer? = nil,
+        number: Int? = nil
+    ) {
+        (self.kind, self.reader, self.error, self.last, self.number) = (kind, reader, error, last, number)
+    }
+
+    init(_ json: JSON) throws(UnreadableMember) {
+        let kind = try json.required("msg") { $0.string.flatMap { SecretKind(rawValue: String($0.dropFirst(6))) } }
+        self.init(
+            kind: kind,
+            reader: try json.required("reader", as: Reader.init(entry:)),
+            error: json["error"]?.string,
+            number: json["question"]?.int
+        )
+    }
+
+    public var refusal: ClientError? { error.map(ClientError.refused) }
+
+    /// PIN tries that the card has left, 3 to 0.
+    public var triesLeft: Int? { reader.card?.eid?.retryCounter }
+}
+
+/// What happened to a value that the user has typed.
+public struct LastAnswer: Sendable, Equatable {
+    public enum Outcome: Sendable {
+        case accepted
+        /// The card has refused the value.
+        case wrong
+        /// The card left before it answered, so everything is asked again.
+        case void
+    }
+
+    public var kind: SecretKind
+    public var outcome: Outcome
+
+    public init(kind: SecretKind, outcome: Outcome) { (self.kind, self.outcome) = (kind, outcome) }
+}
+
+extension DaemonConnection {
+    /// Answers a question: SET_PIN, SET_CAN, SET_NEW_PIN, SET_PUK. nil is for a reader with keypad, where the user types
+    /// the value on the reader.
+    ///
+    /// The value is in one buffer, which is wiped when the system has taken it. It answers this question alone: if another
+    /// one is open by then, badged answers BAD_STATE.
+    @discardableResult
+    public func answer(
+        _ question: SecretQuestion,
+        _ secret: consuming Secret?
+    ) async throws(ClientError) -> RequestID {
+        let members = question.number.map { [JSON.Member("question", .number(String($0)))] } ?? []
+        guard let secret = consume secret else { return try await send(question.kind.command, members) }
+        return try await send(question.kind.command, members, value: secret)
+    }
+}
+
+extension SecretQuestion: Prompt {
+    func ask(_ open: OpenQuestion) async {
+        guard let user = open.user as? any EIDUser else {
+            return await open.cancel(because: .unexpectedAnswer(kind.question))
+        }
+        var question = self
+        if error == nil { question.last = open.previous.flatMap(outcome) }
+        if reader.hasKeypad {
+            let isTyped = await user.typeOnKeypad(question)
+            await send(isTyped, nil, open)
+        } else {
+            let box = await user.answer(question)
+            await send(box != nil, box, open)
+        }
+    }
+
+    /// Sends the value, unless the question has become void: a value typed for one card must not reach the next one.
+    private func send(_ isAnswered: Bool, _ box: SecretBox?, _ open: OpenQuestion) async {
+        guard isAnswered else {
+            if open.isOpen { await open.cancel() }
+            return
+        }
+        guard open.submit(self, reader: reader.name) else { return }
+        _ = try? await open.connection.answer(self, box?.take())
+    }
+
+    /// What happened to the value that was sent before this question.
+    private func outcome(of previous: Submission) -> LastAnswer? {
+        guard let before = previous.prompt as? SecretQuestion else { return nil }
+        let isFewerTries = (triesLeft ?? 0) < (before.triesLeft ?? 0) && triesLeft != nil
+        let outcome: LastAnswer.Outcome
+        switch before.kind {
+        case .pin where isFewerTries: outcome = .wrong
+        case _ where previous.cardLeft: outcome = .void
+        case .pin: outcome = kind == .newPIN ? .accepted : .void
+        case .can, .puk: outcome = kind == before.kind ? .wrong : .accepted
+        case .newPIN: outcome = .void
+        }
+        return LastAnswer(kind: before.kind, outcome: outcome)
+    }
+}

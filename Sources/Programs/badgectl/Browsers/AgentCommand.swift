@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+
+/// The commands for browsers.
+let browserFeature = Feature(commands: [AgentCommand.spec])
+
+/// `badgectl agent`: runs the authentications that browsers start.
+enum AgentCommand {
+    static let spec = CommandSpec(
+        name: "agent",
+        summary: "ask you here when a browser starts an authentication",
+        options: [.reader],
+        details: [
+            """
+            Waits for authentications that web pages start ([activation] in badged.conf(5)). For each one it shows who
+            asks and for which data, and asks for your consent and the PIN in this terminal, as auth does. Then the
+            browser continues. Runs one after the other, until Ctrl-C.
+            """,
+            "If several agents run, badged asks the one that was started last.",
+        ],
+        run: run
+    )
+
+    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let workflow = try await WorkflowRun(invocation, notDone: notDone)
+        return try await workflow.run { () throws(Failure) in try await serve(workflow) }
+    }
+
+    private static let notDone = "browsers cannot ask you any more"
+
+    private static func serve(_ workflow: WorkflowRun) async throws(Failure) {
+        let (connection, user) = (workflow.connection, workflow.user)
+        try await workflow.ask { () throws(ClientError) in try await connection.setUserInterface(true) }
+        while true {
+            user.reset(notDone: notDone, isIdle: true)
+            user.say("Waiting for browsers. Press Ctrl-C to end.")
+            let result = try await workflow.ask { () throws(ClientError) in
+                try await connection.authenticateForBrowser(user: user)
+            }
+            do throws(Failure) {
+                try AuthCommand.show(result, to: user)
+            } catch {
+                if Task.isCancelled { throw error }
+                user.say(([error.text] + (error.hint.map { ["hint: \($0)"] } ?? [])).joined(separator: "\n"))
+            }
+        }
+    }
+}
+
+extension CommandLineUser {
+    /// Reacts to the messages of browsers.
+    func other(_ event: Event) async {
+        switch event.message {
+        case let message as AuthenticationMessage where message.outcome == nil && isIdle:
+            reset(notDone: AuthCommand.notDone, isIdle: false)
+            say("A browser asks you to prove your identity.")
+        case is ShowUI: say("A browser has asked this program to show itself.")
+        default: return
+        }
+    }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import Secrets
+
+/// The form of a secret that consists of digits.
+struct SecretForm: Sendable {
+    /// Such as `new PIN`.
+    var name: String
+    var digits: ClosedRange<Int>
+    /// Whether the user types the secret twice, because a slip would be hard to undo.
+    var isTypedTwice = false
+
+    /// `5 or 6 digits`.
+    var length: String {
+        let (least, most) = (digits.lowerBound, digits.upperBound)
+        return least == most ? "\(least) digits" : "\(least) or \(most) digits"
+    }
+
+    func accepts(_ secret: borrowing Secret) -> Bool {
+        secret.withBytes { bytes in
+            digits.contains(bytes.count) && bytes.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        }
+    }
+}
+
+/// The result of a question.
+enum Reply {
+    /// A secret of the right form.
+    case secret(SecretBox)
+    /// The user pressed Return.
+    case confirmed
+    /// An answer that is no secret.
+    case text(String)
+    /// The input has ended: Ctrl-D, or the end of standard input.
+    case ended
+    /// The question was cancelled.
+    case cancelled
+    /// This line of standard input cannot be the answer.
+    case malformed(line: Int)
+    case noTerminal
+}
+
+/// Asks the user, or reads a script's answers. Cancelling the task cancels the question.
+protocol AnswerSource: Sendable {
+    func ask(_ form: SecretForm) async -> Reply
+    /// Waits until the user presses Return.
+    func askToContinue() async -> Reply
+    /// Asks for an answer that is no secret.
+    func ask(_ prompt: String) async -> Reply
+}
+
+/// The user at the terminal. Secrets are not shown; a value of the wrong form is asked for again.
+final class TerminalSource: AnswerSource {
+    private let input: LineSource
+    /// The terminal, where questions are written.
+    private let descriptor: Int32
+
+    /// Opens the controlling terminal, or else uses standard input if that is a terminal. nil without a terminal.
+    init?() {
+        let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)
+        let descriptor = terminal >= 0 ? terminal : STDIN_FILENO
+        guard isatty(descriptor) == 1, let input = LineSource(descriptor) else { return nil }
+        (self.descriptor, self.input) = (descriptor, input)
+    }
+
+    private func line(_ prompt: String, echoes: Bool = false) async -> LineSource.Line {
+        await input.next { [descriptor] in
+            Terminal.ask(prompt, on: descriptor, echoes: echoes)
+        } end: {
+            Terminal.restore()
+        }
+    }
+
+    private func say(_ text: String) { Output.write(text + "\n", to: descriptor) }
+
+    /// Asks until the value has the right form.
+    private func value(_ prompt: String, _ form: SecretForm) async -> Reply {
+        while true {
+            switch await line(prompt) {
+            case .text(let box):
+                guard let secret = box.take() else { continue }
+                if form.accepts(secret) { return .secret(SecretBox(secret)) }
+            case .tooLong: break
+            case .ended: return .ended
+            case .cancelled: return .cancelled
+            }
+            say("The \(form.name) has \(form.length).")
+        }
+    }
+
+    func ask(_ form: SecretForm) async -> Reply {
+        while true {
+            let first = await value(form.name.prefix(1).uppercased() + form.name.dropFirst() + ": ", form)
+            guard form.isTypedTwice, case .secret(let firstBox) = first else { return first }
+            let second = await value("Repeat the \(form.name): ", form)
+            guard case .secret(let secondBox) = second else { return second }
+            guard let one = firstBox.take(), let other = secondBox.take() else { continue }
+            let isSame = one.withBytes { one in other.withBytes { one.elementsEqual($0) } }
+            if isSame { return .secret(SecretBox(one)) }
+            say("You have typed two different values.")
+        }
+    }
+
+    func askToContinue() async -> Reply {
+        switch await line("Press Return to continue: ") {
+        case .text, .tooLong: .confirmed
+        case .ended: .ended
+        case .cancelled: .cancelled
+        }
+    }
+
+    func ask(_ prompt: String) async -> Reply {
+        switch await line(prompt, echoes: true) {
+        case .text(let box): .text(box.take()?.withBytes { String(decoding: $0, as: UTF8.self) } ?? "")
+        case .tooLong: .text("")
+        case .ended: .ended
+        case .cancelled: .cancelled
+        }
+    }
+}
+
+/// Standard input of a script: one value per line in the order of the questions, a new PIN once.
+actor StreamSource: AnswerSource {
+    private let input: LineSource
+    private var lines = 0
+
+    init?() {
+        guard let input = LineSource(STDIN_FILENO) else { return nil }
+        self.input = input
+    }
+
+    func ask(_ form: SecretForm) async -> Reply {
+        let line = await input.next()
+        lines += 1
+        switch line {
+        case .text(let box):
+            guard let secret = box.take(), form.accepts(secret) else { return .malformed(line: lines) }
+            return .secret(SecretBox(secret))
+        case .tooLong: return .malformed(line: lines)
+        case .ended: return .ended
+        case .cancelled: return .cancelled
+        }
+    }
+
+    func askToContinue() async -> Reply { .noTerminal }
+
+    func ask(_ prompt: String) async -> Reply { .noTerminal }
+}
+
+/// No answers: there is neither a terminal nor `--pin-stdin`.
+struct NoSource: AnswerSource {
+    func ask(_ form: SecretForm) async -> Reply { .noTerminal }
+    func askToContinue() async -> Reply { .noTerminal }
+    func ask(_ prompt: String) async -> Reply { .noTerminal }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import Synchronization
+
+/// The user of badgectl during a workflow: asks on the terminal or reads a script's answers, and says what happens.
+/// Each feature answers its own questions in an extension.
+final class CommandLineUser: WorkflowUser {
+    private struct State {
+        /// How the program ends; set when the workflow is given up.
+        var ending: Failure?
+        var lastText = ""
+        var insertions = 0
+        /// What an early end means, such as `the PIN was not changed`.
+        var notDone: String
+        /// Whether no workflow runs, so that a signal has nothing to cancel.
+        var isIdle = false
+    }
+
+    /// How often the card of a virtual reader is inserted. A card with faults may leave each time.
+    private static let maximumInsertions = 10
+
+    let invocation: Invocation
+    let source: any AnswerSource
+    private let connection: DaemonConnection
+    private let output: @Sendable (String) -> Void
+    private let state: Mutex<State>
+
+    init(
+        _ invocation: Invocation,
+        _ connection: DaemonConnection,
+        notDone: String,
+        source: any AnswerSource,
+        output: @escaping @Sendable (String) -> Void
+    ) {
+        (self.invocation, self.connection, self.source, self.output) = (invocation, connection, source, output)
+        state = Mutex(State(notDone: notDone))
+    }
+
+    /// The name of the command.
+    var command: String {
+        if case .run(let command) = invocation.request { command.name } else { "" }
+    }
+
+    /// What an early end means, such as `the PIN was not changed`.
+    var notDone: String { state.withLock { $0.notDone } }
+
+    /// Whether no workflow runs.
+    var isIdle: Bool { state.withLock { $0.isIdle } }
+
+    /// Why the workflow was given up; nil when it was not.
+    var ending: Failure? { state.withLock { $0.ending } }
+
+    /// Prepares for the next workflow. `isIdle`: whether that has not begun yet.
+    func reset(notDone: String, isIdle: Bool) {
+        state.withLock { $0 = State(notDone: notDone, isIdle: isIdle) }
+    }
+
+    /// Notes a signal. Returns true when the workflow is to be cancelled, false when the program is to end at once.
+    func interrupt(_ number: Int32) -> Bool {
+        let (isFirst, isIdle) = state.withLock { state in
+            defer { state.ending = Failure(.interrupted(number), "interrupted: \(state.notDone)") }
+            return (state.ending == nil, state.isIdle)
+        }
+        if isFirst, !isIdle { say("Cancelling.") }
+        return isFirst
+    }
+
+    /// Shows a text, but not twice in a row.
+    func say(_ text: String) {
+        let isNew = state.withLock { state in
+            defer { state.lastText = text }
+            return state.lastText != text
+        }
+        if isNew { output(text) }
+    }
+
+    // MARK: WorkflowUser
+
+    func insertCard(error: String?, reader: String?) async {
+        if let error {
+            let sentence = error.hasSuffix(".") ? error : error + "."
+            return say(reader.map { "\($0): \(sentence)" } ?? sentence)
+        }
+        // A user without the permission to see readers may still use a card.
+        let readers = try? await connection.readers()
+        guard let virtual = virtualReader(among: readers ?? []), countInsertion() else {
+            return say(Self.insertCard(wanted: invocation.value(of: "--reader"), readers: readers))
+        }
+        say("Inserting the card of the virtual reader \(virtual).")
+        _ = try? await connection.setCard(in: virtual)
+    }
+
+    func repositionCard() async -> Bool {
+        say("The card has slipped. Put it flat on the middle of the reader.")
+        return await continues(
+            noTerminal: "the card has slipped on the reader",
+            hint: "put it flat on the middle of the reader, and try again"
+        )
+    }
+
+    func cardLeft(reader: String) async { say("The card has left the reader.") }
+
+    func progress(_ percent: Int) async { if percent > 0 { say("\(percent) %") } }
+
+    // MARK: Replies
+
+    /// Waits until the user presses Return. Returns false when the workflow is given up.
+    func continues(noTerminal text: String? = nil, hint: String? = nil) async -> Bool {
+        let reply = await source.askToContinue()
+        if case .confirmed = reply { return true }
+        giveUp(reply, noTerminal: text, hint: hint)
+        return false
+    }
+
+    /// Notes why a question has no answer.
+    func giveUp(
+        _ reply: Reply,
+        wanted form: String = "an answer",
+        noTerminal: String? = nil,
+        hint: String? = nil
+    ) {
+        switch reply {
+        case .ended:
+            giveUp(Failure(.failed, "no more input: \(notDone)", hint: "run badgectl \(command) again"))
+        case .malformed(let line):
+            let text = "line \(line) of standard input is not \(form)"
+            giveUp(Failure(.failed, text, hint: "\(notDone); correct the line and try again"))
+        case .noTerminal:
+            let hint = hint ?? "run badgectl in a terminal, or give the values with --pin-stdin"
+            giveUp(Failure(.failed, noTerminal ?? "there is no terminal to ask on", hint: hint))
+        case .cancelled, .confirmed, .secret, .text: return
+        }
+    }
+
+    /// Notes how the program ends. The first reason counts.
+    func giveUp(_ failure: Failure) { state.withLock { if $0.ending == nil { $0.ending = failure } } }
+
+    // MARK: Readers
+
+    /// Says where to put the card. `readers` is nil for a user without the permission to see them.
+    static func insertCard(wanted: String?, readers: [Reader]?) -> String {
+        guard let readers else { return "Put the ID card on the reader\(wanted.map { " \($0)" } ?? "")." }
+        let attached = readers.filter(\.isAttached)
+        guard let wanted else {
+            return attached.isEmpty
+                ? "No reader is connected. Connect one, then put the ID card on it." : "Put the ID card on the reader."
+        }
+        if attached.contains(where: { $0.name == wanted }) { return "Put the ID card on the reader \(wanted)." }
+        let others = attached.map(\.name).joined(separator: ", ")
+        return "There is no reader \(wanted). Connect it." + (others.isEmpty ? "" : " Connected readers: \(others).")
+    }
+
+    private func countInsertion() -> Bool {
+        state.withLock { state in
+            state.insertions += 1
+            return state.insertions <= Self.maximumInsertions
+        }
+    }
+
+    /// The virtual reader into which to insert its card: the one of `--reader`, else the first when no reader has a card.
+    private func virtualReader(among readers: [Reader]) -> String? {
+        let empty = readers.filter { $0.isAttached && $0.isInsertable && $0.card == nil && !$0.isBusy }
+        if let wanted = invocation.value(of: "--reader") { return empty.contains { $0.name == wanted } ? wanted : nil }
+        guard readers.allSatisfy({ $0.card == nil }) else { return nil }
+        return empty.map(\.name).min()
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+/// Makes the texts of `--help` from the command table.
+enum Help {
+    private static let exitStatus = [
+        ("0", "done"), ("1", "not done, for example the PIN was not changed"), ("2", "wrong usage"),
+        ("3", "badged cannot be reached"), ("4", "access denied"), ("130", "interrupted with Ctrl-C"),
+    ]
+
+    static func text(for command: CommandSpec?) -> String {
+        command.map(text(of:)) ?? program
+    }
+
+    private static var program: String {
+        """
+        Usage: badgectl [OPTION...] COMMAND
+
+        Talk to badged, the daemon for ID cards.
+
+        Commands:
+        \(columns(CommandTable.commands.map { (usage($0), $0.summary) }))
+
+        Options:
+        \(columns(CommandTable.global.map { (usage($0), $0.summary) }))
+
+        Exit status:
+        \(columns(exitStatus))
+        """
+    }
+
+    private static func text(of command: CommandSpec) -> String {
+        let options = command.options + CommandTable.global
+        let paragraphs = command.details.map { "\n" + $0 + "\n" }.joined()
+        let summary = command.summary.prefix(1).uppercased() + command.summary.dropFirst() + "."
+        return """
+            Usage: badgectl \(usage(command)) [OPTION...]
+
+            \(summary)
+            \(paragraphs)
+            Options:
+            \(columns(options.map { (usage($0), $0.summary) }))
+            """
+    }
+
+    private static func usage(_ command: CommandSpec) -> String {
+        guard let operand = command.operand else { return command.name }
+        return "\(command.name) \(operand.choices?.joined(separator: "|") ?? operand.name)"
+    }
+
+    private static func usage(_ option: OptionSpec) -> String {
+        option.value.map { "\(option.name) \($0.name)" } ?? option.name
+    }
+
+    /// Formats rows as two columns; the second one is aligned.
+    static func columns(_ rows: [(String, String)], indentation: String = "  ") -> String {
+        let width = rows.map(\.0.count).max() ?? 0
+        return rows.map { row in
+            indentation + row.0 + String(repeating: " ", count: width - row.0.count + 2) + row.1
+        }.joined(separator: "\n")
+    }
+}

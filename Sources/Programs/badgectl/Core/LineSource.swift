@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Dispatch
+import Glibc
+import Secrets
+import Synchronization
+import Text
+
+/// Reads lines, which may be secrets, from a terminal or standard input. A read can be cancelled.
+final class LineSource: Sendable {
+    enum Line {
+        case text(SecretBox)
+        case tooLong
+        case ended
+        case cancelled
+    }
+
+    /// Longer than any PIN, CAN or PUK.
+    private static let limit = 256
+
+    private struct State {
+        var lastRead = 0
+        /// Reads up to this number are cancelled.
+        var cancelled = 0
+    }
+
+    /// Unchecked: used on `queue` only.
+    private final class Buffer: @unchecked Sendable {
+        let lines = LineBuffer(limit: LineSource.limit)
+        var isEnded = false
+    }
+
+    private let descriptor: Int32
+    private let wake: (read: Int32, write: Int32)
+    private let state = Mutex(State())
+    private let buffer = Buffer()
+    // Reads block, so they have a thread of their own.
+    private let queue = DispatchQueue(label: "lines")
+
+    /// Reads from an open descriptor, which stays open.
+    init?(_ descriptor: Int32) {
+        var pair: [Int32] = [-1, -1]
+        let type = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
+        guard socketpair(AF_UNIX, Int32(type), 0, &pair) == 0 else { return nil }
+        self.descriptor = descriptor
+        wake = (pair[0], pair[1])
+    }
+
+    deinit {
+        close(wake.read)
+        close(wake.write)
+    }
+
+    /// Reads the next line, without its end. Cancelling the task cancels the read.
+    ///
+    /// - Parameters:
+    ///   - begin: called before the read, for example to ask the question.
+    ///   - end: called after the read and before the next one.
+    /// - Returns: the line, or why there is none.
+    func next(
+        begin: @escaping @Sendable () -> Void = {},
+        end: @escaping @Sendable () -> Void = {}
+    ) async -> Line {
+        let number = state.withLock { state in
+            state.lastRead += 1
+            return state.lastRead
+        }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                queue.async {
+                    guard !self.isCancelled(number) else { return continuation.resume(returning: .cancelled) }
+                    begin()
+                    let line = self.read(number)
+                    end()
+                    continuation.resume(returning: line)
+                }
+            }
+        } onCancel: {
+            cancel(number)
+        }
+    }
+
+    private func cancel(_ number: Int) {
+        state.withLock { $0.cancelled = max($0.cancelled, number) }
+        var byte: UInt8 = 0
+        _ = write(wake.write, &byte, 1)
+    }
+
+    private func isCancelled(_ number: Int) -> Bool { state.withLock { number <= $0.cancelled } }
+
+    private func read(_ number: Int) -> Line {
+        while true {
+            if isCancelled(number) { return .cancelled }
+            switch buffer.lines.next() {
+            case .text(let text): return .text(SecretBox(Secret(text)))
+            case .tooLong: return .tooLong
+            case nil: break
+            }
+            if buffer.isEnded { return .ended }
+            var polls = [
+                pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: wake.read, events: Int16(POLLIN), revents: 0),
+            ]
+            guard poll(&polls, 2, -1) > 0 else { continue }
+            if polls[1].revents != 0 {
+                var byte: UInt8 = 0
+                _ = Glibc.read(wake.read, &byte, 1)
+            }
+            if polls[0].revents != 0 { fill() }
+        }
+    }
+
+    private func fill() {
+        let count = buffer.lines.fill { Glibc.read(descriptor, $0.baseAddress, $0.count) }
+        if count > 0 || (count < 0 && (errno == EINTR || errno == EAGAIN)) { return }
+        // The end of the last line may be missing.
+        if !buffer.lines.isEmpty {
+            _ = buffer.lines.fill {
+                $0[0] = UInt8(ascii: "\n")
+                return 1
+            }
+        }
+        buffer.isEnded = true
+    }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+
+/// Writes to standard output and error without a buffer, so that each line is visible before the next question.
+enum Output {
+    /// Writes a line to standard output.
+    static func line(_ text: String) {
+        guard write(text + "\n", to: STDOUT_FILENO) else {
+            // The reader of the pipe has ended, as in `badgectl readers --watch | head`. That is no error.
+            quit(.failed)
+        }
+    }
+
+    static func error(_ failure: Failure) {
+        _ = write("badgectl: error: \(failure.text)\n", to: STDERR_FILENO)
+        if let hint = failure.hint { _ = write("hint: \(hint)\n", to: STDERR_FILENO) }
+    }
+
+    /// Writes a line for the user to standard error.
+    static func note(_ text: String) { _ = write(text + "\n", to: STDERR_FILENO) }
+
+    /// Writes all of the text. Returns false when the other side has closed.
+    @discardableResult
+    static func write(_ text: String, to descriptor: Int32) -> Bool {
+        var copy = text
+        return copy.withUTF8 { bytes in
+            var rest = UnsafeRawBufferPointer(bytes)
+            while !rest.isEmpty {
+                let count = Glibc.write(descriptor, rest.baseAddress, rest.count)
+                if count < 0, errno == EINTR { continue }
+                if count <= 0 { return false }
+                rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+            }
+            return true
+        }
+    }
+
+    /// Ends the program with the terminal in its original state.
+    static func quit(_ status: ExitStatus) -> Never {
+        Terminal.restore(forever: true)
+        exit(status.code)
+    }
+}

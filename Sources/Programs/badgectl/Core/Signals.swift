@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import Synchronization
+
+/// Receives signals by sigwait(3) on the main thread; all threads block them. So ordinary code, not a signal handler,
+/// reacts to Ctrl-C.
+enum Signals {
+    private static let handler = Mutex<(@Sendable (Int32) -> Void)?>(nil)
+
+    /// Sets what to do for a signal. The default ends the program.
+    static func handle(_ body: @escaping @Sendable (Int32) -> Void) { handler.withLock { $0 = body } }
+
+    /// Blocks the signals that `serve` waits for. Call this before any other thread starts.
+    static func block() -> sigset_t {
+        signal(SIGPIPE, SIG_IGN)
+        var set = sigset_t()
+        sigemptyset(&set)
+        for number in [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP] where !isIgnored(number) { sigaddset(&set, number) }
+        pthread_sigmask(SIG_BLOCK, &set, nil)
+        return set
+    }
+
+    /// Whether the caller has the signal ignored, as nohup(1) does with SIGHUP.
+    private static func isIgnored(_ number: Int32) -> Bool {
+        var action = sigaction()
+        guard sigaction(number, nil, &action) == 0 else { return false }
+        // Swift cannot compare functions: SIG_IGN is the address 1.
+        return withUnsafeBytes(of: action.__sigaction_handler) { $0.loadUnaligned(as: UInt.self) } == 1
+    }
+
+    /// Waits for signals and handles them.
+    static func serve(_ set: sigset_t) -> Never {
+        while true {
+            var (set, number) = (set, Int32(0))
+            guard sigwait(&set, &number) == 0 else { continue }
+            if number == SIGTSTP {
+                // Ctrl-Z: the shell needs a terminal with echo.
+                Terminal.suspend()
+                kill(getpid(), SIGSTOP)
+                Terminal.resume()
+            } else if let body = handler.withLock({ $0 }) {
+                body(number)
+            } else {
+                Output.quit(.interrupted(number))
+            }
+        }
+    }
+}

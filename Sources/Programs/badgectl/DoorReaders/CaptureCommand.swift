@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import DoorReaders
+import Glibc
+
+/// `badgectl capture`: writes each advertisement to a btsnoop file.
+enum CaptureCommand {
+    static let spec = CommandSpec(
+        name: "capture",
+        summary: "write the received advertisements to a file, until Ctrl-C",
+        operand: ValueSpec("FILE", .files),
+        options: [OptionSpec("--raw", "write the real addresses")],
+        details: [
+            """
+            Overwrites FILE. Its format is btsnoop, which Wireshark and btmon read. Without --raw each address is
+            replaced by a made-up one of the same kind. Needs the permission admin.
+            """
+        ],
+        run: run
+    )
+
+    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let path = invocation.operand
+        let connection = try await invocation.connect(keepsEvents: true)
+        let addresses: ScanOptions.Addresses = invocation.has("--raw") ? .raw : .hashed
+        let options = ScanOptions(mode: .performance, lockServiceCodes: [], advertisements: addresses)
+        try await ScanCommand.start(connection, options)
+        // After the answer: a user without the permission must not lose the old file.
+        let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard file >= 0 else {
+            throw Failure(.failed, "cannot write \(path): \(String(cString: strerror(errno)))")
+        }
+        defer { close(file) }
+        try append(BTSnoop.header, file, path)
+        for await event in connection.events {
+            switch event.message {
+            case let status as ScanStatus: ScanCommand.warn(status)
+            case let advertisement as Advertisement:
+                guard let report = report(advertisement) else { continue }
+                let hci = HCIEvent.event(report, data: advertisement.data)
+                try append(BTSnoop.record(event: hci, microseconds: now), file, path)
+            default: continue
+            }
+        }
+        throw Failure(connection.ending ?? .closed)
+    }
+
+    private static var now: Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
+    }
+
+    private static func report(_ advertisement: Advertisement) -> AdvertisingReport? {
+        let isRandom = advertisement.addressType != "public"
+        guard let address = DeviceAddress(advertisement.address, isRandom: isRandom) else { return nil }
+        return AdvertisingReport(
+            address: address,
+            rssi: advertisement.rssi.flatMap(Int8.init(exactly:)),
+            isScanResponse: advertisement.isScanResponse
+        )
+    }
+
+    /// Appends whole records, so that the file is readable when the program is interrupted.
+    private static func append(_ bytes: [UInt8], _ file: Int32, _ path: String) throws(Failure) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else {
+                throw Failure(.failed, "cannot write \(path): \(String(cString: strerror(errno)))")
+            }
+            rest = rest.dropFirst(count)
+        }
+    }
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import DoorReaders
+
+/// The commands for door readers.
+let doorReaderFeature = Feature(commands: [ScanCommand.spec, ClosestCommand.spec, CaptureCommand.spec])
+
+extension OptionSpec {
+    static let code = OptionSpec("--code", ValueSpec("NUMBER"), "readers with this lock service code; 0: any")
+}
+
+extension ValueSpec.Completion {
+    static let openingTypes = words(OpeningType.allCases.map(\.name))
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+
+/// Formats door readers as lines, the strongest first.
+enum DoorReaderTable {
+    static func lines(_ readers: some Sequence<DoorReader>) -> [String] {
+        let sorted = readers.sorted {
+            ($0.isActive ? 0 : 1, -$0.level, $0.id) < ($1.isActive ? 0 : 1, -$1.level, $1.id)
+        }
+        guard !sorted.isEmpty else { return ["no door reader"] }
+        let names = sorted.map { $0.name.map { "\($0)  " } ?? "" }
+        let (idWidth, nameWidth) = (width(sorted.map(\.id)), width(names))
+        return zip(sorted, names).map { reader, name in
+            let strength = "\(Int(reader.level.rounded())) dBm"
+            let near = reader.isActive ? reader.inRange.joined(separator: " ") : "lost"
+            let line =
+                bar(reader.level) + " " + padded(strength, 8, isLeft: false) + "  " + padded(reader.id, idWidth) + "  "
+                + padded(name, nameWidth) + near
+            return String(line.reversed().drop { $0 == " " }.reversed())
+        }
+    }
+
+    private static func width(_ texts: [String]) -> Int { texts.map(\.count).max() ?? 0 }
+
+    private static func padded(_ text: String, _ width: Int, isLeft: Bool = true) -> String {
+        let space = String(repeating: " ", count: max(0, width - text.count))
+        return isLeft ? text + space : space + text
+    }
+
+    /// A bar of twelve characters for -100 to -40 dBm.
+    static func bar(_ level: Double) -> String {
+        let full = min(max(Int(((level + 100) / 5).rounded()), 0), 12)
+        return String(repeating: "█", count: full) + String(repeating: "·", count: 12 - full)
+    }
+}

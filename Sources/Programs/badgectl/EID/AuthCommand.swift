@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+
+/// `badgectl auth`: authenticates to a service.
+enum AuthCommand {
+    static let spec = CommandSpec(
+        name: "auth",
+        summary: "prove your identity with an ID card to the service at URL",
+        operand: ValueSpec("URL"),
+        options: [
+            .reader,
+            OptionSpec("--yes", "give the service everything that it asks for"),
+            .pinStdin,
+            OptionSpec("--developer-mode", "apply the rules for test services, and accept no other"),
+        ],
+        details: [
+            """
+            URL is the address of the service's TcToken: tcTokenURL in the link that starts an eID client. Shows who
+            asks, for what purpose and for which data; you can deny the optional data. Then asks for the PIN, and for
+            the CAN or the PUK when the card needs them. The last line is the address to open in the browser.
+            """,
+            """
+            Without a terminal, --yes agrees and --pin-stdin gives the values. Before you agree, nothing is sent to the
+            card. The card of a virtual reader is inserted by itself, as with change-pin.
+            """,
+        ],
+        run: run
+    )
+
+    static let notDone = "the service got no data"
+
+    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let workflow = try await WorkflowRun(invocation, notDone: notDone)
+        return try await workflow.run { () throws(Failure) in
+            let result = try await workflow.ask { () throws(ClientError) in
+                try await workflow.connection.authenticate(
+                    tcTokenURL: invocation.operand,
+                    reader: invocation.value(of: "--reader"),
+                    developerMode: invocation.has("--developer-mode"),
+                    user: workflow.user
+                )
+            }
+            try show(result, to: workflow.user)
+        }
+    }
+
+    /// Says how an authentication ended, and throws its failure.
+    static func show(_ result: AuthenticationResult, to user: CommandLineUser) throws(Failure) {
+        if result.isSuccess { user.say("The service has received the data.") }
+        if let url = result.url, result.isSuccess || user.ending == nil {
+            user.say(result.isSuccess ? "Continue in the browser at:" : "Return to the service at:")
+            user.say(url)
+        }
+        if !result.isSuccess { throw user.ending ?? ConsentText.failure(result) }
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+
+/// `badgectl change-pin`: changes the PIN of an eID card.
+enum ChangePINCommand {
+    static let spec = CommandSpec(
+        name: "change-pin",
+        summary: "change the PIN of an ID card",
+        options: [.reader, .pinStdin],
+        details: [
+            """
+            Asks for the PIN (or the five-digit transport PIN), for the new PIN twice, and for the CAN or the PUK when
+            the card needs them. The terminal does not show what you type. With a reader that has a keypad, type there.
+            """,
+            """
+            With --pin-stdin the values are read from standard input in the order of the questions, the new PIN once.
+            No value is used twice. The card of a virtual reader is inserted by itself: in the reader that --reader
+            names, else when no other reader has a card.
+            """,
+        ],
+        run: run
+    )
+
+    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let workflow = try await WorkflowRun(invocation, notDone: "the PIN was not changed")
+        return try await workflow.run { () throws(Failure) in
+            let result = try await workflow.ask { () throws(ClientError) in
+                try await workflow.connection.changePIN(reader: invocation.value(of: "--reader"), user: workflow.user)
+            }
+            // Other servers of the protocol report success together with a reason.
+            guard result.success, result.reason == nil else {
+                throw workflow.user.ending ?? failure(reason: result.reason)
+            }
+            workflow.user.say("The PIN has been changed.")
+        }
+    }
+
+    /// Why the PIN was not changed. `reason` is one of the failure reasons of docs/protocol/eid.md.
+    static func failure(reason: String?) -> Failure {
+        func failure(_ text: String, _ hint: String) -> Failure { Failure(.failed, text, hint: hint) }
+        let again = "run badgectl change-pin again"
+        switch reason {
+        case "User_Cancelled", "Establish_Pace_Channel_User_Cancelled", "Change_Pin_User_Cancelled",
+            "Change_Pin_Card_User_Cancelled":
+            return failure("cancelled: the PIN was not changed", again)
+        case "Card_Removed":
+            return failure("the card was taken away", "leave it on the reader until the end, and try again")
+        case "Connect_Card_Connection_Failed":
+            return failure("no connection to the card", "take the card off, put it back, and try again")
+        case "Establish_Pace_Channel_Puk_Inoperative":
+            return failure(
+                "the PUK of this card is used up, so the PIN stays blocked",
+                "go to the office that issued the card: it can set a new PIN"
+            )
+        case "Establish_Pace_Channel_Basic_Reader_No_Pin":
+            return failure("the reader got no PIN", again)
+        case "Establish_Pace_Channel_Unknown_Password_Id", "Maintain_Card_Connection_Pace_Unrecoverable":
+            return failure(
+                "badged could not open a secure channel to the card",
+                "take the card off, put it back, and try again; badgectl health checks the reader"
+            )
+        case "Change_Pin_Input_Timeout":
+            return failure("nothing was typed on the reader in time", again)
+        case "Change_Pin_New_Pin_Mismatch":
+            return failure("the two new PINs typed on the reader differ", again)
+        case "Change_Pin_New_Pin_Invalid_Length":
+            return failure("the new PIN typed on the reader does not have 6 digits", again)
+        case "Change_Pin_No_SetEidPinCommand_Response", "Change_Pin_Unrecoverable",
+            "Change_Pin_Unexpected_Transmit_Status":
+            return failure(
+                "the card did not take the new PIN",
+                "the old PIN is still valid; try again, perhaps with another PIN"
+            )
+        case .some(let other):
+            return failure("the PIN was not changed (\(other))", Failure.seeLog)
+        case nil:
+            return failure("the PIN was not changed", Failure.seeLog)
+        }
+    }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+
+/// The texts that ask for consent to an authentication.
+enum ConsentText {
+    static let prompt = "Agree? (y, n, or numbers to tick or untick) "
+
+    /// Describes the service.
+    static func service(_ certificate: ServiceCertificate, transactionInfo: String?) -> String {
+        var rows = [("service", certificate.subjectName), ("address", certificate.subjectURL)]
+        rows.append(("purpose", certificate.purpose))
+        if let transactionInfo { rows.append(("message", transactionInfo)) }
+        rows.append(("issuer", certificate.issuerName))
+        rows.append(("valid", "\(certificate.effectiveDate) to \(certificate.expirationDate)"))
+        return rows.filter { !$0.1.isEmpty }.map { "\(column($0.0))\(printable($0.1))" }.joined(separator: "\n")
+    }
+
+    /// Lists the rights. The optional ones have numbers.
+    static func rights(_ rights: AccessRights) -> String {
+        var lines = ["The service asks for:"]
+        for name in rights.required { lines.append("        \(describe(name, rights))") }
+        for (index, name) in rights.optional.enumerated() {
+            let number = String(repeating: " ", count: index < 9 ? 1 : 0) + "\(index + 1)"
+            lines.append(" \(number) [\(rights.effective.contains(name) ? "x" : " ")] \(describe(name, rights))")
+        }
+        if lines.count == 1 { lines.append("        no data") }
+        return lines.joined(separator: "\n")
+    }
+
+    /// The meaning of an answer to `prompt`.
+    enum Decision: Equatable {
+        case agreed
+        case refused
+        /// The rights that are ticked after the change.
+        case changed([String])
+        case unclear
+    }
+
+    /// Reads an answer: `y`, `n`, or numbers of optional rights to tick or untick.
+    static func decision(_ text: String, about rights: AccessRights) -> Decision {
+        switch text.lowercased().filter({ !$0.isWhitespace }) {
+        case "y", "yes": return .agreed
+        case "n", "no", "": return .refused
+        default: break
+        }
+        var chosen = Set(rights.effective)
+        for word in text.split(whereSeparator: { $0 == "," || $0.isWhitespace }) {
+            guard let number = Int(word), rights.optional.indices.contains(number - 1) else { return .unclear }
+            let name = rights.optional[number - 1]
+            if chosen.remove(name) == nil { chosen.insert(name) }
+        }
+        return .changed(chosen.sorted())
+    }
+
+    /// Describes a right: `FamilyName` becomes `family name`.
+    static func describe(_ name: String, _ rights: AccessRights) -> String {
+        switch name {
+        case "AgeVerification": return "age verification" + (rights.requiredAge.map { ": \($0) or older" } ?? "")
+        case "AddressVerification": return "address verification" + (rights.communityID.map { ": \($0)" } ?? "")
+        case "CanAllowed": return "the CAN instead of the PIN"
+        case "PinManagement": return "PIN management"
+        case "CommunityID": return "municipality"
+        case "WriteCommunityID": return "write the municipality"
+        case "Pseudonym": return "pseudonym"
+        default: break
+        }
+        var words = ""
+        var last: Character = "A"
+        for letter in name {
+            if letter.isUppercase, !last.isUppercase { words += " " }
+            words.append(letter)
+            last = letter
+        }
+        // Roman numbers stay in upper case, as in `residence permit II`.
+        words = words.split(separator: " ").map { $0.allSatisfy { $0 == "I" } ? String($0) : $0.lowercased() }
+            .joined(separator: " ")
+        return printable(words)
+    }
+
+    private static func column(_ text: String) -> String {
+        text + String(repeating: " ", count: max(1, 9 - text.count))
+    }
+
+    /// Removes control characters, except line ends: a service must not control the terminal.
+    private static func printable(_ text: String) -> String {
+        let lines = text.unicodeScalars.split(omittingEmptySubsequences: false) { $0 == "\n" }
+        return lines.map { line in
+            String(String.UnicodeScalarView(line.filter { !isControl($0) }))
+        }.joined(separator: "\n         ")
+    }
+
+    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator: true
+        default: false
+        }
+    }
+
+    /// Why an authentication has failed: the text of badged, and a hint for its reason.
+    static func failure(_ result: AuthenticationResult) -> Failure {
+        var text = result.message ?? result.description ?? "authentication failed"
+        if text.hasSuffix(".") { text.removeLast() }
+        text = text.prefix(1).lowercased() + text.dropFirst()
+        if let reason = result.reason { text += " (\(reason))" }
+        return Failure(.failed, printable(text), hint: hint(result.reason))
+    }
+
+    private static func hint(_ reason: String?) -> String {
+        switch reason {
+        case "User_Cancelled", "Establish_Pace_Channel_User_Cancelled": "start the authentication again"
+        case "Card_Removed": "leave the card on the reader until the end, and try again"
+        case "Establish_Pace_Channel_Puk_Inoperative": "go to the office that issued the card: it can set a new PIN"
+        case "Get_TcToken_Network_Error", "Get_TcToken_Invalid_Url": "check the address and the network"
+        case "Browser_Send_Failed": "start again on the page of the service"
+        case "Pre_Verification_Invalid_Certificate_Chain":
+            "badged trusts the authorities in trust_anchors, badged.conf(5)"
+        case "Pre_Verification_No_Test_Environment": "run badgectl auth without --developer-mode"
+        default: Failure.seeLog
+        }
+    }
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+
+/// The commands about badged itself and its readers.
+let generalFeature = Feature(commands: [StatusCommand.spec, HealthCommand.spec, ReadersCommand.spec])
+
+extension OptionSpec {
+    static let reader = OptionSpec("--reader", ValueSpec("NAME"), "use this reader")
+}
+
+extension Reader {
+    /// A summary such as `eID card, 2 PIN tries left`.
+    var summary: String {
+        guard isAttached else { return "gone" }
+        var parts: [String] = []
+        if let card {
+            parts.append(CommandTable.describe(card) ?? "unknown card")
+        } else {
+            parts.append(isInsertable ? "virtual card, not inserted" : "no card")
+        }
+        if hasKeypad { parts.append("keypad") }
+        if isBusy { parts.append("in use by another program") }
+        return parts.joined(separator: ", ")
+    }
+}

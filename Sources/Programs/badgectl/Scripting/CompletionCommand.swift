@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+/// `badgectl completion`: makes shell completions from the command table.
+enum CompletionCommand {
+    static let shells = ["bash", "zsh", "fish"]
+
+    static let spec = CommandSpec(
+        name: "completion",
+        summary: "write the completions for a shell",
+        operand: ValueSpec("SHELL", .words(shells)),
+        details: ["For bash: badgectl completion bash > /etc/bash_completion.d/badgectl"],
+        run: run
+    )
+
+    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        Output.line(script(for: invocation.operand))
+        return .done
+    }
+
+    static func script(for shell: String) -> String {
+        switch shell {
+        case "bash": bash
+        case "zsh": zsh
+        default: fish
+        }
+    }
+
+    private static let commands = CommandTable.commands
+    private static let names = commands.map(\.name).joined(separator: " ")
+
+    /// The options that take a value, each name once.
+    private static let valueOptions: [(name: String, value: ValueSpec)] = {
+        var seen: Set<String> = []
+        return (CommandTable.global + commands.flatMap(\.options)).compactMap { option in
+            guard let value = option.value, seen.insert(option.name).inserted else { return nil }
+            return (option.name, value)
+        }
+    }()
+
+    private static func names(_ options: [OptionSpec]) -> String { options.map(\.name).joined(separator: " ") }
+
+    private static var bash: String {
+        func completions(_ value: ValueSpec?) -> String {
+            switch value?.completion {
+            case .files: "COMPREPLY=($(compgen -f -- \"$current\"))"
+            case .words(let words): "COMPREPLY=($(compgen -W '\(words.joined(separator: " "))' -- \"$current\"))"
+            case .nothing, nil: "COMPREPLY=()"
+            }
+        }
+        let values = valueOptions.map { "        \($0.name)) \(completions($0.value)); return ;;" }
+        let cases = commands.map { command in
+            "        \(command.name)) words='\(names(command.options + CommandTable.global))'; "
+                + "\(completions(command.operand)) ;;"
+        }
+        return """
+            # bash completion for badgectl
+            _badgectl() {
+                local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command= words i
+                case $previous in
+            \(values.joined(separator: "\n"))
+                esac
+                for ((i = 1; i < COMP_CWORD; i++)); do
+                    case ${COMP_WORDS[i]} in
+                        \(valueOptions.map(\.name).joined(separator: "|"))) ((i++)) ;;
+                        -*) ;;
+                        *) command=${COMP_WORDS[i]}; break ;;
+                    esac
+                done
+                case $command in
+            \(cases.joined(separator: "\n"))
+                    *) words='\(names) \(names(CommandTable.global))'; COMPREPLY=() ;;
+                esac
+                COMPREPLY+=($(compgen -W "$words" -- "$current"))
+            }
+            complete -F _badgectl badgectl
+            """
+    }
+
+    private static var zsh: String {
+        func action(_ value: ValueSpec) -> String {
+            switch value.completion {
+            case .files: "_files"
+            case .words(let words): "(\(words.joined(separator: " ")))"
+            case .nothing: " "
+            }
+        }
+        func argument(_ option: OptionSpec) -> String {
+            let value = option.value.map { ":\($0.name):\(action($0))" } ?? ""
+            return "'\(option.name)[\(option.summary)]\(value)'"
+        }
+        let global = CommandTable.global.map(argument).joined(separator: " ")
+        let list = commands.map { "'\($0.name):\($0.summary)'" }.joined(separator: " ")
+        let cases = commands.map { command in
+            let operand = command.operand.map { " ':\($0.name):\(action($0))'" } ?? ""
+            let arguments = ([global] + command.options.map(argument)).joined(separator: " ")
+            return "                \(command.name)) _arguments \(arguments)\(operand) ;;"
+        }
+        return """
+            #compdef badgectl
+            _badgectl() {
+                local line state
+                _arguments -C \(global) '1:command:->command' '*::argument:->argument'
+                case $state in
+                    command)
+                        local -a commands=(\(list))
+                        _describe command commands ;;
+                    argument)
+                        case $line[1] in
+            \(cases.joined(separator: "\n"))
+                        esac ;;
+                esac
+            }
+            # Loaded from fpath, the file is the body of the function. Sourced, it only defines the function.
+            if [[ $funcstack[1] == _badgectl ]]; then _badgectl "$@"; else compdef _badgectl badgectl; fi
+            """
+    }
+
+    private static var fish: String {
+        func values(_ value: ValueSpec) -> String {
+            switch value.completion {
+            case .files: " -r -F"
+            case .words(let words): " -x -a '\(words.joined(separator: " "))'"
+            case .nothing: " -x"
+            }
+        }
+        func line(_ option: OptionSpec, _ condition: String) -> String {
+            let value = option.value.map(values) ?? ""
+            return "complete -c badgectl\(condition) -l \(option.name.dropFirst(2))\(value) -d '\(option.summary)'"
+        }
+        var lines = ["# fish completion for badgectl", "complete -c badgectl -f"]
+        lines += CommandTable.global.map { line($0, "") }
+        for command in commands {
+            lines.append(
+                "complete -c badgectl -n __fish_use_subcommand -a \(command.name) -d '\(command.summary)'"
+            )
+            let condition = " -n '__fish_seen_subcommand_from \(command.name)'"
+            lines += command.options.map { line($0, condition) }
+            switch command.operand?.completion {
+            case .files: lines.append("complete -c badgectl\(condition) -F")
+            case .words(let words):
+                lines.append("complete -c badgectl\(condition) -a '\(words.joined(separator: " "))'")
+            case .nothing, nil: break
+            }
+        }
+        return lines.joined(separator: "\n")
+    }
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import Dispatch
+import Glibc
+import Secrets
+
+/// `badgectl send`: sends standard input to badged unchanged, and writes the messages to standard output.
+final class SendCommand: Sendable {
+    static let spec = CommandSpec(
+        name: "send",
+        summary: "send JSON lines from standard input, write the messages to standard output",
+        options: [
+            OptionSpec("--wait", ValueSpec("MSG"), "end when a message MSG has come"),
+            OptionSpec("--for", ValueSpec("SECONDS"), "end this long after the input"),
+        ],
+        details: [
+            """
+            Sends the lines unchanged. After the end of the input, it waits until badged has answered every line and no
+            workflow of this connection runs, and ends with 0. A workflow that then waits for a command (after ENTER_PIN
+            for example) is given up, with 1.
+            """,
+            """
+            With --wait it waits for the first message of that name instead; messages before the end of the input count,
+            too. With --for it reads on for that long. With both, 1 means that the message did not come in time.
+            """,
+        ],
+        run: run
+    )
+
+    private enum Input: Sendable {
+        case event(Event, done: CheckedContinuation<Void, Never>)
+        case eventsEnded
+        /// All of the input was sent.
+        case inputEnded
+        case timeOut
+        case failed(ClientError)
+    }
+
+    private let connection: DaemonConnection
+    private let feed: AsyncStream<Input>.Continuation
+
+    private init(_ connection: DaemonConnection, _ feed: AsyncStream<Input>.Continuation) {
+        (self.connection, self.feed) = (connection, feed)
+    }
+
+    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        var seconds: Double?
+        if let text = invocation.value(of: "--for") {
+            guard let value = Double(text), (0...86_400).contains(value) else {
+                throw Failure(.usage, "--for needs a number of seconds from 0 to 86400", hint: "for example: --for 2.5")
+            }
+            seconds = value
+        }
+        let connection = try await invocation.connect(keepsEvents: true)
+        let (inputs, feed) = AsyncStream.makeStream(of: Input.self)
+        let command = SendCommand(connection, feed)
+        Task { await command.pump() }
+        Task {
+            for await event in connection.events {
+                // One at a time, so that unread events wait in the library, which bounds their number.
+                await withCheckedContinuation { feed.yield(.event(event, done: $0)) }
+            }
+            feed.yield(.eventsEnded)
+        }
+        var progress = SendProgress(wanted: invocation.value(of: "--wait"), hasTime: seconds != nil)
+        for await input in inputs {
+            switch input {
+            case .event(let event, let done):
+                if !progress.take(event) { Output.line(event.text) }
+                done.resume()
+            case .inputEnded:
+                // badged answers in order, so the answer to this command is the last one.
+                do throws(ClientError) {
+                    progress.inputEnded(try await connection.send("GET_STATUS"))
+                } catch {
+                    // The events that came before the end are still to be shown.
+                    guard error.isEnd else { throw Failure(error) }
+                    continue
+                }
+                if let seconds {
+                    Task {
+                        try? await Task.sleep(for: .seconds(seconds))
+                        feed.yield(.timeOut)
+                    }
+                }
+            case .timeOut: progress.timeOut()
+            case .eventsEnded: throw Failure(connection.ending ?? .closed)
+            case .failed(let error): throw Failure(error)
+            }
+            switch progress.ending {
+            case nil: continue
+            case .done: return .done
+            case .failed(let failure): throw failure
+            }
+        }
+        throw Failure(.closed)
+    }
+
+    /// Sends standard input, and adds a missing last line end.
+    private func pump() async {
+        var endsLine = true
+        do throws(ClientError) {
+            while let box = await Self.chunk(), let bytes = box.take() {
+                endsLine = bytes.withBytes { $0.last } == UInt8(ascii: "\n")
+                try await connection.send(raw: bytes)
+                // Bounds the answers that are not shown yet.
+                await connection.untilEventsAreRead()
+            }
+            if !endsLine { try await connection.send(raw: Secret("\n".utf8)) }
+            feed.yield(.inputEnded)
+        } catch {
+            // After the end of the connection its last events are still to be shown.
+            if !error.isEnd { feed.yield(.failed(error)) }
+        }
+    }
+
+    private static let queue = DispatchQueue(label: "input")
+
+    /// Reads what is there now; nil at the end. The bytes may hold a PIN, so the memory is wiped afterwards.
+    private static func chunk() async -> SecretBox? {
+        await withCheckedContinuation { continuation in
+            queue.async {
+                var count = 0
+                let space = Secret(count: 16_384) { space in
+                    repeat {
+                        count = read(STDIN_FILENO, space.baseAddress, space.count)
+                    } while count < 0 && errno == EINTR
+                }
+                guard count > 0 else {
+                    continuation.resume(returning: nil)
+                    return
+                }
+                let bytes = space.withBytes { Secret(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
+                continuation.resume(returning: SecretBox(bytes))
+            }
+        }
+    }
+}

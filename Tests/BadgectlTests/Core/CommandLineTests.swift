@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import TestSupport
+import Testing
+
+@testable import badgectl
+
+@Suite("badgectl: the command line", .timeLimit(.minutes(5))) struct CommandLineTests {
+    @Test(
+        "Wrong usage ends with 2, an error and a hint",
+        arguments: [
+            ([], "no command given", "badgectl --help"),
+            (["nonsense"], "unknown command nonsense", "badgectl --help"),
+            (["--nonsense"], "unknown option --nonsense", "badgectl --help"),
+            (["-x", "status"], "unknown option -x", "badgectl --help"),
+            (["status", "--watch"], "status has no option --watch", "badgectl status --help"),
+            (["status", "--json=yes"], "--json takes no value", "badgectl status --help"),
+            (["status", "--socket"], "--socket needs PATH", "badgectl status --help"),
+            (["status", "now"], "unexpected argument now", "badgectl status --help"),
+            (["completion"], "completion needs bash, zsh, fish", "badgectl completion --help"),
+            (["completion", "tcsh"], "tcsh is not one of bash, zsh, fish", "badgectl completion --help"),
+            (["completion", "bash", "zsh"], "unexpected argument zsh", "badgectl completion --help"),
+            (
+                ["send", "--for", "soon", "--socket", "/x"], "--for needs a number of seconds from 0 to 86400",
+                "--for 2.5"
+            ),
+            (["closest", "motion", "--code", "x"], "--code cannot be x", "from 0 to 16777215"),
+            (["--socket=", "status"], "the path of the socket is empty", "1 to 107 bytes"),
+        ] as [([String], String, String)]
+    )
+    func usage(arguments: [String], text: String, hint: String) async throws {
+        let program = try RunningProgram("badgectl", arguments)
+        #expect(await program.exitCode == 2)
+        #expect(program.text(.output) == "")
+        let lines = program.text(.error).split(separator: "\n")
+        #expect(lines.count == 2)
+        #expect(lines.first == "badgectl: error: \(text)")
+        #expect(lines.last?.hasPrefix("hint: ") == true)
+        #expect(lines.last?.contains(hint) == true)
+    }
+
+    @Test(
+        "Without badged every command says how to start it, and ends with 3",
+        arguments: [
+            ["status"], ["health"], ["readers"], ["readers", "--watch"], ["change-pin"], ["send"],
+            ["status", "--json"],
+        ]
+    )
+    func unreachable(arguments: [String]) async throws {
+        let program = try RunningProgram("badgectl", arguments + ["--socket", "/nowhere/badged.sock"])
+        #expect(await program.exitCode == 3)
+        #expect(program.text(.output) == "")
+        #expect(
+            program.text(.error) == """
+                badgectl: error: badged is not running: nobody listens on /nowhere/badged.sock
+                hint: start it: systemctl start badged; or name another socket with --socket
+
+                """
+        )
+    }
+
+    @Test(
+        "Without --socket badgectl uses the socket of the system or of the user",
+        arguments: [
+            ["XDG_RUNTIME_DIR": "/nowhere/u"], [:],
+        ]
+    )
+    func socketPath(environment: [String: String]) async throws {
+        guard access("/run/badged/badged.sock", F_OK) != 0 else { return }
+        let program = try RunningProgram("badgectl", ["status"], environment: environment)
+        let path = environment.isEmpty ? "/run/badged/badged.sock" : "/nowhere/u/badged/badged.sock"
+        #expect(await program.exitCode == 3)
+        #expect(program.text(.error).contains("nobody listens on \(path)\n"))
+    }
+
+    @Test("The help names every command and option, wherever --help stands")
+    func help() async throws {
+        for arguments in [["--help"], ["-h"], ["--socket", "/x", "--help"]] {
+            let program = try RunningProgram("badgectl", arguments)
+            #expect(await program.exitCode == 0)
+            let text = program.text(.output)
+            for command in CommandTable.commands { #expect(text.contains("\n  \(command.name)")) }
+            for option in CommandTable.global { #expect(text.contains("\n  \(option.name)")) }
+        }
+        for command in CommandTable.commands {
+            for arguments in [[command.name, "--help"], ["--help", command.name]] {
+                let program = try RunningProgram("badgectl", arguments)
+                #expect(await program.exitCode == 0)
+                let text = program.text(.output)
+                #expect(text.hasPrefix("Usage: badgectl \(command.name)"))
+                for option in command.options + CommandTable.global { #expect(text.contains("\n  \(option.name)")) }
+                #expect(text.split(separator: "\n").allSatisfy { $0.count <= 120 })
+            }
+        }
+    }
+
+    @Test("--version shows the version")
+    func version() async throws {
+        let program = try RunningProgram("badgectl", ["--version"])
+        #expect(await program.exitCode == 0)
+        #expect(program.text(.output).wholeMatch(of: /badgectl [0-9]+\.[0-9]+\.[0-9]+\n/) != nil)
+    }
+
+    @Test(
+        "The completions know every command and option, and their shell understands them",
+        arguments: CompletionCommand.shells
+    )
+    func completion(shell: String) async throws {
+        let program = try RunningProgram("badgectl", ["completion", shell])
+        #expect(await program.exitCode == 0)
+        let script = program.text(.output)
+        let options = CommandTable.global + CommandTable.commands.flatMap(\.options)
+        for command in CommandTable.commands { #expect(script.contains(command.name)) }
+        for option in options {
+            #expect(script.contains(shell == "fish" ? "-l \(option.name.dropFirst(2))" : option.name))
+        }
+        // Only where the shell is installed.
+        for path in ["/bin/\(shell)", "/usr/bin/\(shell)"] where access(path, X_OK) == 0 {
+            let check = try RunningProgram(path, ["-n"], input: script)
+            #expect(await check.exitCode == 0, "\(check.text(.error))")
+            break
+        }
+    }
+
+    @Test(
+        "bash completes commands, options, operands and values",
+        arguments: [
+            (["rea"], "readers"), (["--socket", "/x", "rea"], "readers"), (["change-pin", "--re"], "--reader"),
+            (["completion", "f"], "fish"), (["auth", "--y"], "--yes"), (["send", "--w"], "--wait"),
+            (["--ver"], "--version"), (["send", "--rea"], ""), (["scan", "--type", "sea"], "seamless"),
+            (["closest", "mot"], "motion"), (["capture", "/etc/hostn"], "/etc/hostname"),
+            (["scan", "--replay", "/etc/hostn"], "/etc/hostname"), (["scan", "--code", ""], ""),
+        ]
+    )
+    func bash(words: [String], expected: String) async throws {
+        let quoted = (["badgectl"] + words).map { "'\($0)'" }.joined(separator: " ")
+        let script = """
+            \(CompletionCommand.script(for: "bash"))
+            COMP_WORDS=(\(quoted)); COMP_CWORD=\(words.count); _badgectl; echo "${COMPREPLY[@]}"
+            """
+        let program = try RunningProgram("/bin/bash", [], input: script)
+        #expect(await program.exitCode == 0)
+        #expect(program.text(.output) == expected + "\n")
+    }
+}

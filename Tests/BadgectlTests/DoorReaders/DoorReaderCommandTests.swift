@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import DoorReaders
+import FoundationEssentials
+import Glibc
+import TestSupport
+import Testing
+
+private let scanning =
+    #"{"adapters":[],"backend":"bluez","lastAdvertAgo":null,"msg":"SCAN","radio":true,"wanted":true}"#
+
+private func reader(_ id: String, _ level: String, inRange: Bool) -> String {
+    #"{"active":true,"id":"\#(id)","inRange":{"motion":\#(inRange)},"name":null,"openingTypes":["motion"],"#
+        + #""profile":"seos","rssi":{"last":-60,"level":\#(level)}}"#
+}
+
+/// Writes a capture of two readers with different codes and of another device.
+private func capture() throws -> String {
+    func seos(_ code: UInt8) -> [UInt8] {
+        [17, 0x07, code, 0, 0, 0x7A, 0x17, 0, 0, 0x80, 0, 0x10, 0, 0, 0, 0x98, 0, 0]
+    }
+    var file = BTSnoop.header
+    for index in 0..<20 {
+        for (number, data) in [seos(2), seos(9), [2, 1, 6]].enumerated() {
+            let address = DeviceAddress(bits: 0xC000_0000_0001 + UInt64(number), isRandom: true)
+            let event = HCIEvent.event(AdvertisingReport(address: address, rssi: -60), data: data)
+            file += BTSnoop.record(event: event, microseconds: Int64(index) * 100_000)
+        }
+    }
+    let path = "/tmp/badgectl-capture-\(UUID().uuidString)"
+    try Data(file).write(to: URL(filePath: path))
+    return path
+}
+
+@Suite("badgectl: scan, closest, capture", .timeLimit(.minutes(5))) struct DoorReaderCommandTests {
+    @Test("scan --watch shows readers that appear, change and are lost, until Ctrl-C")
+    func watch() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("START_SCAN", scanning)
+            peer.send(#"{"msg":"DOOR_READER","reader":\#(reader("seos-A", "-60.0", inRange: true))}"#)
+            peer.send(#"{"msg":"DOOR_READER","reader":\#(reader("seos-B", "-90.4", inRange: false))}"#)
+            peer.send(#"{"id":"seos-A","msg":"DOOR_READER_LOST"}"#)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "scan", "--watch", "--code", "0", "--type", "motion")
+        #expect(await program.says("lost seos-A\n", on: .output))
+        program.signal(SIGINT)
+        #expect(await program.exitCode == 130)
+        #expect(
+            program.text(.output) == """
+                ████████····  -60 dBm  seos-A  motion
+                ██··········  -90 dBm  seos-B
+                lost seos-A
+
+                """
+        )
+    }
+
+    @Test("On a terminal scan --watch draws the table again for each change, the strongest reader first")
+    func table() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("START_SCAN", scanning)
+            peer.send(#"{"msg":"DOOR_READER","reader":\#(reader("seos-A", "-90.4", inRange: false))}"#)
+            peer.send(#"{"msg":"DOOR_READER","reader":\#(reader("seos-B", "-60.0", inRange: true))}"#)
+            peer.send(#"{"id":"seos-B","msg":"DOOR_READER_LOST"}"#)
+            peer.untilClosed()
+        }
+        // Standard output of a test's program is a pipe. The shell redirects it to the controlling terminal.
+        let command = "exec \(RunningProgram.programs)/badgectl --socket \(peer.path) scan --watch >/dev/tty"
+        let program = try RunningProgram("/bin/sh", ["-c", command], hasTerminal: true)
+        let weak = "██··········  -90 dBm  seos-A\r\n"
+        let strong = "████████····  -60 dBm  seos-B  motion\r\n"
+        for table in [weak, strong + weak, weak] { #expect(await program.says("\u{1B}[H\u{1B}[2J" + table)) }
+        program.signal(SIGINT)
+        #expect(await program.exitCode == 130)
+    }
+
+    @Test(
+        "--code and --type reach the scan, and --json shows the messages unchanged",
+        arguments: [
+            (["--code", "9"], #""lockServiceCodes":[9]"#), (["--code", "0"], #""lockServiceCodes":[]"#),
+            (["--type", "seamless"], #""openingTypes":["seamless"]"#),
+        ]
+    )
+    func options(options: [String], parameter: String) async throws {
+        let message = #"{"msg":"DOOR_READER","reader":\#(reader("seos-A", "-60.0", inRange: true))}"#
+        let peer = try ScriptedPeer { peer in
+            peer.answer("START_SCAN", scanning)
+            peer.send(message)
+        }
+        let program = try RunningProgram("badgectl", ["--socket", peer.path, "--json", "scan"] + options)
+        #expect(await program.exitCode == 0)
+        #expect(program.text(.output).split(separator: "\n").contains(Substring(message)))
+        #expect(await peer.received().contains { $0.contains("START_SCAN") && $0.contains(parameter) })
+    }
+
+    @Test("A fault of the radio is shown, and the scan goes on")
+    func fault() async throws {
+        let bad = scanning.replacing(
+            #""lastAdvertAgo""#,
+            with: #""error":"off: switch it on","errorAgo":5,"lastAdvertAgo""#
+        )
+        let peer = try ScriptedPeer { peer in
+            peer.answer("START_SCAN", bad)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "scan", "--watch")
+        #expect(await program.says("badgectl: no scan: off: switch it on\n", on: .error))
+        program.signal(SIGINT)
+        #expect(await program.exitCode == 130)
+    }
+
+    @Test("A user without permission gets the status 4, a refused scan the status 1")
+    func refusals() async throws {
+        let denied = try ScriptedPeer { $0.answer("START_SCAN", #"{"error":"START_SCAN","msg":"ACCESS_DENIED"}"#) }
+        #expect(await (try badgectl(denied, "scan")).exitCode == 4)
+        let refusal = #"{"adapters":[],"error":"no radio","msg":"SCAN","radio":false,"wanted":false}"#
+        let refused = try ScriptedPeer { $0.answer("START_SCAN", refusal) }
+        let program = try badgectl(refused, "scan")
+        #expect(await program.exitCode == 1)
+        #expect(program.text(.error).contains("no radio"))
+    }
+
+    @Test("closest shows a reader as soon as it is in range")
+    func closest() async throws {
+        let near = reader("seos-A", "-60.0", inRange: true)
+        let peer = try ScriptedPeer { peer in
+            peer.answer("START_SCAN", scanning)
+            peer.send(#"{"msg":"DOOR_READER","reader":\#(reader("seos-A", "-80.0", inRange: false))}"#)
+            peer.send(#"{"msg":"DOOR_READER","reader":\#(near)}"#)
+            peer.answer("GET_CLOSEST_DOOR_READER", #"{"msg":"CLOSEST_DOOR_READER","reader":\#(near)}"#)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "closest", "motion")
+        #expect(await program.exitCode == 0)
+        #expect(program.text(.output) == "████████····  -60 dBm  seos-A  motion\n")
+    }
+
+    @Test(
+        "capture writes a readable file, with real addresses only with --raw",
+        arguments: [([], "hashed"), (["--raw"], "raw")]
+    )
+    func captures(options: [String], addresses: String) async throws {
+        let path = "/tmp/badgectl-capture-\(UUID().uuidString)"
+        defer { unlink(path) }
+        let advert =
+            #"{"adapter":"hci0","address":"C0:00:00:00:00:01","addressType":"static","data":"020106","msg":"ADVERT","#
+            + #""rssi":-60,"scanResponse":false}"#
+        let peer = try ScriptedPeer { peer in
+            peer.answer("START_SCAN", scanning)
+            peer.send(advert)
+            peer.send(#"{"address":"nonsense","msg":"ADVERT"}"#)
+            peer.send(advert)
+        }
+        let program = try RunningProgram("badgectl", ["--socket", peer.path, "capture", path] + options)
+        // The file is complete when badged closes.
+        #expect(await program.exitCode == 3)
+        #expect(await peer.received().contains { $0.contains(#""adverts":"\#(addresses)""#) })
+        let file = Array(try Data(contentsOf: URL(filePath: path)))
+        var reports: [AdvertisingReport] = []
+        try BTSnoop.forEachEvent(in: file.span) { _, _, place in
+            HCIEvent.forEachReport(in: Array(file[place]).span) { report, _ in reports.append(report) }
+        }
+        let report = AdvertisingReport(address: DeviceAddress(bits: 0xC000_0000_0001, isRandom: true), rssi: -60)
+        #expect(reports == [report, report])
+    }
+
+    @Test("scan --replay needs no badged and filters by code")
+    func replay() async throws {
+        let path = try capture()
+        defer { unlink(path) }
+        let peer = try ScriptedPeer { _ in }
+        let usual = try badgectl(peer, "scan", "--replay", path)
+        #expect(await usual.exitCode == 0)
+        #expect(usual.text(.output) == "████████····  -60 dBm  seos-C0:00:00:00:00:01  motion\n")
+        #expect(usual.text(.error) == "60 advertisements in 1 s, 20 of other devices\n")
+        let any = try badgectl(peer, "scan", "--code", "0", "--replay", path)
+        #expect(await any.exitCode == 0)
+        #expect(any.text(.output).split(separator: "\n").count == 2)
+        let none = try badgectl(peer, "scan", "--replay", "/nonexistent")
+        #expect(await none.exitCode == 1)
+    }
+
+    @Test(
+        "Wrong options end with 2",
+        arguments: [
+            ["scan", "--code", "x"], ["scan", "--code", "16777216"], ["scan", "--type", "door"], ["closest"],
+            ["closest", "door"], ["capture"],
+        ]
+    )
+    func usage(arguments: [String]) async throws {
+        let peer = try ScriptedPeer { _ in }
+        let program = try RunningProgram("badgectl", ["--socket", peer.path] + arguments, input: "")
+        #expect(await program.exitCode == 2)
+    }
+}

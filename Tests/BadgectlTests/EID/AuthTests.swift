@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import TestSupport
+import Testing
+import Text
+
+@Suite("badgectl: auth", .timeLimit(.minutes(5))) struct AuthTests {
+    private static let url = "https://a.example/token"
+
+    @Test("auth shows the service, asks for consent and the PIN, and ends with the address")
+    func atTheTerminal() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.startAuth()
+            let choice = peer.answer("SET_ACCESS_RIGHTS", Say.rights(#""Address","FamilyName""#))
+            #expect(choice?["chat"] == .array([]))
+            peer.command("ACCEPT")
+            peer.ask("PIN")
+            peer.send(Say.authenticated)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "auth", Self.url, hasTerminal: true)
+        #expect(await program.says("Agree? (y, n, or numbers to tick or untick) "))
+        #expect(program.echoes)
+        program.type("7\n")
+        #expect(await program.says("Type y to agree, n to end, or numbers from the list.", on: .output))
+        // The terminal discards what is typed before the question.
+        #expect(await program.says("Agree? "))
+        program.type("1\n")
+        #expect(await program.says("  1 [ ] given names", on: .output))
+        #expect(await program.says("Agree? "))
+        program.type("y\n")
+        #expect(await program.says("PIN: "))
+        #expect(!program.echoes)
+        program.type("123456\n")
+        #expect(await program.exitCode == 0, "\(program.everything)")
+        #expect(
+            program.text(.output) == """
+                service  A [2Jservice
+                address  https://a.example
+                purpose  Test
+                issuer   An issuer
+                valid    2026-01-01 to 2026-12-31
+                The service asks for:
+                        address
+                        family name
+                        age verification: 18 or older
+                  1 [x] given names
+                Type y to agree, n to end, or numbers from the list.
+                The service asks for:
+                        address
+                        family name
+                        age verification: 18 or older
+                  1 [ ] given names
+                Leave the card on the reader: checking the PIN ...
+                The service has received the data.
+                Continue in the browser at:
+                https://a.example/back?ResultMajor=ok
+
+                """
+        )
+        #expect(values(await peer.received()).last == "SET_PIN 123456")
+    }
+
+    @Test("Without agreement the workflow ends before a card is used", arguments: ["n\n", "\n"])
+    func declined(answer: String) async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.startAuth()
+            peer.command("CANCEL")
+            peer.send(#"{"msg":"AUTH","result":{"major":"x#error","reason":"User_Cancelled"}}"#)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "auth", Self.url, hasTerminal: true)
+        #expect(await program.says("Agree? "))
+        program.type(answer)
+        #expect(await program.exitCode == 1)
+        #expect(program.text(.error).hasPrefix("badgectl: error: not agreed: the service got no data\n"))
+    }
+
+    @Test("A script agrees with --yes, gives the PIN on standard input, and gets only messages with --json")
+    func script() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.startAuth()
+            peer.command("ACCEPT")
+            peer.ask("PIN")
+            peer.send(Say.authenticated)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "auth", Self.url, "--yes", "--pin-stdin", "--json", input: "123456\n")
+        #expect(await program.exitCode == 0, "\(program.everything)")
+        let lines = program.text(.output).split(separator: "\n").map(String.init)
+        #expect(lines.last == Say.authenticated && lines.contains(Say.rights()))
+        #expect(lines.contains { $0.contains(#""msg":"CERTIFICATE""#) })
+        #expect(program.text(.error).isEmpty)
+        let run = await peer.received().compactMap { try? JSON($0.utf8) }.first { $0["cmd"] == .string("RUN_AUTH") }
+        #expect(run?["tcTokenURL"] == .string(Self.url) && run?["developerMode"] == nil)
+    }
+
+    @Test("Without --yes a script does not agree")
+    func noConsent() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.startAuth()
+            peer.command("CANCEL")
+            peer.send(#"{"msg":"AUTH","result":{"major":"x#error","reason":"User_Cancelled"}}"#)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "auth", Self.url, "--pin-stdin", input: "123456\n")
+        #expect(await program.exitCode == 1)
+        #expect(
+            program.text(.error) == """
+                badgectl: error: there is no terminal to ask on
+                hint: run badgectl in a terminal, or use --yes to give the service everything that it asks for
+
+                """
+        )
+        #expect(!(await peer.received().contains { $0.contains("SET_PIN") || $0.contains("ACCEPT") }))
+    }
+
+    @Test("A failure says what has happened, why and what to do, and shows the way back")
+    func failure() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.command("RUN_AUTH")
+            peer.send(#"{"msg":"AUTH"}"#)
+            peer.send(
+                #"{"msg":"AUTH","result":{"description":"D.","language":"en","major":"x#error","message":"The server could "#
+                    + #"not be reached.","minor":"y","reason":"Get_TcToken_Network_Error"},"url":"https://a.example/e"}"#
+            )
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "auth", Self.url, "--developer-mode")
+        #expect(await program.exitCode == 1)
+        #expect(program.text(.output) == "Return to the service at:\nhttps://a.example/e\n")
+        #expect(
+            program.text(.error) == """
+                badgectl: error: the server could not be reached (Get_TcToken_Network_Error)
+                hint: check the address and the network
+
+                """
+        )
+        #expect(await peer.received().contains { $0.contains(#""developerMode":true"#) })
+    }
+
+    @Test("A refused address is an error, a missing one is wrong usage")
+    func refused() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("RUN_AUTH", #"{"error":"Validation of tcTokenURL failed","msg":"AUTH"}"#)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "auth", "nonsense")
+        #expect(await program.exitCode == 1)
+        #expect(program.text(.error).contains("Validation of tcTokenURL failed"))
+        let usage = try RunningProgram("badgectl", ["auth"])
+        #expect(await usage.exitCode == 2)
+        #expect(usage.text(.error).hasPrefix("badgectl: error: auth needs URL\n"))
+    }
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import TestSupport
+import Testing
+import Text
+
+@Suite("badgectl: change-pin in scripts", .timeLimit(.minutes(5))) struct ChangePINScriptTests {
+    @Test("The values are read line by line in the order of the questions", arguments: ["\n", "\r\n"])
+    func lines(end: String) async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.ask("CAN", Say.reader(left: 1))
+            peer.ask("PIN", Say.reader(left: 1))
+            peer.ask("NEW_PIN")
+            peer.send(Say.changed)
+            peer.untilClosed()
+        }
+        let input = ["500540", "123456", "654321", "999999"].joined(separator: end)
+        let program = try badgectl(peer, "change-pin", "--pin-stdin", input: input)
+        #expect(await program.exitCode == 0)
+        #expect(values(await peer.received()) == ["SET_CAN 500540", "SET_PIN 123456", "SET_NEW_PIN 654321"])
+        for secret in ["500540", "123456", "654321", "999999"] { #expect(!program.everything.contains(secret)) }
+    }
+
+    @Test("With --json standard output has only the messages, and standard error only the failure")
+    func json() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.ask("PIN")
+            peer.send(Say.event(Say.reader(left: 2)))
+            peer.send(Say.failed("Card_Removed"))
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "change-pin", "--pin-stdin", "--json", input: "123456\n")
+        #expect(await program.exitCode == 1)
+        let lines = program.text(.output).split(separator: "\n").map(String.init)
+        #expect(
+            lines == [
+                Say.started, Say.enter("PIN", Say.reader()), Say.event(Say.reader(left: 2)), Say.failed("Card_Removed"),
+            ]
+        )
+        #expect(program.text(.error).hasPrefix("badgectl: error: the card was taken away\nhint: "))
+        #expect(program.text(.error).split(separator: "\n").count == 2)
+    }
+
+    @Test(
+        "A line that cannot be the answer cancels the workflow; the error has its number, not its text",
+        arguments: [
+            ("12345x\n", "line 1 of standard input is not a PIN of 5 or 6 digits"),
+            ("\n123456\n", "line 1 of standard input is not a PIN of 5 or 6 digits"),
+            ("123456\n1234\n", "line 2 of standard input is not a new PIN of 6 digits"),
+            (String(repeating: "7", count: 5000) + "\n", "line 1 of standard input is not a PIN of 5 or 6 digits"),
+            ("123456\n", "no more input: the PIN was not changed"),
+            ("", "no more input: the PIN was not changed"),
+        ]
+    )
+    func badLines(input: String, error: String) async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.send(Say.enter("PIN", Say.reader()))
+            while let command = peer.command()?["cmd"]?.string {
+                if command == "SET_PIN" { peer.send(Say.enter("NEW_PIN", Say.reader())) }
+                if command == "CANCEL" { peer.send(Say.cancelled) }
+            }
+        }
+        let program = try badgectl(peer, "change-pin", "--pin-stdin", input: input)
+        #expect(await program.exitCode == 1)
+        #expect(program.text(.error).hasPrefix("badgectl: error: \(error)\nhint: "))
+        #expect(await peer.commands().last == "CANCEL")
+        for secret in ["12345x", "77777", "1234\n"] { #expect(!program.everything.contains(secret)) }
+    }
+
+    @Test("Without a terminal and without --pin-stdin nothing is sent to the card")
+    func noTerminal() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.send(Say.enter("PIN", Say.reader()))
+            peer.endCancelled()
+        }
+        let program = try badgectl(peer, "change-pin", input: "123456\n")
+        #expect(await program.exitCode == 1)
+        #expect(program.text(.error).hasPrefix("badgectl: error: there is no terminal to ask on\nhint: "))
+        #expect(values(await peer.received()) == [])
+    }
+
+    @Test(
+        "The card of a virtual reader is inserted when no other reader is meant",
+        arguments: [
+            // readers, --reader, the reader whose card is inserted
+            ([Say.reader("S", left: nil, insertable: true)], nil, "S"),
+            ([Say.reader("A", left: nil), Say.reader("S", left: nil, insertable: true)], nil, "S"),
+            ([Say.reader("A", left: 3), Say.reader("S", left: nil, insertable: true)], "S", "S"),
+            ([Say.reader("A", left: 3), Say.reader("S", left: nil, insertable: true)], nil, nil),
+            ([Say.reader("A", left: nil), Say.reader("S", left: nil, insertable: true)], "A", nil),
+            ([Say.reader("S 2", left: nil, insertable: true), Say.reader("S", left: nil, insertable: true)], nil, "S"),
+        ] as [([String], String?, String?)]
+    )
+    func virtualCard(readers: [String], wanted: String?, expected: String?) async throws {
+        let list = "{\"msg\":\"READER_LIST\",\"readers\":[\(readers.map { "{\($0)}" }.joined(separator: ","))]}"
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.needCard(list)
+            if expected != nil { peer.command("SET_CARD") }
+            peer.ask("PIN")
+            peer.send(Say.changed)
+            peer.untilClosed()
+        }
+        let arguments = ["--socket", peer.path, "change-pin", "--pin-stdin"] + (wanted.map { ["--reader", $0] } ?? [])
+        let program = try RunningProgram("badgectl", arguments, input: "123456\n")
+        #expect(await program.exitCode == 0)
+        let received = await peer.received()
+        #expect(received.count { $0.contains("SET_CARD") } == (expected == nil ? 0 : 1))
+        if let expected {
+            #expect(received.contains { $0.contains("SET_CARD") && $0.contains("\"name\":\"\(expected)\"") })
+        }
+        #expect(received.contains { $0.contains("\"reader\":\"\(wanted ?? "")\"") } == (wanted != nil))
+    }
+
+    @Test("A user who may not change a PIN gets the status 4, one who may not see readers can change it")
+    func denied() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("RUN_CHANGE_PIN", #"{"error":"RUN_CHANGE_PIN","msg":"ACCESS_DENIED"}"#)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "change-pin", "--pin-stdin")
+        #expect(await program.exitCode == 4)
+        #expect(program.text(.error).hasPrefix("badgectl: error: badged does not allow RUN_CHANGE_PIN to this user\n"))
+        let blind = try ScriptedPeer { peer in
+            peer.start()
+            peer.send(Say.insertCard)
+            peer.answer("GET_READER_LIST", #"{"error":"GET_READER_LIST","msg":"ACCESS_DENIED"}"#)
+            peer.ask("PIN")
+            peer.send(Say.changed)
+            peer.untilClosed()
+        }
+        let other = try badgectl(blind, "change-pin", "--pin-stdin", input: "123456\n")
+        #expect(await other.exitCode == 0)
+        #expect(other.text(.output).hasPrefix("Put the ID card on the reader.\n"))
+    }
+
+    @Test(
+        "A refused start is an error",
+        arguments: [
+            (#"{"error":"Invalid name","msg":"CHANGE_PIN"}"#, "badged refused: Invalid name"),
+            (#"{"error":"RUN_CHANGE_PIN","msg":"BAD_STATE"}"#, "RUN_CHANGE_PIN is not possible now"),
+            (#"{"error":"Unexpected condition","msg":"INTERNAL_ERROR"}"#, "badged refused: Unexpected condition"),
+        ]
+    )
+    func refused(message: String, error: String) async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("RUN_CHANGE_PIN", message)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "change-pin", "--pin-stdin")
+        #expect(await program.exitCode == 1)
+        #expect(program.text(.error).hasPrefix("badgectl: error: \(error)\nhint: "))
+    }
+
+    @Test("When the card slips, a script ends with 1 and says what to do")
+    func pause() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.ask("PIN")
+            peer.send(#"{"cause":"BadCardPosition","msg":"PAUSE"}"#)
+            peer.endCancelled()
+        }
+        let program = try badgectl(peer, "change-pin", "--pin-stdin", input: "123456\n")
+        #expect(await program.exitCode == 1)
+        #expect(program.text(.error).hasPrefix("badgectl: error: the card has slipped on the reader\nhint: "))
+    }
+
+    @Test("Success with a reason, as other servers report it, is a failure")
+    func halfSuccess() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.send(#"{"msg":"CHANGE_PIN","reason":"Change_Pin_Unexpected_Transmit_Status","success":true}"#)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "change-pin", "--pin-stdin")
+        #expect(await program.exitCode == 1)
+        #expect(!program.text(.output).contains("has been changed"))
+    }
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import TestSupport
+import Testing
+
+private let info =
+    #"{"VersionInfo":{"Implementation-Version":"7.1","Name":"badged"},"badged":{"drivers":["pcsc","virtual"],"#
+    + #""protocol":1,"scanners":[]},"msg":"INFO"}"#
+private let health =
+    #"{"checks":[{"name":"pcscd","ok":true},{"advice":"plug a reader in","name":"reader","ok":false}],"msg":"HEALTH"}"#
+private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
+
+@Suite("badgectl: status, health, readers", .timeLimit(.minutes(5))) struct QueryTests {
+    @Test("status shows badged, its readers and its health")
+    func status() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("GET_INFO", info)
+            peer.answer(
+                "GET_READER_LIST",
+                Say.list(Say.reader("A", left: 2), Say.reader("B", left: nil, insertable: true))
+            )
+            peer.answer("GET_HEALTH", health)
+        }
+        let program = try badgectl(peer, "status")
+        #expect(await program.exitCode == 0)
+        #expect(
+            program.text(.output) == """
+                badged 7.1 (protocol 1)
+                  drivers  pcsc, virtual
+                  reader   A: eID card, 2 PIN tries left
+                  reader   B: virtual card, not inserted
+                  health   1 check failed, see badgectl health
+
+                """
+        )
+        #expect(program.text(.error) == "")
+    }
+
+    @Test("With --json the messages are unchanged, wherever the option stands", arguments: [true, false])
+    func json(isFirst: Bool) async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("GET_INFO", info)
+            peer.answer("GET_READER_LIST", Say.list())
+            peer.answer("GET_HEALTH", health)
+        }
+        let program = try isFirst ? badgectl(peer, "--json", "status") : badgectl(peer, "status", "--json")
+        #expect(await program.exitCode == 0)
+        let lines = program.text(.output).split(separator: "\n")
+        #expect(lines.count == 3)
+        for (line, message) in zip(lines, [info, Say.list(), health]) {
+            #expect(line.hasPrefix(message.dropLast() + ",\"request\":"))
+        }
+    }
+
+    @Test("health ends with 0 when no check fails, else with 1 and the advice")
+    func healthChecks() async throws {
+        let good = try ScriptedPeer { $0.answer("GET_HEALTH", allGood) }
+        let passing = try badgectl(good, "health")
+        #expect(await passing.exitCode == 0)
+        #expect(passing.text(.output) == "good pcscd\n")
+        let bad = try ScriptedPeer { $0.answer("GET_HEALTH", health) }
+        let failing = try badgectl(bad, "health")
+        #expect(await failing.exitCode == 1)
+        #expect(failing.text(.output) == "good pcscd\nBAD  reader: plug a reader in\n")
+        #expect(failing.text(.error).hasPrefix("badgectl: error: 1 of 2 checks failed\nhint: "))
+    }
+
+    @Test(
+        "health says for how long a check has failed",
+        arguments: [
+            (0, "1 s"), (1999, "1 s"), (119_999, "119 s"), (120_000, "2 min"), (7_199_999, "119 min"),
+            (7_200_000, "2 h"), (172_799_999, "47 h"), (172_800_000, "2 days"), (864_000_000, "10 days"),
+        ]
+    )
+    func healthAge(milliseconds: Int, words: String) async throws {
+        let check = #"{"advice":"plug one in","errorAgo":\#(milliseconds),"name":"bluetoothAdapter","ok":false}"#
+        let peer = try ScriptedPeer { $0.answer("GET_HEALTH", #"{"checks":[\#(check)],"msg":"HEALTH"}"#) }
+        let failing = try badgectl(peer, "health")
+        #expect(await failing.exitCode == 1)
+        #expect(failing.text(.output) == "BAD  bluetoothAdapter for \(words): plug one in\n")
+    }
+
+    @Test(
+        "A reader is described in words",
+        arguments: [
+            (Say.reader(), "R  eID card\n"), (Say.reader(left: 2), "R  eID card, 2 PIN tries left\n"),
+            (Say.reader(left: 1), "R  eID card, 1 PIN try left, needs the CAN first\n"),
+            (Say.reader(left: 0), "R  eID card, PIN blocked, needs the PUK\n"),
+            (Say.reader(left: nil), "R  no card\n"),
+            (Say.reader(left: nil, insertable: true), "R  virtual card, not inserted\n"),
+            (Say.reader(keypad: true), "R  eID card, keypad\n"),
+            (#""attached":true,"card":{},"insertable":false,"keypad":false,"name":"R""#, "R  unknown card\n"),
+            (
+                #""attached":true,"busy":true,"card":null,"insertable":false,"keypad":false,"name":"R""#,
+                "R  no card, in use by another program\n"
+            ),
+            (
+                #""attached":true,"card":{"deactivated":true,"inoperative":false,"retryCounter":0},"name":"R""#,
+                "R  eID card, online function switched off\n"
+            ),
+            (
+                #""attached":true,"card":{"deactivated":false,"inoperative":true,"retryCounter":0},"name":"R""#,
+                "R  eID card, PUK used up\n"
+            ),
+        ]
+    )
+    func readers(reader: String, words: String) async throws {
+        let peer = try ScriptedPeer { $0.answer("GET_READER_LIST", Say.list(reader)) }
+        let program = try badgectl(peer, "readers")
+        #expect(await program.exitCode == 0)
+        #expect(program.text(.output) == words)
+    }
+
+    @Test("readers --watch shows the readers, then each change once, until Ctrl-C ends it with 130")
+    func watch() async throws {
+        let peer = try ScriptedPeer { peer in
+            // The list contains this change already.
+            peer.send(Say.event(Say.reader("A", left: nil)))
+            peer.answer("GET_READER_LIST", Say.list(Say.reader("A", left: nil)))
+            peer.send(Say.event(Say.reader("A", left: nil)))
+            peer.send(Say.event(Say.reader("A", left: 3)))
+            peer.send(#"{"attached":false,"msg":"READER","name":"A"}"#)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "readers", "--watch")
+        #expect(await program.says("gone\n", on: .output))
+        program.signal(SIGINT)
+        #expect(await program.exitCode == 130)
+        #expect(program.text(.output) == "A: no card\nA: eID card\nA: gone\n")
+        #expect(program.text(.error) == "")
+    }
+
+    @Test("readers --watch ends with 3 when badged closes")
+    func watchEnds() async throws {
+        let peer = try ScriptedPeer { $0.answer("GET_READER_LIST", Say.list()) }
+        let program = try badgectl(peer, "readers", "--watch")
+        #expect(await program.exitCode == 3)
+        #expect(program.text(.output) == "no reader\n")
+        #expect(program.text(.error).hasPrefix("badgectl: error: badged has closed the connection\nhint: "))
+    }
+
+    @Test(
+        "A user without permission gets the status 4",
+        arguments: [["readers"], ["readers", "--watch"], ["readers", "--json"]]
+    )
+    func denied(arguments: [String]) async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("GET_READER_LIST", #"{"error":"GET_READER_LIST","msg":"ACCESS_DENIED"}"#)
+            peer.untilClosed()
+        }
+        let program = try RunningProgram("badgectl", arguments + ["--socket", peer.path])
+        #expect(await program.exitCode == 4)
+        #expect(program.text(.error).hasPrefix("badgectl: error: badged does not allow GET_READER_LIST to this user\n"))
+    }
+
+    @Test("A server of another protocol is reported as such", arguments: ["SSH-2.0-x\r\n", "[]\n"])
+    func malformed(text: String) async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.send(raw: text)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "status")
+        #expect(await program.exitCode == 3)
+        #expect(program.text(.error).contains("does not speak badged's protocol"))
+    }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import TestSupport
+import Text
+
+/// Messages of the played badged.
+enum Say {
+    /// The members of READER, without braces. `left` is the number of PIN tries; nil: no card.
+    static func reader(
+        _ name: String = "R",
+        left: Int? = 3,
+        insertable: Bool = false,
+        keypad: Bool = false
+    ) -> String {
+        let card = left.map { #"{"deactivated":false,"inoperative":false,"retryCounter":\#($0)}"# } ?? "null"
+        return #""attached":true,"card":\#(card),"insertable":\#(insertable),"keypad":\#(keypad),"name":"\#(name)""#
+    }
+
+    static func event(_ reader: String) -> String { "{\"msg\":\"READER\",\(reader)}" }
+    static func list(_ readers: String...) -> String {
+        "{\"msg\":\"READER_LIST\",\"readers\":[\(readers.map { "{\($0)}" }.joined(separator: ","))]}"
+    }
+    static func enter(_ kind: String, _ reader: String) -> String {
+        "{\"msg\":\"ENTER_\(kind)\",\"reader\":{\(reader)}}"
+    }
+    static let started = #"{"msg":"CHANGE_PIN"}"#
+    static let changed = #"{"msg":"CHANGE_PIN","success":true}"#
+    static func failed(_ reason: String) -> String {
+        #"{"msg":"CHANGE_PIN","reason":"\#(reason)","success":false}"#
+    }
+    static let cancelled = failed("User_Cancelled")
+    static func rights(_ effective: String = #""Address","FamilyName","GivenNames""#, error: String? = nil) -> String {
+        let error = error.map { #""error":"\#($0)","# } ?? ""
+        return #"{"aux":{"requiredAge":"18"},"chat":{"effective":[\#(effective)],"optional":["GivenNames"],"#
+            + #""required":["Address","FamilyName","AgeVerification"]},\#(error)"msg":"ACCESS_RIGHTS"}"#
+    }
+    static let certificate =
+        #"{"description":{"issuerName":"An issuer","issuerUrl":"","purpose":"Test","subjectName":"A \u001b[2Jservice","#
+        + #""subjectUrl":"https://a.example","termsOfUsage":""},"msg":"CERTIFICATE","#
+        + #""validity":{"effectiveDate":"2026-01-01","expirationDate":"2026-12-31"}}"#
+    static let authenticated =
+        #"{"msg":"AUTH","result":{"major":"x#ok"},"url":"https://a.example/back?ResultMajor=ok"}"#
+    static let insertCard = #"{"msg":"INSERT_CARD"}"#
+}
+
+extension ScriptedPeer.Connection {
+    /// Plays the start of a PIN change.
+    func start() {
+        command("RUN_CHANGE_PIN")
+        send(Say.started)
+    }
+
+    /// Plays the start of an authentication, up to the question for consent.
+    func startAuth() {
+        command("RUN_AUTH")
+        send(#"{"msg":"AUTH"}"#)
+        send(Say.rights())
+        answer("GET_CERTIFICATE", Say.certificate)
+    }
+
+    /// Asks for a card. badgectl then asks for the readers.
+    func needCard(_ list: String = Say.list(Say.reader(left: nil))) {
+        send(Say.insertCard)
+        answer("GET_READER_LIST", list)
+    }
+
+    /// Asks for a value and waits for the answer.
+    func ask(_ kind: String, _ reader: String = Say.reader()) {
+        send(Say.enter(kind, reader))
+        command("SET_\(kind)")
+    }
+
+    /// Waits for CANCEL and ends the workflow as badged does.
+    func endCancelled() {
+        command("CANCEL")
+        send(Say.cancelled)
+        untilClosed()
+    }
+}
+
+/// Starts badgectl with a played badged.
+func badgectl(
+    _ peer: ScriptedPeer,
+    _ arguments: String...,
+    input: String? = "",
+    hasTerminal: Bool = false
+) throws -> RunningProgram {
+    try RunningProgram(
+        "badgectl",
+        ["--socket", peer.path] + arguments,
+        input: input,
+        hasTerminal: hasTerminal
+    )
+}
+
+/// The SET commands among received lines with their values, in order.
+func values(_ lines: [String]) -> [String] {
+    lines.compactMap { line in
+        guard let json = try? JSON(line.utf8), let name = json["cmd"]?.string, name.hasPrefix("SET_") else {
+            return nil
+        }
+        return "\(name) \(json["value"]?.string ?? "-")"
+    }
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import Concurrency
+import DoorReaders
+import Scanners
+import Server
+import TestSupport
+import Testing
+
+/// A server on a socket, with a radio that the test plays.
+@Loop private struct RadioStage {
+    let server: TestServer
+    let path: String
+    let scanner = ScriptedScanner()
+    let clock = ManualClock()
+    private let radio: Radio
+
+    init(permissions: Permissions = .all) throws {
+        server = try TestServer(readers: 0, permissions: permissions)
+        radio = Radio(scanners: [scanner], clock: clock)
+        server.server.radio = radio
+        path = try server.listen()
+    }
+
+    static let listening = ScannerStatus(
+        isListening: true,
+        adapters: [RadioAdapter(name: "hci0", address: "00:11:22:33:44:55", isPowered: true)]
+    )
+
+    /// Plays an advertisement of a Seos-style reader.
+    func receive(_ number: UInt64, code: UInt8 = 2, _ rssi: Int8) {
+        let data: [UInt8] = [17, 0x07, code, 0, 0, 0x7A, 0x17, 0, 0, 0x80, 0, 0x10, 0, 0, 0, 0x98, 0, 0]
+        scanner.receive(data, from: DeviceAddress(bits: 0xC000_0000_0000 | number, isRandom: true), rssi)
+    }
+}
+
+extension DaemonConnection {
+    /// The next message of this type.
+    fileprivate func next<Message: ServerMessage>(_: Message.Type) async -> Message? {
+        for await event in events {
+            if let message = event.message as? Message { return message }
+        }
+        return nil
+    }
+
+    fileprivate func nextDoorReader() async -> BadgedClient.DoorReader? { await next(BadgedClient.DoorReader.self) }
+}
+
+@Suite("Door readers with the library", .timeLimit(.minutes(5))) struct DoorReaderTests {
+    @Test("A scan shows the radio, a reader, the list, the closest reader and a loss, until it ends")
+    @Loop func scan() async throws {
+        let stage = try RadioStage()
+        let badged = try await DaemonConnection.connect(to: stage.path)
+        #expect(try await badged.scanStatus() == ScanStatus(isWanted: false, isListening: false))
+        let begun = try await badged.startScan()
+        #expect(begun.isWanted && !begun.isListening && begun.error == nil)
+        #expect(stage.scanner.calls == ["scan powerSaving 2"])
+        stage.scanner.change(RadioStage.listening)
+        #expect(await badged.next(ScanStatus.self)?.isListening == true)
+        #expect(try await badged.closestDoorReader(for: "motion") == .nobody(reason: "none"))
+
+        stage.receive(1, -60)
+        let reader = try #require(await badged.nextDoorReader())
+        #expect(reader.id == "seos-C0:00:00:00:00:01")
+        #expect((reader.profile, reader.lockServiceCode, reader.lastRSSI) == ("seos", 2, -60))
+        #expect(Set(reader.openingTypes) == ["motion", "proximity"] && reader.inRange == [] && reader.isActive)
+        stage.clock.advance(100)
+        stage.receive(1, -60)
+        // A change of `inRange` is reported at once.
+        #expect(await badged.nextDoorReader()?.inRange == ["motion"])
+        stage.receive(2, -90)
+        #expect(await badged.nextDoorReader()?.inRange == [])
+        #expect(try await badged.doorReaders().map(\.lastRSSI) == [-60, -90])
+        let closest = try await badged.closestDoorReader(for: "motion")
+        if case .reader(let closest) = closest { #expect(closest.id == reader.id) } else { Issue.record("\(closest)") }
+        #expect(try await badged.closestDoorReader(for: "proximity") == .nobody(reason: "outOfRange"))
+        #expect(try await badged.closestDoorReader(for: "enhancedTap") == .nobody(reason: "notSupported"))
+
+        stage.clock.advance(11_000)
+        #expect(await badged.next(DoorReaderLost.self) != nil)
+        #expect(try await badged.doorReaders() == [])
+        #expect(try await badged.doorReaders(activeOnly: false).map(\.isActive) == [false, false])
+        #expect(try await badged.stopScan().isWanted == false)
+        #expect(stage.scanner.calls.last == "stop")
+        await stage.server.stopListening()
+    }
+
+    @Test("Every option reaches the scan")
+    @Loop func options() async throws {
+        let stage = try RadioStage()
+        let badged = try await DaemonConnection.connect(to: stage.path)
+        try await badged.startScan(
+            ScanOptions(
+                mode: .performance,
+                openingTypes: ["motion"],
+                lockServiceCodes: [9, 7],
+                profiles: ["seos"],
+                updates: .seconds(2),
+                advertisements: .raw
+            )
+        )
+        #expect(stage.scanner.calls == ["scan performance 7+9"])
+        stage.receive(1, code: 2, -60)
+        stage.receive(3, code: 7, -61)
+        let heard = await badged.next(Advertisement.self)
+        #expect(heard?.address == "C0:00:00:00:00:01" && heard?.addressType == "static" && heard?.rssi == -60)
+        #expect(heard?.data.first == 17 && heard?.data.count == 18)
+        // The first reader has another code.
+        #expect(await badged.nextDoorReader()?.lockServiceCode == 7)
+        // The next update comes after two seconds.
+        stage.clock.advance(1_000)
+        stage.receive(3, code: 7, -71)
+        #expect(try await badged.doorReaders().map(\.lastRSSI) == [-71])
+        stage.clock.advance(1_000)
+        #expect(await badged.nextDoorReader()?.lastRSSI == -71)
+        await stage.server.stopListening()
+    }
+
+    @Test(
+        "A wrong option is refused with its name, and the scan stays as it was",
+        arguments: [
+            (ScanOptions(openingTypes: ["door"]), "Parameter 'openingTypes' is invalid"),
+            (ScanOptions(openingTypes: []), "Parameter 'openingTypes' is invalid"),
+            (ScanOptions(lockServiceCodes: [0]), "Parameter 'lockServiceCodes' is invalid"),
+            (ScanOptions(profiles: ["telepathy"]), "Parameter 'profiles' is invalid"),
+            (ScanOptions(updates: .seconds(61)), "Parameter 'updates' is invalid"),
+            (ScanOptions(updates: .seconds(-1)), "Parameter 'updates' is invalid"),
+        ]
+    )
+    @Loop func refused(options: ScanOptions, error: String) async throws {
+        let stage = try RadioStage()
+        let badged = try await DaemonConnection.connect(to: stage.path)
+        await #expect(throws: ClientError.refused(error)) { try await badged.startScan(options) }
+        #expect(try await badged.scanStatus().isWanted == false)
+        try await badged.startScan()
+        // A refusal must not look like a fault of the running scan.
+        await #expect(throws: ClientError.refused(error)) { try await badged.startScan(options) }
+        #expect(try await badged.scanStatus().isWanted)
+        await #expect(throws: ClientError.refused("Unknown opening type")) {
+            try await badged.closestDoorReader(for: "door")
+        }
+        await stage.server.stopListening()
+    }
+
+    @Test("A radio that does not work is no refusal: the scan is wanted, and its fault has an age")
+    @Loop func fault() async throws {
+        let stage = try RadioStage()
+        let badged = try await DaemonConnection.connect(to: stage.path)
+        try await badged.startScan()
+        let fault = ScannerFault(.service, "bluetoothd does not run", advice: "systemctl start bluetooth")
+        stage.scanner.change(ScannerStatus(fault: fault))
+        let status = await badged.next(ScanStatus.self)
+        #expect(status?.error?.contains("systemctl start bluetooth") == true)
+        stage.clock.advance(500)
+        let again = try await badged.startScan()
+        #expect(again.isWanted && again.error == status?.error && again.errorAge == .milliseconds(500))
+        await stage.server.stopListening()
+    }
+
+    @Test("A user without the permission to scan, or to see advertisements, is refused")
+    @Loop func denied() async throws {
+        let stage = try RadioStage(permissions: [.readers])
+        let badged = try await DaemonConnection.connect(to: stage.path)
+        await #expect(throws: ClientError.accessDenied(command: "START_SCAN")) { try await badged.startScan() }
+        await #expect(throws: ClientError.accessDenied(command: "GET_DOOR_READER_LIST")) {
+            try await badged.doorReaders()
+        }
+        await stage.server.stopListening()
+        let other = try RadioStage(permissions: [.scan])
+        let scanner = try await DaemonConnection.connect(to: other.path)
+        await #expect(throws: ClientError.refused("Parameter 'adverts' needs the permission admin")) {
+            try await scanner.startScan(ScanOptions(advertisements: .hashed))
+        }
+        await other.server.stopListening()
+    }
+
+    @Test("Without a radio the scan is refused")
+    @Loop func noRadio() async throws {
+        let server = try TestServer(readers: 0)
+        let badged = try await DaemonConnection.connect(to: try server.listen())
+        await #expect(throws: ClientError.refused("badged runs without the Bluetooth radio")) {
+            try await badged.startScan()
+        }
+        #expect(try await badged.doorReaders() == [])
+        await server.stopListening()
+    }
+}
