@@ -155,6 +155,58 @@ import Testing
         #expect(program.text(.output).hasSuffix("Cancelling.\nThe PIN has been changed.\n"))
     }
 
+    @Test("After a signal an uncertain end is reported as uncertain, not as unchanged")
+    func uncertainAfterSignal() async throws {
+        let arrival = AsyncStream.makeStream(of: Void.self)
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.ask("PIN")
+            peer.ask("NEW_PIN")
+            arrival.continuation.finish()
+            peer.command("CANCEL")
+            peer.send(Say.failed("Change_Pin_No_SetEidPinCommand_Response"))
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "change-pin", "--pin-stdin", input: "123456\n654321\n")
+        for await _ in arrival.stream {}
+        program.signal(SIGINT)
+        #expect(await program.exitCode == 130)
+        #expect(program.text(.error).contains("it may have the old PIN or the new one\nhint: "))
+        #expect(!program.text(.error).contains("was not changed"))
+    }
+
+    @Test("When badged closes during the change, the failure says that the PIN is uncertain")
+    func uncertainAfterEnd() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.ask("PIN")
+            peer.ask("NEW_PIN")
+        }
+        let program = try badgectl(peer, "change-pin", "--pin-stdin", input: "123456\n654321\n")
+        #expect(await program.exitCode == 3)
+        let start = "badgectl: error: badged has closed the connection during the change; the card may have the old PIN"
+        #expect(program.text(.error).hasPrefix(start))
+    }
+
+    @Test("After a second Ctrl-C during the change, the failure says that the PIN is uncertain")
+    func uncertainAfterSecondSignal() async throws {
+        let arrival = AsyncStream.makeStream(of: Void.self)
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.ask("PIN")
+            peer.ask("NEW_PIN")
+            arrival.continuation.finish()
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "change-pin", "--pin-stdin", input: "123456\n654321\n")
+        for await _ in arrival.stream {}
+        program.signal(SIGINT)
+        #expect(await program.says("Cancelling.\n", on: .output))
+        program.signal(SIGINT)
+        #expect(await program.exitCode == 130)
+        #expect(program.text(.error).hasPrefix("badgectl: error: interrupted during the change; the card may have"))
+    }
+
     @Test("When badged does not end the workflow, a second Ctrl-C ends the program")
     func secondSignal() async throws {
         let peer = try ScriptedPeer { peer in
@@ -256,7 +308,7 @@ import Testing
 
                 """
         )
-        #expect(program.text(.error).hasPrefix("badgectl: error: the card did not take the new PIN\nhint: "))
+        #expect(program.text(.error).hasPrefix("badgectl: error: the card did not accept the new PIN\nhint: "))
     }
 
     @Test("After PAUSE, Return continues")

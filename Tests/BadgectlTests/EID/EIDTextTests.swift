@@ -125,6 +125,23 @@ import Testing
         #expect(failure.hint?.isEmpty == false)
     }
 
+    @Test(
+        "When it is unknown which PIN the card has, the failure says so and how to find out",
+        arguments: ["Change_Pin_No_SetEidPinCommand_Response", "Change_Pin_Unrecoverable"]
+    )
+    func uncertainPIN(reason: String) {
+        let failure = ChangePINCommand.failure(reason: reason)
+        #expect(failure.text.hasSuffix("; it may have the old PIN or the new one"))
+        #expect(failure.hint == "run badgectl change-pin, and try each PIN once as the PIN, the new one first")
+    }
+
+    @Test("When the card has refused the new PIN, the failure says that the old one is valid")
+    func refusedPIN() {
+        let failure = ChangePINCommand.failure(reason: "Change_Pin_Unexpected_Transmit_Status")
+        #expect(failure.text == "the card did not accept the new PIN")
+        #expect(failure.hint == "the old PIN is still valid; try again, perhaps with another new PIN")
+    }
+
     @Test("An unknown reason is shown by name")
     func unknownReason() {
         #expect(ChangePINCommand.failure(reason: "Later_Invention").text == "the PIN was not changed (Later_Invention)")

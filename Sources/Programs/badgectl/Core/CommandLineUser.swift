@@ -14,6 +14,8 @@ final class CommandLineUser: WorkflowUser {
         var notDone: String
         /// Whether no workflow runs, so that a signal has nothing to cancel.
         var isIdle = false
+        /// Whether a new PIN was sent to the card and there is no result yet.
+        var isChangingPIN = false
     }
 
     /// How often the card of a virtual reader is inserted. A card with faults may leave each time.
@@ -46,6 +48,11 @@ final class CommandLineUser: WorkflowUser {
 
     /// Whether no workflow runs.
     var isIdle: Bool { state.withLock { $0.isIdle } }
+
+    var isChangingPIN: Bool {
+        get { state.withLock { $0.isChangingPIN } }
+        set { state.withLock { $0.isChangingPIN = newValue } }
+    }
 
     /// Why the workflow was given up; nil when it was not.
     var ending: Failure? { state.withLock { $0.ending } }

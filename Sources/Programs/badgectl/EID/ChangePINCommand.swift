@@ -24,16 +24,42 @@ enum ChangePINCommand {
     @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
         let workflow = try await WorkflowRun(invocation, notDone: "the PIN was not changed")
         return try await workflow.run { () throws(Failure) in
-            let result = try await workflow.ask { () throws(ClientError) in
-                try await workflow.connection.changePIN(reader: invocation.value(of: "--reader"), user: workflow.user)
+            let result: ChangePINResult
+            do throws(Failure) {
+                result = try await workflow.ask { () throws(ClientError) in
+                    try await workflow.connection.changePIN(
+                        reader: invocation.value(of: "--reader"),
+                        user: workflow.user
+                    )
+                }
+            } catch {
+                guard workflow.user.isChangingPIN else { throw error }
+                let cause = workflow.user.ending == nil ? error.text : "interrupted"
+                throw Failure(
+                    error.status,
+                    "\(cause) during the change; the card may have the old PIN or the new one",
+                    hint: findOut
+                )
             }
-            // Other servers of the protocol report success together with a reason.
-            guard result.success, result.reason == nil else {
-                throw workflow.user.ending ?? failure(reason: result.reason)
-            }
-            workflow.user.say("The PIN has been changed.")
+            try show(result, to: workflow.user)
         }
     }
+
+    /// Says how a PIN change ended, and throws its failure.
+    private static func show(_ result: ChangePINResult, to user: CommandLineUser) throws(Failure) {
+        // Other servers of the protocol report success together with a reason.
+        if result.success, result.reason == nil { return user.say("The PIN has been changed.") }
+        var failure = failure(reason: result.reason)
+        if let ending = user.ending {
+            // A signal does not make an uncertain PIN certain.
+            guard failure.hint == findOut else { throw ending }
+            failure.status = ending.status
+        }
+        throw failure
+    }
+
+    /// The hint when the card may have the old PIN or the new one.
+    private static let findOut = "run badgectl change-pin, and try each PIN once as the PIN, the new one first"
 
     /// Why the PIN was not changed. `reason` is one of the failure reasons of docs/protocol/eid.md.
     static func failure(reason: String?) -> Failure {
@@ -65,11 +91,17 @@ enum ChangePINCommand {
             return failure("the two new PINs typed on the reader differ", again)
         case "Change_Pin_New_Pin_Invalid_Length":
             return failure("the new PIN typed on the reader does not have 6 digits", again)
-        case "Change_Pin_No_SetEidPinCommand_Response", "Change_Pin_Unrecoverable",
-            "Change_Pin_Unexpected_Transmit_Status":
+        case "Change_Pin_No_SetEidPinCommand_Response":
+            return failure("the card left during the change; it may have the old PIN or the new one", findOut)
+        case "Change_Pin_Unrecoverable":
             return failure(
-                "the card did not take the new PIN",
-                "the old PIN is still valid; try again, perhaps with another PIN"
+                "the card gave no valid answer to the change; it may have the old PIN or the new one",
+                findOut
+            )
+        case "Change_Pin_Unexpected_Transmit_Status":
+            return failure(
+                "the card did not accept the new PIN",
+                "the old PIN is still valid; try again, perhaps with another new PIN"
             )
         case .some(let other):
             return failure("the PIN was not changed (\(other))", Failure.seeLog)

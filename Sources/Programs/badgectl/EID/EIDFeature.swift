@@ -67,6 +67,7 @@ extension CommandLineUser: EIDUser {
             return nil
         }
         say("Leave the card on the reader: \(question.kind.work) ...")
+        isChangingPIN = question.kind == .newPIN
         return secret
     }
 
@@ -75,11 +76,13 @@ extension CommandLineUser: EIDUser {
         // Without a pause the same error might come again and again.
         if question.error != nil { return await continues() }
         say("Enter the \(question.kind.form.name) on the keypad of the reader \(question.reader.name).")
+        isChangingPIN = question.kind == .newPIN
         return true
     }
 
     /// Says what happened to the last value, and what to know before the next one.
     private func explain(_ question: SecretQuestion) {
+        isChangingPIN = false
         if let error = question.error { return say("Not sent to the card: \(error).") }
         let last = question.last
         switch last?.outcome {
