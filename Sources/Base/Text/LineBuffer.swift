@@ -32,6 +32,9 @@ package final class LineBuffer {
 
     package var isEmpty: Bool { start == end }
 
+    /// Bytes that were read and not returned yet.
+    package var count: Int { end - start }
+
     /// Bytes of memory it holds now.
     package var capacity: Int { storage.count }
 

@@ -53,7 +53,7 @@ package final class BrowserExchange: DaemonLink.Owner {
 
     // MARK: DaemonLink.Owner
 
-    func linkHasLines(_ link: DaemonLink) {
+    func linkHasBytes(_ link: DaemonLink) {
         while !isAnswered, let progress = link.withLine({ Self.progress(of: $0) }) {
             switch progress {
             case .accepted: queue(HTTPAnswer.processing)

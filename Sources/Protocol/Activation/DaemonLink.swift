@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
 import Glibc
+import Text
 
 /// A connection to the daemon that belongs to one connection at the browser port; each has a session of its own.
 final class DaemonLink {
     /// Receives the events of a link. It may close the link in any of these calls.
     protocol Owner: AnyObject {
-        /// At least one line has come from the daemon.
-        func linkHasLines(_ link: DaemonLink)
+        /// Bytes have come from the daemon: perhaps whole lines.
+        func linkHasBytes(_ link: DaemonLink)
         /// All bytes for the daemon are sent.
         func linkIsDrained(_ link: DaemonLink)
         /// The daemon has closed the link, or one of the queues is full.
@@ -21,7 +22,7 @@ final class DaemonLink {
     /// Asks the event loop to remove and close the descriptor.
     var requestClose: () -> Void = {}
     private(set) var isOpen = true
-    private var incoming = LineQueue()
+    private let incoming = LineBuffer(limit: DaemonLink.capacity)
     private var outgoing = LineQueue()
 
     /// Most bytes that wait in each direction.
@@ -40,7 +41,7 @@ final class DaemonLink {
     /// Sends a part of a line; the last part ends the line.
     func send(_ part: UnsafeRawBufferPointer, isLast: Bool) {
         guard isOpen else { return }
-        outgoing.append(frame: part)
+        outgoing.append(part)
         if isLast { outgoing.endLine() }
         flush()
         if outgoing.count > Self.capacity { end() }
@@ -81,25 +82,22 @@ final class DaemonLink {
     // MARK: From the daemon
 
     /// Lends the next line of the daemon to `body`; nil when there is none.
-    func withLine<T>(_ body: (UnsafeRawBufferPointer) -> T) -> T? { incoming.withLine(body) }
+    func withLine<T>(_ body: (UnsafeRawBufferPointer) -> T) -> T? {
+        guard case .text(let line) = incoming.next() else { return nil }
+        return body(line)
+    }
 
     /// The event loop calls this when the descriptor can be read.
     func readable() {
         guard isOpen else { return }
-        let isOver = withUnsafeTemporaryAllocation(byteCount: 16_384, alignment: 1) { buffer -> Bool in
-            defer { if let base = buffer.baseAddress { explicit_bzero(base, buffer.count) } }
-            while incoming.count <= Self.capacity {
-                let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
-                if count < 0 {
-                    if errno == EINTR { continue }
-                    return errno != EAGAIN && errno != EWOULDBLOCK
-                }
-                if count == 0 { return true }
-                incoming.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-            }
-            return true
+        var isOver = false
+        while !isOver {
+            let count = incoming.fill { recv(descriptor, $0.baseAddress, $0.count, 0) }
+            if count < 0, errno == EINTR { continue }
+            if count < 0, errno == EAGAIN || errno == EWOULDBLOCK { break }
+            isOver = count <= 0 || incoming.count > Self.capacity
         }
-        if incoming.hasLine { owner?.linkHasLines(self) }
+        owner?.linkHasBytes(self)
         if isOver { end() }
     }
 

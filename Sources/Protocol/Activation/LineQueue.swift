@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
-import Text
 
-/// A queue of bytes that is read line by line. Bytes are wiped when they leave, since a line may hold a PIN.
+/// The lines that wait for the daemon. Bytes are wiped when they leave, since a line may hold a PIN.
 struct LineQueue: ~Copyable {
     private var bytes: [UInt8] = []
     /// Offset of the first byte that is still in the queue.
@@ -10,14 +9,9 @@ struct LineQueue: ~Copyable {
 
     var count: Int { bytes.count - start }
 
-    mutating func append(_ more: UnsafeRawBufferPointer) {
-        makeRoom(for: more.count)
-        bytes.append(contentsOf: more)
-    }
-
     /// Appends a part of a WebSocket frame. A line end in it becomes a tab, so that the frame stays one line: JSON allows
     /// a tab between tokens, and neither of them in a string.
-    mutating func append(frame: UnsafeRawBufferPointer) {
+    mutating func append(_ frame: UnsafeRawBufferPointer) {
         makeRoom(for: frame.count)
         for byte in frame { bytes.append(byte == 0x0A || byte == 0x0D ? 0x09 : byte) }
     }
@@ -46,16 +40,6 @@ struct LineQueue: ~Copyable {
         bytes.withUnsafeMutableBytes { raw in
             if let base = raw.baseAddress { explicit_bzero(base + range.lowerBound, range.count) }
         }
-    }
-
-    var hasLine: Bool { bytes[start...].contains(0x0A) }
-
-    /// Lends the next whole line, without its end, to `body` and removes it; nil when there is no whole line.
-    mutating func withLine<T>(_ body: (UnsafeRawBufferPointer) -> T) -> T? {
-        guard let end = bytes[start...].firstIndex(of: 0x0A) else { return nil }
-        let result = bytes.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[start..<end])) }
-        drop(end + 1 - start)
-        return result
     }
 
     /// Lends all bytes to `body`, and removes as many of them as it returns.

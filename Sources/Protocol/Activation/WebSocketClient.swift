@@ -54,7 +54,7 @@ final class WebSocketClient: DaemonLink.Owner {
 
     // MARK: DaemonLink.Owner
 
-    func linkHasLines(_ link: DaemonLink) { lws_callback_on_writable(socket) }
+    func linkHasBytes(_ link: DaemonLink) { lws_callback_on_writable(socket) }
 
     func linkIsDrained(_ link: DaemonLink) {
         guard isPaused else { return }
