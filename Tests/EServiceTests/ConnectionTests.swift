@@ -390,6 +390,24 @@ struct ConnectionTests {
         #expect(await session.refreshAddress(after: .ok) == RefreshOutcome(url: nil))
     }
 
+    @Test("without a thread for the connection every step fails")
+    func noThread() async throws {
+        let session = EServiceSession(
+            tcTokenURL: "https://localhost/",
+            isDeveloperMode: false,
+            try ServiceStage.configuration(),
+            startThread: { _, _ in false }
+        )
+        do throws(EServiceFailure) {
+            _ = try await session.request()
+            Issue.record("accepted")
+        } catch {
+            #expect(error.reason == .genericSendReceiveNetworkError)
+        }
+        #expect(await session.fail(ECardResult(.unknown)) == nil)
+        #expect(await session.refreshAddress(after: .ok) == RefreshOutcome(url: nil))
+    }
+
     @Test("steps out of turn fail without a connection")
     func outOfTurn() async throws {
         let session = try ServiceStage.session()
