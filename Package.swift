@@ -117,21 +117,21 @@ let package = Package(
         base.target("Crypto", ["Secrets", "COpenSSL"]),
 
         // Card
-        card.target("ISO7816", ["Secrets"]),
+        card.target("ISO7816", ["Secrets", "Text"]),
         card.target("ISODEP"),
         card.target("EID", ["Secrets", "ISO7816", "Crypto"]),
 
         // Readers
         readers.target("Readers", ["Secrets", "ISO7816", "CLinux", "Concurrency"]),
-        readers.target("ReadersPCSC", ["Readers", "ISO7816", "CPCSCLite", "CLinux", "Threads", "Concurrency"]),
+        readers.target("ReadersPCSC", ["Readers", "ISO7816", "Text", "CPCSCLite", "CLinux", "Threads", "Concurrency"]),
         readers.target(
             "ReadersNFC",
-            ["Readers", "ISO7816", "ISODEP", "CNFC", "CUdev", "CLinux", "Threads", "Concurrency"]
+            ["Readers", "ISO7816", "ISODEP", "Text", "CNFC", "CUdev", "CLinux", "Threads", "Concurrency"]
         ),
         readers.target("ReadersVirtual", ["Secrets", "Text", "Readers", "ISO7816", "EID", "Crypto"]),
 
         // Doors
-        doors.target("DoorReaders", ["Host"]),
+        doors.target("DoorReaders", ["Host", "Text"]),
         doors.target("Scanners", ["DoorReaders", "Concurrency", "Host"]),
         doors.target("ScannerMgmt", ["Scanners", "DoorReaders", "Concurrency", "CBluetooth"]),
         doors.target("ScannerBlueZ", ["Scanners", "DoorReaders", "Concurrency", "CSystemd"]),
@@ -139,7 +139,7 @@ let package = Package(
         // Services
         services.target(
             "EService",
-            ["ISO7816", "Crypto", "EID", "CCurl", "CExpat", "COpenSSL", "CLinux", "Concurrency"]
+            ["Text", "ISO7816", "Crypto", "EID", "CCurl", "CExpat", "COpenSSL", "CLinux", "Concurrency"]
         ),
 
         // Protocol
@@ -206,6 +206,7 @@ let package = Package(
 
         // Tests
         tests("ConcurrencyTests", ["Concurrency", "Threads"]),
+        tests("TextTests", ["Text"]),
         tests("HostTests", ["Host"]),
         tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
@@ -213,7 +214,7 @@ let package = Package(
         tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
         tests("EIDVirtualTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
         tests("OpenPACETests", ["EID", "Crypto", "ISO7816", "Secrets", "COpenPACE", "TestSupport"]),
-        tests("ReadersPCSCTests", ["ReadersPCSC", "Readers", "ISO7816"]),
+        tests("ReadersPCSCTests", ["ReadersPCSC", "Readers", "ISO7816", "TestSupport"]),
         tests(
             "ReadersNFCTests",
             ["ReadersNFC", "Readers", "ISO7816", "ISODEP", "CNFC", "CLinux", "NFCTestSupport", "TestSupport"]
@@ -233,7 +234,7 @@ let package = Package(
             "EServiceTests",
             ["EService", "EID", "EIDServer", "Crypto", "ISO7816", "Wire", "COpenSSL", "Concurrency", "TestSupport"]
         ),
-        tests("EIDServerTests", ["EIDServer", "EID", "Crypto", "ISO7816", "ReadersVirtual", "TestSupport"]),
+        tests("EIDServerTests", ["EIDServer", "EID", "Text", "Crypto", "ISO7816", "ReadersVirtual", "TestSupport"]),
         tests("WireTests", ["Wire", "Text", "Secrets", "TestSupport"]),
         tests(
             "ServerTests",

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 /// The TcToken. TR-03124-1 2.6.
 extension EIDServer {

@@ -4,6 +4,7 @@ import EID
 import ISO7816
 import TestSupport
 import Testing
+import Text
 
 @testable import EIDServer
 @testable import ReadersVirtual

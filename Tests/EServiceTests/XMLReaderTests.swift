@@ -78,16 +78,4 @@ struct XMLReaderTests {
             try XMLReader.read([0x3C, 0x61, 0x3E, 0xFF, 0x3C, 0x2F, 0x61, 0x3E], maximumLength: 99)
         }
     }
-
-    @Test(
-        "hexBinary is pairs of digits and nothing else",
-        arguments: [
-            ("", []), ("00fF", [0x00, 0xFF]), ("0", nil), ("0g", nil), ("0x00", nil), ("00 11", nil), ("é0", nil),
-            ("０0", nil),
-        ] as [(String, [UInt8]?)]
-    )
-    func hexBinary(text: String, bytes: [UInt8]?) {
-        #expect(HexBinary.bytes(text) == bytes)
-        if let bytes { #expect(HexBinary.text(bytes) == text.lowercased()) }
-    }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ISO7816
 import Readers
+import TestSupport
 import Testing
 
 @testable import ReadersPCSC

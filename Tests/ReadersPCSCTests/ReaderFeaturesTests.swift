@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Readers
+import TestSupport
 import Testing
 
 @testable import ReadersPCSC
-
-/// Bytes of "0102 03".
-func hex(_ text: String) -> [UInt8] {
-    let digits = text.filter { !$0.isWhitespace }.compactMap(\.hexDigitValue)
-    return stride(from: 0, to: digits.count - 1, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
-}
 
 @Suite("reader features")
 struct ReaderFeaturesTests {

@@ -256,7 +256,7 @@ package struct JSONScanner {
             return
         case UInt8(ascii: "u"):
             for _ in 0..<4 {
-                guard let digit = byte, JSONString.hexValue(digit) != nil else { throw failure(.illegalEscape) }
+                guard let digit = byte, Hex.value(digit) != nil else { throw failure(.illegalEscape) }
                 position += 1
             }
         default:

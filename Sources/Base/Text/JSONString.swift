@@ -2,15 +2,6 @@
 
 /// The inside of JSON strings that `JSONScanner` has accepted.
 package enum JSONString {
-    static func hexValue(_ digit: UInt8) -> UInt8? {
-        switch digit {
-        case 0x30...0x39: digit - 0x30
-        case 0x41...0x46: digit - 0x41 + 10
-        case 0x61...0x66: digit - 0x61 + 10
-        default: nil
-        }
-    }
-
     /// Writes the characters of a string (text without its quotes) as UTF-8 and gives their number of bytes; never more
     /// than `content` has. A lone surrogate becomes U+FFFD.
     package static func unescape(_ content: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer) -> Int {
@@ -20,7 +11,7 @@ package enum JSONString {
             guard start + 4 <= content.count else { return nil }
             var value: UInt16 = 0
             for offset in 0..<4 {
-                guard let digit = hexValue(content[start + offset]) else { return nil }
+                guard let digit = Hex.value(content[start + offset]) else { return nil }
                 value = value << 4 | UInt16(digit)
             }
             return value

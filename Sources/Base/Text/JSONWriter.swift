@@ -71,9 +71,8 @@ package struct JSONWriter {
                 case 0x0D: bytes.append(contentsOf: "\\r".utf8)
                 case 0..<0x20:
                     bytes.append(contentsOf: "\\u00".utf8)
-                    let digits = StaticString("0123456789abcdef")
-                    bytes.append(digits.utf8Start[Int(byte >> 4)])
-                    bytes.append(digits.utf8Start[Int(byte & 15)])
+                    bytes.append(Hex.digit(byte >> 4))
+                    bytes.append(Hex.digit(byte))
                 default: bytes.append(byte)
                 }
             }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 /// A command APDU. ISO 7816-4, 5.1.
 package struct CommandAPDU: Sendable, Equatable {
@@ -95,10 +96,7 @@ package struct StatusWord: Hashable, Sendable, CustomStringConvertible {
     package static let ok = StatusWord(0x9000)
 
     /// Four upper-case hexadecimal digits.
-    package var description: String {
-        let hex = String(value, radix: 16, uppercase: true)
-        return String(repeating: "0", count: 4 - hex.count) + hex
-    }
+    package var description: String { Hex.encode(value).uppercased() }
 }
 
 /// A response APDU: data and status word. ISO 7816-4, 5.1.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 /// The address of a Bluetooth LE device. Bluetooth Core, Vol 6, Part B, 1.3.
 package struct DeviceAddress: Hashable, Sendable, CustomStringConvertible {
@@ -34,7 +35,7 @@ package struct DeviceAddress: Hashable, Sendable, CustomStringConvertible {
         guard parts.count == 6 else { return nil }
         var bits: UInt64 = 0
         for part in parts {
-            guard part.utf8.count == 2, !part.hasPrefix("+"), let byte = UInt8(part, radix: 16) else { return nil }
+            guard let byte = Hex.decode(part, limit: 1)?.first else { return nil }
             bits = bits << 8 | UInt64(byte)
         }
         self.init(bits: bits, isRandom: isRandom)
@@ -64,9 +65,6 @@ package struct DeviceAddress: Hashable, Sendable, CustomStringConvertible {
     package var bytes: [UInt8] { (0..<6).map { UInt8(truncatingIfNeeded: bits >> (8 * $0)) } }
 
     package var description: String {
-        (0..<6).reversed().map { index in
-            let byte = UInt8(truncatingIfNeeded: bits >> (8 * UInt64(index)))
-            return (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-        }.joined(separator: ":")
+        bytes.reversed().map { Hex.encode($0) }.joined(separator: ":").uppercased()
     }
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 /// How a reader is recognised again. The first case that applies is used.
 package enum ReaderIdentity: Hashable, Sendable {
@@ -37,16 +38,11 @@ package enum ReaderIdentity: Hashable, Sendable {
     func text(_ profile: ReaderProfile, number: Int) -> String {
         switch self {
         case .aliro(let reader):
-            "aliro-" + Self.hex(reader.group, 16) + "-" + Self.hex(UInt64(reader.subGroup), 4)
+            "aliro-" + Hex.encode(reader.group) + "-" + Hex.encode(reader.subGroup)
         case .address(let address): "\(profile.rawValue)-\(address)"
         case .fingerprint(let profile, let code, let name):
             "\(profile.rawValue)-" + (code.map { "\($0)-" } ?? "") + name
         case .ephemeral: "\(profile.rawValue)-passing-\(number)"
         }
-    }
-
-    private static func hex(_ value: UInt64, _ digits: Int) -> String {
-        let text = String(value, radix: 16)
-        return String(repeating: "0", count: max(0, digits - text.count)) + text
     }
 }

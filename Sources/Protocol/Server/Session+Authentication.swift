@@ -155,9 +155,7 @@ extension AccessRightsState {
                 ageVerificationDate: consent.ageVerificationDate,
                 requiredAge: consent.requiredAge,
                 validityDate: consent.validityDate,
-                communityID: consent.communityID.map { digits in
-                    digits.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-                }
+                communityID: consent.communityID.map { Hex.encode($0) }
             )
         )
     }

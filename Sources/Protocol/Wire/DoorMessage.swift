@@ -138,11 +138,6 @@ package struct AdvertState: Sendable, Equatable {
         writer.member("adapter", adapter)
         writer.member("address", address)
         writer.member("addressType", addressType)
-        writer.member("data", hex)
-    }
-
-    private var hex: String {
-        let digits = Array("0123456789abcdef".utf8)
-        return String(decoding: data.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+        writer.member("data", Hex.encode(data))
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Readers
+import Text
 
 /// A USB device that libnfc can drive, as the kernel describes it.
 struct USBDevice: Sendable, Equatable {
@@ -15,7 +16,7 @@ struct USBDevice: Sendable, Equatable {
     let driver: String?
 
     var node: String { "/dev/bus/usb/\(Self.digits(bus))/\(Self.digits(number))" }
-    var identity: String { "\(Self.hex(vendor)):\(Self.hex(product))" + (name.isEmpty ? "" : " (\(name))") }
+    var identity: String { "\(Hex.encode(vendor)):\(Hex.encode(product))" + (name.isEmpty ? "" : " (\(name))") }
 
     /// PN531, PN533 and their relatives, and PN532 behind an ACS controller. udev/94-badged.rules has the same list.
     static let known: [(vendor: UInt16, product: UInt16)] = [
@@ -51,10 +52,5 @@ struct USBDevice: Sendable, Equatable {
 
     private static func digits(_ number: Int) -> String {
         String(repeating: "0", count: max(0, 3 - String(number).count)) + String(number)
-    }
-
-    private static func hex(_ number: UInt16) -> String {
-        let digits = String(number, radix: 16)
-        return String(repeating: "0", count: 4 - digits.count) + digits
     }
 }

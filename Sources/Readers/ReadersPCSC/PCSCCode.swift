@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ISO7816
+import Text
 
 /// A return code of libpcsclite; names and values are those of winscard.h without their prefix.
 struct PCSCCode: Error, Hashable, Sendable {
@@ -41,10 +42,7 @@ struct PCSCCode: Error, Hashable, Sendable {
     static let securityViolation = PCSCCode(0x8010_006A)
 
     /// Eight hexadecimal digits, as everybody searches for them.
-    var hex: String {
-        let digits = String(value, radix: 16, uppercase: true)
-        return "0x" + String(repeating: "0", count: 8 - digits.count) + digits
-    }
+    var hex: String { "0x" + Hex.encode(value).uppercased() }
 }
 
 /// What was asked of pcscd when a code came; the same code has several causes.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Readers
+import Text
 
 /// Smart card readers that the kernel sees on USB, whether pcscd has a driver for them or not.
 enum USBReaders {
@@ -9,12 +10,7 @@ enum USBReaders {
         /// As the device tells it, may be empty.
         let name: String
 
-        var identity: String { "\(hex(vendor)):\(hex(product))" + (name.isEmpty ? "" : " (\(name))") }
-
-        private func hex(_ number: UInt16) -> String {
-            let digits = String(number, radix: 16)
-            return String(repeating: "0", count: 4 - digits.count) + digits
-        }
+        var identity: String { "\(Hex.encode(vendor)):\(Hex.encode(product))" + (name.isEmpty ? "" : " (\(name))") }
     }
 
     /// Devices with an interface of class 0b (CCID), one entry for each such interface. `root` is where the kernel lists

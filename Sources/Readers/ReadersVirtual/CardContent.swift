@@ -3,6 +3,7 @@ import Crypto
 import EID
 import Readers
 import Secrets
+import Text
 
 /// Everything that a description makes of a card, checked.
 struct CardContent {
@@ -63,7 +64,7 @@ struct CardContent {
 
     /// Its signature is verified once.
     private static let defaultTrustPoint = Result<Authority, CVCertificateError> { () throws(CVCertificateError) in
-        try Authority(trustPoint: bytes(digits: DefaultCard.cvca))
+        try Authority(trustPoint: Hex.decode(DefaultCard.cvca) ?? [])
     }
 
     /// The same for all cards: to read a key takes as long as to use it.
@@ -139,21 +140,15 @@ extension CardPasswords {
     }
 }
 
-/// The bytes of our own generated constants, which hold hexadecimal digits and nothing else.
-private func bytes(digits: String) -> [UInt8] {
-    let values = digits.utf8.map { $0 < 0x3A ? $0 &- 0x30 : $0 &- 0x37 }
-    return stride(from: 0, to: values.count - 1, by: 2).map { values[$0] << 4 | values[$0 + 1] }
-}
-
 extension CardFileSystem {
     fileprivate init(_ files: [DefaultCard.File]) {
         self.init()
         for file in files {
-            add(.init(fileID: file.fileID, shortFileID: file.shortFileID, content: bytes(digits: file.content)))
+            add(.init(fileID: file.fileID, shortFileID: file.shortFileID, content: Hex.decode(file.content) ?? []))
         }
     }
 }
 
 extension Secret {
-    fileprivate init(digits: String) { self.init(bytes(digits: digits)) }
+    fileprivate init(digits: String) { self.init(Hex.decode(digits) ?? []) }
 }

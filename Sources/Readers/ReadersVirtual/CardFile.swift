@@ -77,19 +77,13 @@ package enum CardFile {
     private static func hex(_ json: JSON?, _ name: String, count: Int?) throws(CardFileError) -> [UInt8] {
         guard let json else { throw CardFileError(text: "\(name) is missing") }
         guard let text = json.string else { throw CardFileError(text: "\(name) is not a string") }
-        let digits = Array(text.utf8)
-        guard digits.count % 2 == 0 else { throw CardFileError(text: "\(name) has an odd number of digits") }
-        guard digits.count <= maximumContent * 2 else {
+        guard text.utf8.count.isMultiple(of: 2) else {
+            throw CardFileError(text: "\(name) has an odd number of digits")
+        }
+        guard text.utf8.count <= maximumContent * 2 else {
             throw CardFileError(text: "\(name) is longer than \(maximumContent) bytes")
         }
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(digits.count / 2)
-        for index in stride(from: 0, to: digits.count, by: 2) {
-            guard let high = Character(Unicode.Scalar(digits[index])).hexDigitValue,
-                let low = Character(Unicode.Scalar(digits[index + 1])).hexDigitValue
-            else { throw CardFileError(text: "\(name) is not hexadecimal") }
-            bytes.append(UInt8(high << 4 | low))
-        }
+        guard let bytes = Hex.decode(text) else { throw CardFileError(text: "\(name) is not hexadecimal") }
         if let count, bytes.count != count {
             throw CardFileError(text: "\(name) is not \(count) byte\(count == 1 ? "" : "s") in hexadecimal")
         }
@@ -169,12 +163,8 @@ package enum CardFile {
         case "truncate": return .truncate
         case "garbage": return .garbage
         default:
-            let digits = text.dropFirst(3)
-            // The initialiser alone would also take a sign.
-            guard text.hasPrefix("sw:"), digits.utf8.count == 4, digits.allSatisfy(\.isHexDigit),
-                let value = UInt16(digits, radix: 16)
-            else { return nil }
-            return .status(StatusWord(value))
+            guard text.hasPrefix("sw:"), let bytes = Hex.decode(text.dropFirst(3)), bytes.count == 2 else { return nil }
+            return .status(StatusWord(UInt16(bytes[0]) << 8 | UInt16(bytes[1])))
         }
     }
 }

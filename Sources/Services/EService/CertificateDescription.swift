@@ -2,6 +2,7 @@
 import Crypto
 package import EID
 import ISO7816
+import Text
 
 /// The description of a service, bound to its terminal certificate by a hash. TR-03110-4, 2.2.6.
 package struct CertificateDescription: Sendable, Equatable {
@@ -86,8 +87,7 @@ package struct CertificateDescription: Sendable, Equatable {
     private static func terms(_ object: BERTLV, _ kind: Kind) throws(CVCertificateError) -> String {
         switch (kind, object.tag) {
         case (.pdf, 0x04):
-            return object.value.map { $0 < 16 ? "0" + String($0, radix: 16) : String($0, radix: 16) }
-                .joined().uppercased()
+            return Hex.encode(object.value).uppercased()
         case (.plain, 0x0C), (.html, 0x0C), (.html, 0x16):
             guard let text = text(object.value) else { fallthrough }
             return text

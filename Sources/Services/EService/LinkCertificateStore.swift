@@ -2,6 +2,7 @@
 import Crypto
 package import EID
 import Glibc
+import Text
 
 /// Stores link certificates of verified chains, for later services that do not send them.
 ///
@@ -52,7 +53,7 @@ package struct LinkCertificateStore: Sendable, Equatable {
     /// The file name: a hash of the certificate.
     private static func name(of certificate: CVCertificate) -> String? {
         guard let hash = try? DigestAlgorithm.sha256.hash(certificate.encoded) else { return nil }
-        return HexBinary.text(hash.prefix(16)) + CertificateFiles.suffix
+        return Hex.encode(hash.prefix(16)) + CertificateFiles.suffix
     }
 
     /// Writes to a temporary name first, so that a half-written file is never read.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 /// The PAOS dialogue with the eID-Server: our messages and its answers. TR-03112-7, 2.6.
 final class PAOSClient {
@@ -104,7 +105,7 @@ final class PAOSClient {
         var bytes = (0..<16).map { _ in UInt8.random(in: 0...255) }
         bytes[6] = bytes[6] & 0x0F | 0x40
         bytes[8] = bytes[8] & 0x3F | 0x80
-        let parts = [0..<4, 4..<6, 6..<8, 8..<10, 10..<16].map { HexBinary.text(bytes[$0]) }
+        let parts = [0..<4, 4..<6, 6..<8, 8..<10, 10..<16].map { Hex.encode(bytes[$0]) }
         return "urn:uuid:" + parts.joined(separator: "-")
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import EID
 import ISO7816
+import Text
 
 /// Writes our messages to the eID-Server; each is the body of a POST. TR-03112-7, 2.6.
 package enum PAOSEnvelope {
@@ -167,7 +168,7 @@ package enum PAOSEnvelope {
 
     private static func element(_ name: String, _ content: String) -> String { "<\(name)>\(content)</\(name)>" }
 
-    private static func hex(_ name: String, _ bytes: [UInt8]) -> String { element(name, HexBinary.text(bytes)) }
+    private static func hex(_ name: String, _ bytes: [UInt8]) -> String { element(name, Hex.encode(bytes)) }
 
     /// Escapes character data; a character that XML 1.0 forbids becomes a question mark.
     private static func escaped(_ text: String) -> String {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 /// A message of the eID-Server: the answer to our HTTP request, which holds the next command. TR-03112-7, 2.6 and 3.6.
 ///
@@ -172,7 +173,7 @@ extension XMLElement {
     /// The bytes of all children with that name.
     func allHex(_ name: String) throws(FieldError) -> [[UInt8]] {
         try all(name).map { element throws(FieldError) in
-            guard let bytes = HexBinary.bytes(element.trimmed) else {
+            guard let bytes = Hex.decode(element.trimmed) else {
                 throw FieldError(words: "\(name) is not hexBinary")
             }
             return bytes

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 /// The TcToken of a service: names its eID-Server and the address to which the browser returns. TR-03124-1, 2.6.
 package struct TcToken: Sendable, Equatable {
@@ -58,7 +59,7 @@ package struct TcToken: Sendable, Equatable {
             throw refused("SessionIdentifier is missing or too long")
         }
         if let text = fields.preSharedKey {
-            guard let key = HexBinary.bytes(text), (1...Self.maximumKey).contains(key.count) else {
+            guard let key = Hex.decode(text), (1...Self.maximumKey).contains(key.count) else {
                 throw refused("PSK is not hexBinary")
             }
             preSharedKey = key

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 /// The messages of the eID-Server. TR-03112-7 3.6.4, TR-03112-6 3.2.5.
 enum PAOSAnswer {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 /// The namespaces of the messages. TR-03112-7, TR-03112-4.
 enum PAOSNamespace: String, CaseIterable, Sendable {
@@ -92,5 +93,5 @@ struct PAOSMessage: Sendable {
     func fields(_ name: String) -> [String] { protocolData?.children(.iso, name).map(\.trimmed) ?? [] }
 
     /// Its bytes; nil when it is not there or no hexBinary.
-    func bytes(_ name: String) -> [UInt8]? { field(name).flatMap(Hex.decode) }
+    func bytes(_ name: String) -> [UInt8]? { field(name).flatMap { Hex.decode($0) } }
 }

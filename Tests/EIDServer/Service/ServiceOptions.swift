@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import EID
+import Text
 
 /// What a run is to be like: the parameters of the TcToken URL. docs/testing.md explains them.
 struct ServiceOptions: Sendable {

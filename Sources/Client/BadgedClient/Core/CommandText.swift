@@ -38,8 +38,8 @@ enum CommandText {
                         continue
                     }
                     "\\u00".utf8.forEach(put)
-                    put(hexDigit(byte >> 4))
-                    put(hexDigit(byte & 15))
+                    put(Hex.digit(byte >> 4))
+                    put(Hex.digit(byte))
                 }
                 end.forEach(put)
             }
@@ -49,9 +49,5 @@ enum CommandText {
     /// Returns how many bytes one byte of a string takes. Control characters, `"` and `\` are escaped.
     private static func width(_ byte: UInt8) -> Int {
         byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") ? 6 : 1
-    }
-
-    private static func hexDigit(_ value: UInt8) -> UInt8 {
-        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
     }
 }

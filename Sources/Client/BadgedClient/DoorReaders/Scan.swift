@@ -124,15 +124,9 @@ public struct Advertisement: ServerMessage, NamedMessage {
             adapter: json["adapter"]?.string ?? "",
             address: try json.required("address", as: \.string),
             addressType: try json.required("addressType", as: \.string),
-            data: try json.required("data") { $0.string.flatMap(Self.bytes) },
+            data: try json.required("data") { $0.string.flatMap { Hex.decode($0) } },
             rssi: json["rssi"]?.int,
             isScanResponse: json["scanResponse"]?.bool ?? false
         )
-    }
-
-    private static func bytes(_ text: String) -> [UInt8]? {
-        let digits = text.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue.map(UInt8.init) }
-        guard digits.count == text.utf8.count, digits.count.isMultiple(of: 2) else { return nil }
-        return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
     }
 }
