@@ -122,11 +122,14 @@ let package = Package(
         card.target("EID", ["Secrets", "ISO7816", "Crypto"]),
 
         // Readers
-        readers.target("Readers", ["Secrets", "ISO7816", "CLinux", "Concurrency"]),
-        readers.target("ReadersPCSC", ["Readers", "ISO7816", "Text", "CPCSCLite", "CLinux", "Threads", "Concurrency"]),
+        readers.target("Readers", ["Text", "ISO7816", "Host", "CLinux"]),
+        readers.target(
+            "ReadersPCSC",
+            ["Readers", "ISO7816", "Text", "CPCSCLite", "CLinux", "Threads", "Concurrency", "Host"]
+        ),
         readers.target(
             "ReadersNFC",
-            ["Readers", "ISO7816", "ISODEP", "Text", "CNFC", "CUdev", "CLinux", "Threads", "Concurrency"]
+            ["Readers", "ISO7816", "ISODEP", "Text", "CNFC", "CUdev", "CLinux", "Threads", "Concurrency", "Host"]
         ),
         readers.target("ReadersVirtual", ["Secrets", "Text", "Readers", "ISO7816", "EID", "Crypto"]),
 
@@ -146,15 +149,17 @@ let package = Package(
         proto.target("Wire", ["Secrets", "Text"]),
         proto.target("Activation", ["Text", "Wire", "CLinux", "CWebSockets"]),
 
+        proto.target("Server", ["Text", "Concurrency", "Wire", "Host", "CLinux"]),
+
         // Features
-        features.target("Workflows", ["Secrets", "Concurrency", "Readers", "ISO7816", "EID", "EService"]),
-        proto.target(
-            "Server",
-            [
-                "Secrets", "Text", "Concurrency", "Wire", "Readers", "ReadersVirtual", "EService", "Workflows",
-                "CLinux",
-                "DoorReaders", "Scanners",
-            ]
+        features.target("Cards", ["Text", "Concurrency", "Wire", "Server", "Host", "Readers", "ISO7816"]),
+        features.target(
+            "EIDFeature",
+            ["Secrets", "Text", "Concurrency", "Wire", "Server", "Cards", "Readers", "ISO7816", "EID", "EService"]
+        ),
+        features.target(
+            "DoorFeature",
+            ["Text", "Concurrency", "Wire", "Server", "Host", "DoorReaders", "Scanners"]
         ),
 
         // Client
@@ -165,7 +170,8 @@ let package = Package(
         programs.program(
             "badged",
             [
-                "Concurrency", "Host", "Text", "Wire", "Server", "Workflows", "EID", "EService", "Readers",
+                "Concurrency", "Host", "Text", "Wire", "Server", "Cards", "EIDFeature", "DoorFeature", "EID",
+                "EService", "Readers",
                 "ReadersPCSC",
                 "ReadersNFC", "ReadersVirtual", "CLinux", "DoorReaders", "Scanners", "ScannerBlueZ", "ScannerMgmt",
             ]
@@ -183,7 +189,8 @@ let package = Package(
             [
                 "CTestSupport", "Secrets", "Text", "Concurrency", "Wire", "ISO7816", "Crypto", "EID", "EService",
                 "Readers",
-                "ReadersVirtual", "Server", "Workflows", "CLinux", "Activation", "DoorReaders", "Scanners",
+                "ReadersVirtual", "Server", "Cards", "EIDFeature", "DoorFeature", "Host", "CLinux", "Activation",
+                "DoorReaders", "Scanners",
             ]
         ),
         testLibrary("NFCTestSupport", ["CLinux", "Concurrency", "Readers", "ReadersVirtual"]),
@@ -214,10 +221,10 @@ let package = Package(
         tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
         tests("EIDVirtualTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
         tests("OpenPACETests", ["EID", "Crypto", "ISO7816", "Secrets", "COpenPACE", "TestSupport"]),
-        tests("ReadersPCSCTests", ["ReadersPCSC", "Readers", "ISO7816", "TestSupport"]),
+        tests("ReadersPCSCTests", ["ReadersPCSC", "Readers", "ISO7816", "Host", "TestSupport"]),
         tests(
             "ReadersNFCTests",
-            ["ReadersNFC", "Readers", "ISO7816", "ISODEP", "CNFC", "CLinux", "NFCTestSupport", "TestSupport"]
+            ["ReadersNFC", "Readers", "ISO7816", "ISODEP", "CNFC", "CLinux", "Host", "NFCTestSupport", "TestSupport"]
         ),
         tests(
             "ReadersVirtualTests",
@@ -235,29 +242,40 @@ let package = Package(
             ["EService", "EID", "EIDServer", "Crypto", "ISO7816", "Wire", "COpenSSL", "Concurrency", "TestSupport"]
         ),
         tests("EIDServerTests", ["EIDServer", "EID", "Text", "Crypto", "ISO7816", "ReadersVirtual", "TestSupport"]),
+        tests(
+            "LibraryCardTests",
+            [
+                "Cards", "Concurrency", "ISO7816", "Readers", "ReadersVirtual", "Secrets", "Server", "TestSupport",
+                "Text",
+                "Wire",
+            ]
+        ),
         tests("WireTests", ["Wire", "Text", "Secrets", "TestSupport"]),
         tests(
             "ServerTests",
             [
                 "Secrets", "Text", "Concurrency", "Wire", "Readers", "ISO7816", "EID", "EService", "ReadersVirtual",
-                "Workflows", "Server", "CLinux", "DoorReaders", "Scanners", "TestSupport",
+                "Server", "Cards", "EIDFeature", "DoorFeature", "Host", "CLinux", "DoorReaders", "Scanners",
+                "TestSupport",
             ]
         ),
         tests(
             "WorkflowTests",
             [
                 "Secrets", "Text", "Concurrency", "Wire", "Readers", "ISO7816", "EID", "EService", "ReadersVirtual",
-                "Workflows", "Server", "TestSupport", "ReadersNFC", "NFCTestSupport",
+                "Server", "Cards", "EIDFeature", "Host", "TestSupport", "ReadersNFC", "NFCTestSupport",
             ]
         ),
         tests(
             "ActivationTests",
-            ["Activation", "CWebSockets", "CLinux", "Concurrency", "Server", "Text", "Wire", "TestSupport"]
+            ["Activation", "CWebSockets", "CLinux", "Concurrency", "Host", "Server", "Text", "Wire", "TestSupport"]
         ),
         tests(
             "BadgedClientTests",
             [
-                "BadgedClient", "DoorReaders", "Concurrency", "Scanners", "Secrets", "Server", "TestSupport", "Text",
+                "BadgedClient", "DoorReaders", "Concurrency", "Scanners", "Secrets", "Server", "Cards", "EIDFeature",
+                "DoorFeature", "Host", "TestSupport", "Text",
+                "Wire",
             ]
         ),
         tests("BadgedSDKWrapperTests", ["BadgedSDKWrapper", "badged", "Text", "TestSupport"]),
@@ -269,7 +287,8 @@ let package = Package(
             "AuthenticationTests",
             [
                 "BadgedClient", "BadgedSDKWrapper", "badged", "badgectl", "badged-activation", "Secrets", "EIDServer",
-                "EService", "EID", "Concurrency", "Readers", "ReadersVirtual", "Text", "Wire", "Workflows", "Server",
+                "EService", "EID", "Concurrency", "Readers", "ReadersVirtual", "Text", "Wire", "Server", "Cards",
+                "EIDFeature", "Host",
                 "TestSupport",
             ]
         ),

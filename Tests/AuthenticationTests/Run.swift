@@ -74,9 +74,12 @@ extension TestServer {
         configuration.trustAnchors = TrustAnchors(test: roots)
         change(&configuration)
         let final = configuration
-        let server = try TestServer(readers: readers) { url, isDeveloperMode in
-            EServiceSession(tcTokenURL: url, isDeveloperMode: isDeveloperMode, final)
-        }
+        let server = try TestServer(
+            readers: readers,
+            service: { url, isDeveloperMode in
+                EServiceSession(tcTokenURL: url, isDeveloperMode: isDeveloperMode, final)
+            }
+        )
         try await server.ready((1...readers).map { $0 == 1 ? "Simulator" : "Simulator \($0)" })
         return server
     }

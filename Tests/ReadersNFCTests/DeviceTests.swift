@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
+import Host
 import ISO7816
 import NFCTestSupport
 import Readers

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CNFC
 import Foundation
+import Host
 import ISODEP
 import Readers
 import Testing

@@ -210,7 +210,7 @@ struct VirtualReadersTests {
         #expect(try await readers.connect(insertion) is any KeypadConnection)
         await readers.shelve(reader: "Simulator")
         #expect(try await events.next() == "withdrawn Simulator")
-        try await readers.insert(.init(), into: "Simulator")
+        try await readers.insert(VirtualCardDescription(), into: "Simulator")
         #expect(try await events.next() == "changed Simulator")
         let connection = try await readers.connect(try await events.insertion())
         #expect(!(connection is any KeypadConnection))

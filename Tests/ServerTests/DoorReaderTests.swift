@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import DoorReaders
+import Host
 import Scanners
 import Server
 import TestSupport
@@ -17,9 +18,8 @@ import Wire
     let radio: Radio
 
     init(permissions: Permissions = .all) throws {
-        server = try TestServer(readers: 0, permissions: permissions)
         radio = Radio(scanners: [scanner, spare], clock: clock)
-        server.server.radio = radio
+        server = try TestServer(readers: 0, permissions: permissions, radio: radio)
     }
 
     /// A client that scans with these members beside the command's name.

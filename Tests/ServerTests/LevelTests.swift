@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Readers
+import ReadersVirtual
 import TestSupport
 import Testing
 import Text
@@ -116,7 +117,7 @@ struct LevelTests {
     }
 
     @Test("an unknown card is shown at level 3 and is no card below", arguments: [1, 2, 3])
-    @Loop func unknownCard(at level: Int) async throws {
+    @Loop func noEIDCard(at level: Int) async throws {
         let stage = try await Stage(at: .idle)
         let witness = try stage.server.connect()
         _ = await stage.client.exchange(Self.set(level))

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import EIDFeature
+import Host
 import ISO7816
 import Readers
+import ReadersVirtual
 import Server
 import TestSupport
 import Testing
 import Text
 import Wire
-import Workflows
 
 @Suite("What clients hear of readers", .timeLimit(.minutes(5)))
 struct ReaderMessageTests {
@@ -146,22 +148,23 @@ struct ReaderMessageTests {
 
 @Suite("Permissions", .timeLimit(.minutes(5)))
 struct PermissionTests {
-    private static let readers: Set<CommandName> = [.getReader, .getReaderList, .getHealth]
-    private static let cards: Set<CommandName> = [
-        .runAuth, .getAccessRights, .setAccessRights, .getCertificate, .accept, .runChangePIN, .setPIN, .setNewPIN,
-        .setCAN, .setPUK, .setCard, .cancel, .continueWorkflow, .setUserInterface,
+    private static let readers: Set<String> = ["GET_READER", "GET_READER_LIST", "GET_HEALTH"]
+    private static let cards: Set<String> = [
+        "RUN_AUTH", "GET_ACCESS_RIGHTS", "SET_ACCESS_RIGHTS", "GET_CERTIFICATE", "ACCEPT", "RUN_CHANGE_PIN", "SET_PIN",
+        "SET_NEW_PIN",
+        "SET_CAN", "SET_PUK", "SET_CARD", "CANCEL", "CONTINUE", "SET_USER_INTERFACE",
     ]
-    /// Only connections of the door for browsers.
-    private static let door: Set<CommandName> = [.activate]
-    private static let scan: Set<CommandName> = [
-        .startScan, .stopScan, .getScan, .getDoorReaderList, .getClosestDoorReader,
+    /// Only connections of the browser port.
+    private static let browserPort: Set<String> = ["ACTIVATE"]
+    private static let scan: Set<String> = [
+        "START_SCAN", "STOP_SCAN", "GET_SCAN", "GET_DOOR_READER_LIST", "GET_CLOSEST_DOOR_READER",
     ]
 
-    @Test("a command without its permission is ACCESS_DENIED, whatever the moment", arguments: CommandName.allCases)
-    @Loop func denied(_ name: CommandName) async throws {
-        let needed: [(Permissions, Set<CommandName>)] = [
+    @Test("a command without its permission is ACCESS_DENIED, whatever the moment", arguments: allCommands)
+    @Loop func denied(_ name: String) async throws {
+        let needed: [(Permissions, Set<String>)] = [
             (.readers, Self.readers), (.cards, Self.cards), (.scan, Self.scan),
-            (.activate, Self.door),
+            (.activate, Self.browserPort),
         ]
         let table = ([[], .readers, .cards, .scan, [.scan, .admin], .activate, .all] as [Permissions]).map {
             permissions in
@@ -170,8 +173,8 @@ struct PermissionTests {
         for (permissions, isAllowed) in table {
             let server = try TestServer(permissions: permissions)
             let client = try server.connect()
-            let answers = await client.exchange(#"{"cmd":"\#(name.rawValue)","request":"r"}"#)
-            let denial: JSON = #"{"error":"\#(name.rawValue)","msg":"ACCESS_DENIED","request":"r"}"#
+            let answers = await client.exchange(#"{"cmd":"\#(name)","request":"r"}"#)
+            let denial: JSON = #"{"error":"\#(name)","msg":"ACCESS_DENIED","request":"r"}"#
             #expect(answers.contains(denial) != isAllowed, "\(permissions.rawValue)")
         }
     }

@@ -2,11 +2,43 @@
 import Concurrency
 import ISO7816
 import Readers
+import ReadersVirtual
 import Secrets
 import TestSupport
 import Testing
 import Text
 import Wire
+
+/// Every command of the protocol.
+let allCommands = [
+    "ACCEPT",
+    "ACTIVATE",
+    "CANCEL",
+    "CONTINUE",
+    "GET_ACCESS_RIGHTS",
+    "GET_API_LEVEL",
+    "GET_CERTIFICATE",
+    "GET_CLOSEST_DOOR_READER",
+    "GET_DOOR_READER_LIST",
+    "GET_HEALTH",
+    "GET_INFO",
+    "GET_READER",
+    "GET_READER_LIST",
+    "GET_SCAN",
+    "GET_STATUS",
+    "RUN_AUTH",
+    "RUN_CHANGE_PIN",
+    "SET_ACCESS_RIGHTS",
+    "SET_API_LEVEL",
+    "SET_CAN",
+    "SET_CARD",
+    "SET_NEW_PIN",
+    "SET_PIN",
+    "SET_PUK",
+    "SET_USER_INTERFACE",
+    "START_SCAN",
+    "STOP_SCAN",
+]
 
 /// Where a dialogue can stand when a command or a misfortune comes.
 enum Moment: CaseIterable, Sendable {

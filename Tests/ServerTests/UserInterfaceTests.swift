@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import EService
+import Host
 import TestSupport
 import Testing
 import Text

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Foundation
+import Host
 import ISO7816
 import Readers
 import ReadersPCSC

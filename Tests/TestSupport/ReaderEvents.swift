@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Host
 package import Readers
 
 /// The events of a backend, in words and in order. Waiting without end is cut by the time limit of the suite.

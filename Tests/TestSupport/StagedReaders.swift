@@ -4,6 +4,7 @@ package import Readers
 package import ReadersVirtual
 package import Secrets
 import Synchronization
+package import Text
 
 /// Virtual readers on a stage: what goes to the cards is recorded, can be held up, and the readers can pass for
 /// plugged-in ones that take no cards by command.
@@ -67,7 +68,11 @@ package final class StagedReaders: CardShelf {
         return StagedConnection(self, insertion.reader, connection)
     }
 
-    package func insert(_ description: VirtualCardDescription?, into reader: String) async throws(CardShelfError) {
+    package func describe(simulator: JSON?, card: JSON?) throws(CardShelfError) -> any CardDescription {
+        try base.describe(simulator: simulator, card: card)
+    }
+
+    package func insert(_ description: (any CardDescription)?, into reader: String) async throws(CardShelfError) {
         try await base.insert(description, into: stageNames[reader] ?? reader)
     }
 

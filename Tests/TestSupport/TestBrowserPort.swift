@@ -3,7 +3,8 @@ package import Activation
 import CLinux
 package import Concurrency
 import Glibc
-package import Server
+package import Host
+import Server
 
 /// The real browser port in front of a test's server, on a free port, with clients that connect to it.
 @Loop package final class TestBrowserPort {

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
+package import Cards
 package import Concurrency
+import DoorFeature
 import EID
+import EIDFeature
 package import EService
 import Glibc
+package import Host
 package import Readers
 package import ReadersVirtual
+package import Scanners
 package import Server
 import Text
 import Wire
-package import Workflows
 
 /// A whole server in the test's process, with virtual readers and clients on socket pairs.
 @Loop package final class TestServer {
@@ -21,7 +25,9 @@ package import Workflows
         readers count: Int = 1,
         backends: [any ReaderBackend] = [],
         maximumClients: Int = 1000,
-        permissions: Permissions = .all,
+        permissions: Permissions = .all.union(.activate),
+        radio: Radio? = nil,
+        moreFeatures: (ReaderRegistry) -> [any Feature] = { _ in [] },
         service: @escaping @Sendable (_ url: String, _ developerMode: Bool) -> any EServiceConnection = { _, _ in
             TestService()
         }
@@ -31,18 +37,22 @@ package import Workflows
         for backend in backends { registry.add(backend) }
         shelves = ((readers.map { [$0] } ?? []) + backends).compactMap { $0 as? any CardShelf }
         let box = LogBox()
+        // The clock stands still: how long a dialogue takes on a busy machine must not change its course.
+        let start = ContinuousClock.now
+        let services = OnlineServices(today: { TestService.today }, connect: service)
+        let features: [any Feature] =
+            [ReaderFeature(registry), EIDFeature(registry, services, now: { start }), DoorFeature(radio)]
+            + moreFeatures(registry)
+        registry.kinds = features.compactMap { $0 as? any CardFeature }.flatMap(\.cardKinds)
+        registry.log = { box.lines.append($0) }
         server = SocketServer(
-            registry: registry,
-            services: OnlineServices(today: { TestService.today }, connect: service),
+            features: features,
             info: ServerInfo(version: "0.0.0", drivers: registry.drivers),
             maximumClients: maximumClients,
             permissions: { _ in permissions },
             log: { _, text in box.lines.append(text) }
         )
         log = box
-        // The time stands still: how long a dialogue takes on a busy machine must not change its course.
-        let start = ContinuousClock.now
-        server.now = { start }
     }
 
     private let shelves: [any CardShelf]

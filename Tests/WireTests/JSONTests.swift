@@ -134,4 +134,14 @@ private func isAccepted(_ text: [UInt8]) -> Bool {
     func byteOrderMark() throws {
         #expect(try JSON("\u{FEFF}{\"a\":1}".utf8)["a"] == .number("1"))
     }
+
+    @Test("objects are equal when their members are, in any order")
+    func equality() throws {
+        let one = try JSON(#"{"a":1,"b":{"c":[1,2],"d":null}}"#.utf8)
+        #expect(try JSON(#"{"b":{"d":null,"c":[1,2]},"a":1}"#.utf8) == one)
+        #expect(try JSON(#"{"b":{"d":null,"c":[2,1]},"a":1}"#.utf8) != one)
+        #expect(try JSON(#"{"a":1,"b":{"c":[1,2],"d":null},"e":1}"#.utf8) != one)
+        #expect(try JSON(#"{"a":1}"#.utf8) != one)
+        #expect(try JSON(#"{"a":2,"a":1,"b":{"c":[1,2],"d":null}}"#.utf8) == one)
+    }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Cards
 import Concurrency
 import EID
+import EIDFeature
 import EService
 import ISO7816
 import Readers
@@ -10,7 +12,6 @@ import TestSupport
 import Testing
 import Text
 import Wire
-import Workflows
 
 @Suite("RUN_AUTH", .timeLimit(.minutes(5)))
 struct AuthenticationTests {

@@ -221,7 +221,7 @@ struct CancelTests {
         let staged = try StagedReaders()
         let server = try await TestServer.stage(staged)
         let scene = try await Scene(server)
-        try await staged.insert(.card(), into: "Simulator")
+        try await staged.insert(VirtualCardDescription.card(), into: "Simulator")
         try await scene.play("< READER 3")
         let gate = staged.gate()
         try await scene.play(

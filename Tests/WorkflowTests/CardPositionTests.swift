@@ -8,7 +8,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@testable import Workflows
+@testable import Cards
 
 /// Cards that lie badly and lose their field again and again.
 @Suite("Card position", .timeLimit(.minutes(5)))

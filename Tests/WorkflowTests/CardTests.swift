@@ -39,7 +39,7 @@ struct CardTests {
     }
 
     @Test("a card that is no eID card is explained, and another one goes on")
-    @Loop func unknownCard() async throws {
+    @Loop func noEIDCard() async throws {
         let server = try await TestServer.stage()
         let scene = try await Scene(server)
         try await scene.play(
@@ -47,9 +47,9 @@ struct CardTests {
             > RUN_CHANGE_PIN
             < CHANGE_PIN
             < INSERT_CARD
-            > \(Self.unknownCard)
+            > \(Self.noEIDCard)
             < READER ?
-            < INSERT_CARD unknownCard
+            < INSERT_CARD noEIDCard
             """
         )
         await scene.isQuiet()
@@ -68,7 +68,7 @@ struct CardTests {
     }
 
     /// Its directory names no application.
-    private static let unknownCard = """
+    private static let noEIDCard = """
         {"cmd":"SET_CARD","name":"Simulator","simulator":{"files":[{"fileId":"2F00","shortFileId":"1E","content":"6100"}]}}
         """
 
@@ -257,7 +257,7 @@ struct CardTests {
         await gate.arrival()
         await staged.shelve(reader: "Simulator")
         // Another card with the same PIN: a dialogue that went on would succeed.
-        try await staged.insert(.card(), into: "Simulator")
+        try await staged.insert(VirtualCardDescription.card(), into: "Simulator")
         gate.open()
         try await scene.play(
             """
@@ -307,7 +307,7 @@ struct CardTests {
         await scene.client.send(#"{"cmd":"SET_NEW_PIN","value":"654321"}"#)
         await gate.arrival()
         await staged.shelve(reader: "Simulator")
-        try await staged.insert(.card(), into: "Simulator")
+        try await staged.insert(VirtualCardDescription.card(), into: "Simulator")
         gate.open()
         // Whether the first card has the new PIN, nobody can know: that is told.
         try await scene.play(
@@ -358,7 +358,7 @@ struct CardTests {
         await scene.client.send(#"{"cmd":"SET_\#(question)","value":"\#(value)"}"#)
         await gate.arrival()
         await staged.shelve(reader: "Simulator")
-        try await staged.insert(.card { $0.retryCounter = tries }, into: "Simulator")
+        try await staged.insert(VirtualCardDescription.card { $0.retryCounter = tries }, into: "Simulator")
         staged.forget()
         gate.open()
         try await scene.play(

@@ -199,7 +199,10 @@ struct LadderTests {
         let staged = try StagedReaders(plugged: ["Simulator"])
         let server = try await TestServer.stage(staged)
         let scene = try await Scene(server)
-        try await staged.insert(.card { ($0.retryCounter, $0.pukCounter) = (0, 0) }, into: "Simulator")
+        try await staged.insert(
+            VirtualCardDescription.card { ($0.retryCounter, $0.pukCounter) = (0, 0) },
+            into: "Simulator"
+        )
         try await scene.play(
             """
             < READER 0
@@ -217,7 +220,7 @@ struct LadderTests {
         await scene.isQuiet()
         await staged.shelve(reader: "Simulator")
         try await scene.play("< READER -")
-        try await staged.insert(.card(), into: "Simulator")
+        try await staged.insert(VirtualCardDescription.card(), into: "Simulator")
         try await scene.play(
             """
             < READER 3
@@ -360,7 +363,7 @@ struct LadderTests {
         let staged = try StagedReaders(plugged: ["Simulator"])
         let server = try await TestServer.stage(staged)
         let scene = try await Scene(server, level: level)
-        try await staged.insert(.card(), into: "Simulator")
+        try await staged.insert(VirtualCardDescription.card(), into: "Simulator")
         try await scene.play(
             """
             < READER 3

@@ -150,7 +150,7 @@ struct ReaderTests {
         let server = try await TestServer.stage(staged)
         let first = try await Scene(server)
         let second = try await Scene(server)
-        try await staged.insert(.card(), into: "Simulator")
+        try await staged.insert(VirtualCardDescription.card(), into: "Simulator")
         try await first.play(
             """
             < READER 3

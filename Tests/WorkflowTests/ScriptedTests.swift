@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import Host
 import ISO7816
 import Readers
 import ReadersVirtual
@@ -7,8 +8,9 @@ import Secrets
 import Synchronization
 import TestSupport
 import Testing
+import Text
 
-@testable import Workflows
+@testable import EIDFeature
 
 /// What a reader can do to a workflow that a virtual one never does.
 @Suite("Misfortunes of readers", .timeLimit(.minutes(5)))
@@ -286,44 +288,16 @@ struct ScriptedTests {
         let card = try VirtualCard()
         let backend = ScriptedReaders { _ throws(CardError) in ScriptedConnection(to: card) }
         backend.add(ReaderDescription(name: "Desk", hasExtendedLength: false))
+        let server = try await TestServer.stage(backend, readers: ["Desk"])
+        let client = try server.connect()
         backend.insert(into: "Desk")
-        let registry = ReaderRegistry()
-        registry.add(backend)
-        while registry["Desk"]?.eidState == nil { await registry.nextChange() }
-        let client = Listener()
-        let requirements = CardRequirements(needsExtendedLength: true, needsPIN: true)
-        let selection = CardSelection(registry, client, readerName: nil, requirements)
-        let task = Task { @Loop in
-            do throws(Interruption) {
-                _ = try await selection.acquire()
-            } catch {}
-        }
-        await client.told()
-        task.cancel()
-        await task.value
-        #expect(client.obstacles == [.noExtendedLength])
-    }
-
-    /// A session that only hears why nothing happens.
-    @Loop private final class Listener: WorkflowClient {
-        private(set) var obstacles: [CardObstacle] = []
-        private var waiter: CheckedContinuation<Void, Never>?
-
-        nonisolated init() {}
-
-        func told() async {
-            if obstacles.isEmpty { await withCheckedContinuation { waiter = $0 } }
-        }
-
-        func waitForCard(announce: Bool, obstacles: [(CardObstacle, reader: String)]) {
-            self.obstacles += obstacles.map(\.0)
-            waiter?.resume()
-            waiter = nil
-        }
-
-        func cardFound() {}
-        func ask(_ question: Question, _ reader: Reader) async throws(Interruption) -> SecretBox? { nil }
-        func paceStarts() {}
-        func pauseForBadCardPosition() async throws(Interruption) {}
+        _ = try #require(
+            await client.ask(#"{"cmd":"RUN_AUTH","tcTokenURL":"https://dienst.example/t"}"#, "ACCESS_RIGHTS")
+        )
+        let message = try #require(await client.ask(#"{"cmd":"ACCEPT"}"#, "INSERT_CARD"))
+        #expect(message["reader"] == .string("Desk"))
+        #expect(message["error"]?.string?.contains("extended length") == true)
+        client.close()
+        await server.clients(0)
     }
 }

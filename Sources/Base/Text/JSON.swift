@@ -19,6 +19,21 @@ public enum JSON: Sendable, Equatable {
         }
     }
 
+    /// Compares values; the members of an object have no order. Of members with one name the last one counts.
+    public static func == (left: JSON, right: JSON) -> Bool {
+        switch (left, right) {
+        case (.null, .null): true
+        case (.bool(let left), .bool(let right)): left == right
+        case (.number(let left), .number(let right)): left == right
+        case (.string(let left), .string(let right)): left == right
+        case (.array(let left), .array(let right)): left == right
+        case (.object(let leftMembers), .object(let rightMembers)):
+            leftMembers.allSatisfy { left[$0.key] == right[$0.key] }
+                && rightMembers.allSatisfy { left[$0.key] == right[$0.key] }
+        case (.null, _), (.bool, _), (.number, _), (.string, _), (.array, _), (.object, _): false
+        }
+    }
+
     /// Reads an object or array.
     package init(_ text: some Sequence<UInt8>) throws(JSONError) {
         let bytes = Array(text)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Writes compact JSON into a growing buffer. Keys come out in the order they are written: callers sort them.
+/// Writes compact JSON into a growing buffer, in the order of the calls.
 package struct JSONWriter {
     package private(set) var bytes: [UInt8] = []
     private var needsComma = false
@@ -121,5 +121,73 @@ package struct JSONWriter {
             }
             endObject()
         }
+    }
+}
+
+// MARK: Members of an object
+
+extension JSONWriter {
+    /// Writes a member whose value is a string; nil is `null`.
+    package mutating func member(_ name: StaticString, _ value: String?) {
+        key(name)
+        if let value { string(value) } else { null() }
+    }
+
+    package mutating func member(_ name: StaticString, _ value: Bool) {
+        key(name)
+        bool(value)
+    }
+
+    /// Writes a member whose value is a whole number; nil is `null`.
+    package mutating func member(_ name: StaticString, _ value: (some BinaryInteger)?) {
+        key(name)
+        if let value { int(Int(clamping: value)) } else { null() }
+    }
+
+    /// Writes a number with one digit after the point; nil, and what is far beyond all measurements, is `null`.
+    package mutating func member(_ name: StaticString, tenths value: Double?) {
+        key(name)
+        guard let value, abs(value) < 1e9 else { return null() }
+        let tenths = Int((value * 10).rounded())
+        let sign = tenths < 0 ? "-" : ""
+        self.value(.number("\(sign)\(tenths.magnitude / 10).\(tenths.magnitude % 10)"))
+    }
+
+    package mutating func member(_ name: StaticString, _ value: JSON) {
+        key(name)
+        self.value(value)
+    }
+
+    package mutating func member(_ name: StaticString, _ values: [String]) {
+        array(name, values) { $0.string($1) }
+    }
+
+    package mutating func member(_ name: StaticString, _ values: [some BinaryInteger]) {
+        array(name, values) { $0.int(Int(clamping: $1)) }
+    }
+
+    /// Writes a member whose value is an object, with the members that `body` writes.
+    package mutating func object(_ name: StaticString, _ body: (inout JSONWriter) -> Void) {
+        key(name)
+        object(body)
+    }
+
+    /// Writes an object with the members that `body` writes.
+    package mutating func object(_ body: (inout JSONWriter) -> Void) {
+        beginObject()
+        body(&self)
+        endObject()
+    }
+
+    /// Writes a member whose value is an array; `write` writes one element.
+    package mutating func array<Element>(
+        _ name: StaticString,
+        _ elements: some Sequence<Element>,
+        _ write: (inout JSONWriter, Element) -> Void
+    ) {
+        key(name)
+        beginArray()
+        for element in elements { write(&self, element) }
+        endArray()
     }
 }

@@ -9,7 +9,7 @@ import Server
 /// badged-activation serves all connections, and asks the daemon for a session for each of them.
 @Loop final class BrowserPort {
     private let listeners: [Int32]
-    private let permissions: Server.Permissions
+    private let permissions: Permissions
     private let origins: [String]
     private let server: SocketServer
     /// The listeners are watched while badged-activation does not run.
@@ -21,7 +21,7 @@ import Server
     /// Listens at the port of the configuration.
     init(_ configuration: Configuration, _ server: SocketServer) throws(StartError) {
         self.server = server
-        permissions = Server.Permissions(rawValue: Int(configuration.activationPermissions.rawValue)).union(.activate)
+        permissions = configuration.activationPermissions.union(.activate)
         origins = configuration.activationOrigins
         listeners = try LoopbackSockets.open(port: configuration.activationPort)
         Log.info("browsers are served at port \(configuration.activationPort)")

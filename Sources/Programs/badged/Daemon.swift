@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Cards
 import Concurrency
+import DoorFeature
 import DoorReaders
+import EIDFeature
 import Glibc
 import Host
 import Readers
@@ -11,9 +14,8 @@ import ScannerMgmt
 import Scanners
 import Server
 import Wire
-import Workflows
 
-/// The life of the process between the open socket and SIGTERM.
+/// Runs the daemon from the open socket to SIGTERM.
 @Loop final class Daemon {
     private let options: CommandLineOptions
     private let settings: Settings
@@ -24,9 +26,9 @@ import Workflows
     private let service = ServiceNotification()
     private let registry = ReaderRegistry()
     private var nfc: NFCBackend?
-    /// Of virtual cards; nil: the test authority that they know by themselves.
+    /// The trust point of virtual cards; nil: the test authority that is built into them.
     private let trustPoint: [UInt8]?
-    /// Opened while the process had the right to; nil without.
+    /// The Bluetooth management socket, opened while the process had the capability; nil without the capability.
     let management: ManagementSocket?
     private var policy: AccessPolicy
     private var server: SocketServer?
@@ -74,7 +76,7 @@ import Workflows
                 exit(1)
             }
         }
-        // They are there at once: the first client may count on them.
+        // The first client may rely on the virtual readers.
         await registry.waitForReaders(settings.virtualReaders)
         if settings.isPCSCEnabled { registry.add(PCSCBackend()) }
         if settings.isNFCEnabled {
@@ -83,20 +85,22 @@ import Workflows
             registry.add(boards)
         }
         if settings.radio.isEnabled { radio = makeRadio(settings.radio) }
+        registry.log = { Log.info("\($0)") }
 
+        // A feature is one line here and one target.
+        let features: [any Feature] = [
+            ReaderFeature(registry),
+            EIDFeature(registry, OnlineServices(settings)),
+            DoorFeature(radio),
+        ]
+        registry.kinds = features.compactMap { $0 as? any CardFeature }.flatMap(\.cardKinds)
         let server = SocketServer(
-            registry: registry,
-            services: OnlineServices(settings),
+            features: features,
             info: ServerInfo(version: Version.current, drivers: registry.drivers, scanners: radio?.names ?? []),
             maximumClients: settings.maximumClients,
-            permissions: { [self] peer in
-                Server.Permissions(
-                    rawValue: Int(policy.permissions(uid: peer.uid, gid: peer.gid, groups: peer.groups).rawValue)
-                )
-            },
-            log: { severity, text in Log.write(Log.Level(rawValue: severity.rawValue) ?? .notice) { "\(text)" } }
+            permissions: { [self] peer in policy.permissions(uid: peer.uid, gid: peer.gid, groups: peer.groups) },
+            log: { level, text in Log.write(level) { "\(text)" } }
         )
-        server.radio = radio
         self.server = server
         do throws(SystemError) {
             try server.listen(on: socket.descriptor)
@@ -144,8 +148,8 @@ import Workflows
         }
     }
 
-    /// Access rules, log level and the names of NFC devices; everything else needs a restart. And a look for readers that
-    /// nobody has told of.
+    /// Reads the configuration again. Access rules, log level and the names of NFC devices apply at once; everything else
+    /// needs a restart. Also looks for readers that send no event.
     private func reload() {
         service.reloading()
         do throws(StartError) {
@@ -162,13 +166,14 @@ import Workflows
         service.ready(status: "serving \(socket.path)")
     }
 
-    /// Cards are given back and clients told before the process ends; a card that does not let go has a second.
+    /// Cancels the workflows, tells their clients and releases the cards. A card that does not answer delays the end by
+    /// 0.9 s at most.
     private func end() async {
         service.stopping()
         let deadline = Task {
             try? await Task.sleep(for: .milliseconds(900))
             if !Task.isCancelled {
-                Log.warning("a card did not let go in time")
+                Log.warning("a card was not released in time")
                 await leave()
             }
         }
@@ -179,16 +184,16 @@ import Workflows
         await leave()
     }
 
-    /// An adapter that recovery has just switched off is worth more than a second: who switches it on again, otherwise?
+    /// Waits up to 10 s until recovery has switched an adapter on again, because nothing else would switch it on.
     private func leave() async -> Never {
         socket.close()
         let deadline = Loop.Alarm {
-            Log.warning("a Bluetooth adapter does not come on again; hint: bluetoothctl power on")
+            Log.warning("a Bluetooth adapter could not be switched on again; hint: bluetoothctl power on")
             _exit(0)
         }
         deadline.set(after: 10_000)
         await radio?.restorePower()
-        // Not exit(): its handlers take down what threads that still wait in C use at that moment.
+        // _exit, not exit: the exit handlers destroy what threads that still wait in C code use.
         _exit(0)
     }
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import EID
+import EIDFeature
 import EService
 import Glibc
 import Host
-import Workflows
 
 extension OnlineServices {
-    /// The services of the network, judged by the authorities and the day of the configuration. Reads the authorities.
+    /// Makes the online services from the settings. Reads the trust anchors from their folder.
     init(_ settings: Settings, environment: Environment = systemEnvironment) {
         let version = Version.current.split(separator: ".").map { Int($0) ?? 0 } + [0, 0, 0]
         var configuration = EServiceConfiguration(
@@ -17,7 +17,7 @@ extension OnlineServices {
             configuration.trustAnchors = TrustAnchors(folder: folder)
             for warning in configuration.trustAnchors.warnings { Log.warning("\(warning)") }
         }
-        // systemd names the folder that the unit may write to.
+        // systemd sets STATE_DIRECTORY to the folder that the unit may write to.
         if let folder = environment("STATE_DIRECTORY"), !folder.isEmpty {
             configuration.linkCertificates = LinkCertificateStore(folder: "\(folder)/link-certificates")
         }

@@ -4,7 +4,7 @@ import Glibc
 import Host
 import ScannerMgmt
 
-/// The daemon: reads what it is told, wires the targets together, and ends when it is asked to.
+/// The daemon: reads options and configuration, wires the targets together, and runs until SIGTERM.
 @main struct Program {
     static func main() {
         ProcessHardening.apply()
@@ -27,7 +27,7 @@ import ScannerMgmt
         Log.level = settings.logLevel
         let management = managementSocket(settings.radio)
         let trustPoint = try settings.readVirtualTrustPoint()
-        // Before the first other thread: what is blocked here is blocked in all of them.
+        // Signals are blocked before the first other thread starts, because threads inherit the signal mask.
         let signals = try Signals()
         let socket = try ListeningSocket.open(options: options, configuration: configuration)
         do throws(SystemError) {

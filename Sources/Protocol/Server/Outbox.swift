@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 
-/// What a session still has to send, bounded.
+/// What a session still has to send. Its size is bounded.
 ///
-/// Answers are kept in order. News that a later one of the same kind makes stale (READER of one reader, STATUS) waits
-/// outside once there is a backlog, newest only.
+/// Answers are kept in order. While there is a backlog, events that a later one of the same key makes obsolete (READER of
+/// one reader, STATUS) wait outside the buffer, and only the newest of each key is kept.
 struct Outbox {
     /// Above this many bytes no more commands are read from the client.
     static let highWater = 256 * 1024
-    /// Above this many bytes news are coalesced.
+    /// Above this many bytes events are coalesced.
     private static let coalescingStart = 64 * 1024
-    /// A client this far behind with news is given up. docs/protocol.md, Transport.
+    /// A client that is this many bytes behind with events is disconnected. docs/protocol.md, Transport.
     private static let limit = 1 << 20
 
     private var buffer: [UInt8] = []
@@ -25,8 +25,8 @@ struct Outbox {
         buffer.append(0x0A)
     }
 
-    /// False when the client is too far behind.
-    mutating func append(news line: [UInt8], coalescing key: String?) -> Bool {
+    /// Returns false when the client is too far behind.
+    mutating func append(event line: [UInt8], coalescing key: String?) -> Bool {
         guard let key, backlog > Self.coalescingStart else {
             guard backlog + line.count < Self.limit else { return false }
             append(answer: line)
@@ -39,7 +39,7 @@ struct Outbox {
 
     enum Progress { case done, blocked, failed }
 
-    /// Sends what the socket takes.
+    /// Sends as much as the socket takes.
     mutating func flush(to socket: Int32) -> Progress {
         while true {
             while backlog > 0 {

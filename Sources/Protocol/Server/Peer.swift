@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
 
-/// Who is at the other end of a connection, as the kernel says it at accept.
+/// The process at the other end of a connection, as the kernel tells it when the connection is accepted.
 package struct Peer: Sendable {
     package let pid: Int32
     package let uid: UInt32
@@ -22,20 +22,4 @@ package struct Peer: Sendable {
     }
 
     struct PeerError: Error {}
-}
-
-/// What a client may do; fixed when it connects. docs/protocol.md, Permissions.
-package struct Permissions: OptionSet, Sendable {
-    package let rawValue: Int
-    package init(rawValue: Int) { self.rawValue = rawValue }
-
-    /// See readers and cards.
-    package static let readers = Permissions(rawValue: 1 << 0)
-    /// Run workflows on cards.
-    package static let cards = Permissions(rawValue: 1 << 1)
-    package static let scan = Permissions(rawValue: 1 << 2)
-    package static let admin = Permissions(rawValue: 1 << 3)
-    /// Have the registered user interface authenticate, for a browser: the door's own, in no configuration.
-    package static let activate = Permissions(rawValue: 1 << 4)
-    package static let all: Permissions = [.readers, .cards, .scan, .admin, .activate]
 }

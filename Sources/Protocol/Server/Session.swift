@@ -1,36 +1,28 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Concurrency
+package import Concurrency
 import Glibc
-import Readers
+package import Host
 import Text
-import Wire
-import Workflows
+package import Wire
 
 /// One client: its socket, its API level, its permissions and at most one workflow.
-@Loop final class Session {
-    let server: SocketServer
-    let permissions: Permissions
+@Loop package final class Session {
+    package let server: SocketServer
+    package let permissions: Permissions
     /// For the log.
-    let name: String
+    package let name: String
 
-    var level = APILevel.three
-    /// STATUS is sent unasked; the last boolean `status` of a RUN command.
-    var wantsStatus = true
-    var workflow: RunningWorkflow?
-    /// How many ENTER messages asked for something; the number of the last one.
-    var questions = 0
-    /// The authentication for whose end this connection of a browser waits; it runs in another session.
-    var activated: RunningWorkflow?
-    /// What it wants of the radio; nil: it does not scan.
-    var scan: ScanSubscription?
+    package internal(set) var level = APILevel.three
+    /// STATUS is sent unasked: the last boolean `status` of a RUN command.
+    package var wantsStatus = true
+    package private(set) var workflow: Workflow?
+    private var promptCount = 0
 
     private let socket: Int32
     private var registration: Loop.Registration?
     private let input = LineBuffer()
     private var outbox = Outbox()
     private var writer = JSONWriter()
-    /// What the client knows of each reader, as its level shows it.
-    private var knownReaders: [String: ReaderState] = [:]
 
     /// Lines are not handled while an answer is being prepared elsewhere, so that answers stay in order.
     private var isDeferring = false
@@ -46,11 +38,64 @@ import Workflows
 
     func start() {
         server.log(.debug, "\(name) connected")
-        guard permissions.contains(.readers) else { return }
         isHandling = true
-        for reader in server.registry.readers { tell(reader.name) }
+        for feature in server.features { feature.sessionBegan(self) }
         isHandling = false
         flush()
+    }
+
+    // MARK: Commands
+
+    private func handle(_ line: UnsafeRawBufferPointer) {
+        let command: Command
+        do throws(JSONError) {
+            command = try Command(scanning: line)
+        } catch {
+            return answer(Refusal.Invalid(error: error.message), nil)
+        }
+        guard let name = command.name else {
+            return answer(Refusal.Invalid(error: "Command cannot be undefined"), to: command)
+        }
+        guard let spec = server.commands[name], level >= spec.level else {
+            return answer(Refusal.UnknownCommand(error: name), to: command)
+        }
+        guard permissions.contains(spec.permission) else {
+            return answer(Refusal.AccessDenied(error: name), to: command)
+        }
+        switch spec.perform(self, command) {
+        case .answered: break
+        case .badState: answer(Refusal.BadState(error: name), to: command)
+        }
+    }
+
+    // MARK: Workflow
+
+    /// Starts a workflow; none may be running. `first` announces it, and `body` returns its final message.
+    @discardableResult
+    package func start(
+        _ name: String,
+        announcedBy first: some Message,
+        _ body: @escaping @Loop (Workflow) async -> any Message
+    ) -> Workflow {
+        let workflow = Workflow(name, self)
+        self.workflow = workflow
+        push(first)
+        workflow.start { await body(workflow) }
+        return workflow
+    }
+
+    func workflowEnded() {
+        workflow = nil
+        if isClosed {
+            leave()
+        } else {
+            flush()
+        }
+    }
+
+    func nextPromptNumber() -> Int {
+        promptCount += 1
+        return promptCount
     }
 
     // MARK: Input
@@ -68,7 +113,7 @@ import Workflows
         handleLines()
     }
 
-    /// The client gets no further attention until it has read what it asked for.
+    /// No more lines are read until the client has read its answers, and until a deferred answer is there.
     private var isPaused: Bool { isDeferring || outbox.backlog > Outbox.highWater }
 
     private func handleLines() {
@@ -79,7 +124,9 @@ import Workflows
             guard !isPaused, let line = input.next() else { break }
             switch line {
             case .text(let text): handle(text)
-            case .tooLong: answer(.invalid("line too long (more than \(LineBuffer.maximumLine) bytes)"), nil)
+            case .tooLong:
+                let error = "line too long (more than \(LineBuffer.maximumLine) bytes)"
+                answer(Refusal.Invalid(error: error), nil)
             }
         }
         isHandling = false
@@ -87,7 +134,7 @@ import Workflows
         if hasInputEnded, !isPaused, !isClosed { inputEnded() }
     }
 
-    /// All that came before the end of the client's side is handled: its workflow ends, its answers are still sent.
+    /// The client has closed its side and all its lines are handled. Its workflow ends; its answers are still sent.
     private func inputEnded() {
         if let workflow {
             workflow.cancel()
@@ -97,8 +144,8 @@ import Workflows
         updateInterest()
     }
 
-    /// Prepares an answer elsewhere; the lines behind wait for it.
-    func deferLines(_ work: @escaping @Loop () async -> Void) {
+    /// Does work that takes time. The lines behind the command wait for it.
+    package func deferLines(_ work: @escaping @Loop () async -> Void) {
         isDeferring = true
         updateInterest()
         Task { @Loop in
@@ -111,28 +158,44 @@ import Workflows
 
     // MARK: Output
 
-    /// The direct answer to a command.
-    func answer(_ message: Message, _ request: UnsafeRawBufferPointer?) {
+    /// Sends the direct answer to a command.
+    package func answer(_ message: some Message, to command: Command) { answer(message, command.request) }
+
+    /// Sends the direct answer to a command whose line is no longer there.
+    package func answer(_ message: some Message, to request: SavedRequest) {
+        guard let text = request.text else { return answer(message, nil) }
+        text.withUnsafeBytes { answer(message, $0) }
+    }
+
+    /// Prepares the direct answer to a command. The lines behind the command wait for it.
+    package func answerLater(to command: Command, _ message: @escaping @Loop () async -> (any Message)?) {
+        let request = SavedRequest(command)
+        deferLines { [self] in
+            if let message = await message() { answer(message, to: request) }
+        }
+    }
+
+    private func answer(_ message: some Message, _ request: UnsafeRawBufferPointer?) {
         guard !isClosed else { return }
         encode(message, request)
         outbox.append(answer: writer.bytes)
         if !isHandling { flush() }
     }
 
-    /// A message nobody asked for just now.
-    func push(_ message: Message, coalescing key: String? = nil) {
+    /// Sends a message that is no answer. While the client is behind, only the newest message of one `key` is kept.
+    package func push(_ message: some Message, coalescing key: String? = nil) {
         guard !isClosed else { return }
         encode(message, nil)
-        guard outbox.append(news: writer.bytes, coalescing: key) else {
+        guard outbox.append(event: writer.bytes, coalescing: key) else {
             server.log(.warning, "\(name) does not read and is disconnected")
             return close("it does not read")
         }
         if !isHandling { flush() }
     }
 
-    private func encode(_ message: Message, _ request: UnsafeRawBufferPointer?) {
+    private func encode(_ message: some Message, _ request: UnsafeRawBufferPointer?) {
         writer.removeAll()
-        message.write(to: &writer, level: level, request: request)
+        message.encode(to: &writer, level, request: request)
     }
 
     private func flush() {
@@ -159,53 +222,10 @@ import Workflows
         registration?.change(wanted)
     }
 
-    // MARK: Readers
-
-    /// READER when what this client sees has changed, and the end of a question whose card has left.
-    func readerChanged(_ name: String) {
-        if permissions.contains(.readers) { tell(name) }
-        workflow?.readerChanged(server.registry[name], named: name)
-    }
-
-    private func tell(_ name: String) {
-        let state = shown(readerState(name))
-        guard knownReaders[name] ?? ReaderState(name: name, attached: nil) != state else { return }
-        knownReaders[name] = state.attached == nil ? nil : state
-        push(.reader(state), coalescing: name)
-    }
-
-    /// Below level 3 an unknown card is no card.
-    private func shown(_ state: ReaderState) -> ReaderState {
-        var state = state
-        if level < .three, state.attached?.card == .unknown { state.attached?.card = .none }
-        return state
-    }
-
-    func readerState(_ name: String) -> ReaderState {
-        guard let reader = server.registry[name] else { return ReaderState(name: name, attached: nil) }
-        let card: CardState =
-            switch reader.card {
-            case .none, .identifying: .none
-            case .unusable: .unknown
-            case .eid:
-                reader.eidState.map {
-                    .eid(retryCounter: $0.retryCounter, deactivated: $0.deactivated, inoperative: $0.inoperative)
-                } ?? .none
-            }
-        return ReaderState(
-            name: name,
-            attached: .init(
-                insertable: reader.description.takesCards,
-                keypad: reader.description.hasKeypad,
-                card: card,
-                busy: reader.owner != nil && reader.owner != workflow.map { ObjectIdentifier($0) }
-            )
-        )
-    }
-
     // MARK: End
 
-    /// From our side: the workflow is cancelled and its final message sent before the connection closes.
+    /// Ends the session from our side: its workflow is cancelled, and the final message is sent before the connection
+    /// closes.
     func end(becauseOf reason: String) {
         hasInputEnded = true
         if let workflow {
@@ -221,24 +241,13 @@ import Workflows
         await withCheckedContinuation { endWaiters.append($0) }
     }
 
-    func workflowEnded() {
-        workflow = nil
-        if isClosed {
-            leave()
-        } else {
-            flush()
-        }
-    }
-
     private func close(_ reason: String) {
         guard !isClosed else { return }
         isClosed = true
         server.log(.debug, "\(name) disconnected: \(reason)")
         registration?.cancel()
         Glibc.close(socket)
-        endScan()
-        activated?.browserLeft()
-        activated = nil
+        for feature in server.features { feature.sessionEnded(self) }
         if let workflow {
             workflow.cancel()
         } else {
@@ -251,4 +260,11 @@ import Workflows
         for waiter in endWaiters { waiter.resume() }
         endWaiters = []
     }
+}
+
+/// The `request` of a command, kept beyond the handling of its line.
+package struct SavedRequest: Sendable {
+    fileprivate let text: [UInt8]?
+
+    package init(_ command: Command) { text = command.request.map { Array($0) } }
 }

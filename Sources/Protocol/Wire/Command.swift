@@ -2,37 +2,6 @@
 package import Secrets
 package import Text
 
-/// All commands of the protocol, by their names on the wire. docs/protocol.md, Commands.
-package enum CommandName: String, Sendable, CaseIterable {
-    case getInfo = "GET_INFO"
-    case getAPILevel = "GET_API_LEVEL"
-    case setAPILevel = "SET_API_LEVEL"
-    case getStatus = "GET_STATUS"
-    case getReader = "GET_READER"
-    case getReaderList = "GET_READER_LIST"
-    case getHealth = "GET_HEALTH"
-    case runAuth = "RUN_AUTH"
-    case setUserInterface = "SET_USER_INTERFACE"
-    case activate = "ACTIVATE"
-    case getAccessRights = "GET_ACCESS_RIGHTS"
-    case setAccessRights = "SET_ACCESS_RIGHTS"
-    case getCertificate = "GET_CERTIFICATE"
-    case accept = "ACCEPT"
-    case runChangePIN = "RUN_CHANGE_PIN"
-    case setPIN = "SET_PIN"
-    case setNewPIN = "SET_NEW_PIN"
-    case setCAN = "SET_CAN"
-    case setPUK = "SET_PUK"
-    case setCard = "SET_CARD"
-    case cancel = "CANCEL"
-    case continueWorkflow = "CONTINUE"
-    case startScan = "START_SCAN"
-    case stopScan = "STOP_SCAN"
-    case getScan = "GET_SCAN"
-    case getDoorReaderList = "GET_DOOR_READER_LIST"
-    case getClosestDoorReader = "GET_CLOSEST_DOOR_READER"
-}
-
 /// A member of a command, as its handler needs it.
 package enum Field<Value> {
     case missing
@@ -84,7 +53,7 @@ package struct Command {
         return name
     }
 
-    /// `request` as the client wrote it, to be given back in the direct answer.
+    /// `request` as the client wrote it; the direct answer repeats it.
     package var request: UnsafeRawBufferPointer? {
         find("request").map { slice($0.value) }
     }

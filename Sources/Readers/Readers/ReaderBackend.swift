@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Host
 package import ISO7816
 
-/// One stay of one card in one reader. A card that leaves and comes back is a new insertion; what was typed for one
+/// One card in one reader, from the moment it is put in until it is taken out. A card that leaves and comes back is a new insertion; what was typed for one
 /// insertion is never used for another.
 package struct Insertion: Hashable, Sendable {
     /// Name of the reader, unique among all backends.
@@ -41,18 +42,6 @@ package enum ReaderEvent: Sendable {
     case withdrawn(Insertion)
     /// The state of the backend itself changed; replaces its earlier checks.
     case health([HealthCheck])
-}
-
-/// One line of GET_HEALTH.
-package struct HealthCheck: Sendable, Equatable {
-    package let name: String
-    package let ok: Bool
-    /// What a person can do about it, when not ok.
-    package let advice: String?
-
-    package init(_ name: String, ok: Bool, advice: String? = nil) {
-        (self.name, self.ok, self.advice) = (name, ok, advice)
-    }
 }
 
 /// A source of readers: PC/SC, libnfc, virtual. A new kind of reader is one target with one of these, and one line in

@@ -3,6 +3,7 @@ import CLinux
 import Concurrency
 import Dispatch
 import Glibc
+import Host
 import Readers
 import Synchronization
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+package import Host
 package import ISO7816
 package import Readers
 import Synchronization

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ISO7816
-package import Readers
+import Readers
 import Secrets
 package import Text
 

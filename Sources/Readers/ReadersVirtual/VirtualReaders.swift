@@ -2,6 +2,7 @@
 package import ISO7816
 package import Readers
 package import Secrets
+package import Text
 
 /// Readers named `Simulator`, `Simulator 2`, ... that take virtual cards by command. Each has a card on its shelf from
 /// the start; what happens to a card, happens to it for good, in the reader or on the shelf.
@@ -12,7 +13,7 @@ package actor VirtualReaders: CardShelf {
     private struct Slot {
         /// nil: the default card, not made yet. Making it costs milliseconds that a daemon's start should not.
         var card: VirtualCard?
-        /// The stay of the card in the reader; nil: it lies on the shelf.
+        /// nil: the card lies on the shelf.
         var insertion: Insertion?
         /// Who holds the card. Weak: a connection that is dropped lets go.
         weak var holder: VirtualConnection?
@@ -42,14 +43,22 @@ package actor VirtualReaders: CardShelf {
         ReaderDescription(name: reader, hasKeypad: hasKeypad, takesCards: true)
     }
 
-    package func insert(
-        _ description: VirtualCardDescription?,
-        into reader: String
-    ) async throws(CardShelfError) {
+    package nonisolated func describe(simulator: JSON?, card: JSON?) throws(CardShelfError) -> any CardDescription {
+        do throws(CardFileError) {
+            return try CardFile.description(simulator: simulator, card: card)
+        } catch {
+            throw .invalid(error.text)
+        }
+    }
+
+    package func insert(_ description: (any CardDescription)?, into reader: String) async throws(CardShelfError) {
         guard let slot = slots[reader] else { throw .unknownReader }
         guard slot.insertion == nil else { throw .occupied }
         let card: VirtualCard
         if let description {
+            guard let description = description as? VirtualCardDescription else {
+                throw .invalid("card.kind is unknown")
+            }
             card = try VirtualCard(description, in: surroundings)
             if card.hasKeypad != slot.card?.hasKeypad ?? false {
                 continuation.yield(.changed(Self.description(of: reader, hasKeypad: card.hasKeypad)))

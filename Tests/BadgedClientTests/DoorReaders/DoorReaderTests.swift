@@ -2,6 +2,7 @@
 import BadgedClient
 import Concurrency
 import DoorReaders
+import Host
 import Scanners
 import Server
 import TestSupport
@@ -16,9 +17,8 @@ import Testing
     private let radio: Radio
 
     init(permissions: Permissions = .all) throws {
-        server = try TestServer(readers: 0, permissions: permissions)
         radio = Radio(scanners: [scanner], clock: clock)
-        server.server.radio = radio
+        server = try TestServer(readers: 0, permissions: permissions, radio: radio)
         path = try server.listen()
     }
 

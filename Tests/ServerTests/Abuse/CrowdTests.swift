@@ -147,7 +147,7 @@ struct CrowdTests {
 extension [UInt8] {
     /// Cheaper than reading 100 000 JSON texts.
     fileprivate func containsRequest(_ number: Int) -> Bool {
-        let member = Array(#","msg":"INFO","request":\#(number)}"#.utf8)
+        let member = Array(#","request":\#(number)}"#.utf8)
         return suffix(member.count).elementsEqual(member)
     }
 }

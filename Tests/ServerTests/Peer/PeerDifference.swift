@@ -119,7 +119,7 @@ extension JSON {
     static func card(tries: Int, inoperative: Bool = false) -> JSON {
         .object([
             .init("deactivated", .bool(false)), .init("inoperative", .bool(inoperative)),
-            .init("retryCounter", .number(String(tries))),
+            .init("kind", .string("eid")), .init("retryCounter", .number(String(tries))),
         ])
     }
 

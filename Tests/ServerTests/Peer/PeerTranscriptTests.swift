@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Readers
+import ReadersVirtual
 import Testing
 
 @Suite("The recordings of AusweisApp2 1.26.2", .timeLimit(.minutes(5)))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import EIDFeature
 import NFCTestSupport
 import Readers
 import ReadersNFC
@@ -7,7 +8,6 @@ import ReadersVirtual
 import Secrets
 import TestSupport
 import Testing
-import Workflows
 
 /// The dialogues of RUN_CHANGE_PIN on an NFC reader. The messages are the same as with every other reader.
 @Suite("RUN_CHANGE_PIN over NFC", .timeLimit(.minutes(5)))
@@ -186,7 +186,7 @@ struct NFCWorkflowTests {
         var storage = PICC(application: PICC.echo)
         storage.selectAnswer = 0x08
         stage.field.insert(storage)
-        try await scene.play("< READER ?\n< INSERT_CARD unknownCard")
+        try await scene.play("< READER ?\n< INSERT_CARD noEIDCard")
         stage.field.remove()
         try await scene.play("< READER -")
         stage.insert()

@@ -5,7 +5,9 @@ import TestSupport
 import Testing
 import Text
 import Wire
-import Workflows
+
+@testable import Cards
+@testable import EIDFeature
 
 /// One client at one reader, whose dialogue is written down line by line.
 @Loop final class Scene {
@@ -133,8 +135,8 @@ import Workflows
         case "INSERT_CARD":
             let place = message["reader"]?.string ?? reader
             guard let error else { return name }
-            let known = CardObstacle.all.first { $0.text(reader: place) == error }
-            return "INSERT_CARD \(known.map { "\($0)" } ?? error)" + (place == reader ? "" : " at \(place)")
+            let known = CardObstacle.all.first { $0.text(place) == error }
+            return "INSERT_CARD \(known?.name ?? error)" + (place == reader ? "" : " at \(place)")
         case "CHANGE_PIN":
             guard let success = message["success"]?.bool else { return error.map { "\(name): \($0)" } ?? name }
             return "\(name) \(success)" + (message["reason"]?.string.map { " \($0)" } ?? "")
@@ -177,7 +179,7 @@ import Workflows
 
 extension CardObstacle {
     static let all: [CardObstacle] = [
-        .unknownCard, .deactivated, .inoperative, .busy, .exclusive, .mute, .accessDenied, .noExtendedLength,
+        .noEIDCard, .deactivated, .inoperative, .busy, .exclusive, .mute, .accessDenied, .noExtendedLength,
         .unacceptedType, .unknownReader,
     ]
 }

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+/// One line of GET_HEALTH: something that can be right or wrong on this host. docs/protocol.md, GET_HEALTH.
+package struct HealthCheck: Sendable, Equatable {
+    package let name: String
+    package let ok: Bool
+    /// What a person can do about it; nil when the check is good.
+    package let advice: String?
+    /// For how many milliseconds it has been wrong, where that is known.
+    package let errorAgo: Int64?
+
+    package init(_ name: String, ok: Bool, advice: String? = nil, errorAgo: Int64? = nil) {
+        (self.name, self.ok, self.advice, self.errorAgo) = (name, ok, advice, errorAgo)
+    }
+}

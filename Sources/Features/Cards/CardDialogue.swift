@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Concurrency
+package import Server
+import Wire
+
+/// What every workflow with a card does: it finds a card, works with it, and begins again when the card is lost.
+///
+/// An answer of the client is bound to one insertion and used once: after any loss of the card the client is asked again.
+/// docs/architecture.md, How it moves.
+@Loop package final class CardDialogue<Requirements: CardRequirements, Reason: Sendable> {
+    package let workflow: Workflow
+    private let selection: CardSelection<Requirements>
+    private var position: CardPosition
+
+    package init(
+        _ registry: ReaderRegistry,
+        _ workflow: Workflow,
+        readerName: String?,
+        _ requirements: Requirements,
+        now: @escaping Now
+    ) {
+        self.workflow = workflow
+        selection = CardSelection(registry, workflow, readerName: readerName, requirements)
+        position = CardPosition(now: now)
+    }
+
+    package enum Outcome {
+        case done
+        case cancelled
+        case failed(Reason)
+    }
+
+    /// Runs `body` with one card after another until no loss stops it. When this returns the reader is free.
+    package func run(_ body: @Loop (Requirements.Card) async throws(CardStop<Reason>) -> Void) async -> Outcome {
+        while true {
+            do throws(CardStop<Reason>) {
+                try await runWithOneCard(body)
+                return .done
+            } catch {
+                switch error {
+                case .cardLost: continue
+                case .cancelled: return .cancelled
+                case .failed(let reason): return .failed(reason)
+                }
+            }
+        }
+    }
+
+    private func runWithOneCard(
+        _ body: @Loop (Requirements.Card) async throws(CardStop<Reason>) -> Void
+    ) async throws(CardStop<Reason>) {
+        let (lease, card): (CardLease, Requirements.Card)
+        do throws(Interruption) {
+            (lease, card) = try await selection.acquire()
+        } catch {
+            throw .cancelled
+        }
+        var stop: CardStop<Reason>?
+        do throws(CardStop<Reason>) {
+            try await body(card)
+        } catch {
+            stop = error
+        }
+        guard let stop else { return await lease.release(shelve: true) }
+        guard case .cardLost = stop else {
+            await lease.release(shelve: true)
+            throw stop
+        }
+        await lease.release(shelve: false)
+        if position.isBad {
+            do throws(Interruption) {
+                try await pauseForBadCardPosition()
+            } catch {
+                throw .cancelled
+            }
+            position.reset()
+        }
+        throw stop
+    }
+
+    // MARK: The position of the card
+
+    /// Counts losses of the card in steps that need a steady field: PAUSE comes after too many of them.
+    package func cardLies(well: Bool) {
+        if well { position.reset() } else { position.lost() }
+    }
+
+    private func pauseForBadCardPosition() async throws(Interruption) {
+        guard !workflow.isCancelled else { throw .cancelled }
+        guard workflow.session.level >= .three else { return }
+        try await workflow.ask(PausePrompt(cause: "BadCardPosition"))
+    }
+}
+
+/// Why the dialogue with one card does not go on.
+package enum CardStop<Reason: Sendable>: Error {
+    /// The client has to be asked again, about this card or another one.
+    case cardLost
+    case cancelled
+    case failed(Reason)
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Concurrency
+import ISO7816
+package import Readers
+package import Server
+
+/// A card that is lent to a workflow: one insertion, one connection, one owner.
+@Loop package final class CardLease {
+    package let reader: Reader
+    package let insertion: Insertion
+    package let connection: any CardConnection
+    private let registry: ReaderRegistry
+
+    /// Connects to the card. The reader must have been claimed for the workflow.
+    init(_ reader: Reader, _ insertion: Insertion, _ registry: ReaderRegistry) async throws(CardError) {
+        (self.reader, self.insertion, self.registry) = (reader, insertion, registry)
+        connection = try await reader.backend.connect(insertion)
+    }
+
+    /// Whether the card is still in its reader.
+    package var isCurrent: Bool { reader.insertion == insertion }
+
+    /// Returns when the card has left, or the task is cancelled.
+    package func cardLeaves() async {
+        while isCurrent, !Task.isCancelled { await registry.nextChange() }
+    }
+
+    /// The reader as the client of a session sees it.
+    package func readerState(for session: Session) -> ReaderState { registry.state(reader.name, for: session) }
+
+    /// Tells clients what the workflow has learnt of the card.
+    package func update(_ profile: any CardProfile) { registry.update(reader, insertion, profile) }
+
+    /// Gives the card back, reset. A virtual card goes to its shelf when its workflow is over.
+    package func release(shelve: Bool) async {
+        await connection.disconnect(reset: true)
+        if shelve { await registry.shelve(reader, insertion) }
+        registry.release(reader)
+    }
+}

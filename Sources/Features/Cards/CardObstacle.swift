@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import ISO7816
+
+/// Why a workflow keeps waiting although there is a card or a reader. INSERT_CARD tells each one once.
+///
+/// A feature adds obstacles of its own kind of cards in an extension.
+package struct CardObstacle: Hashable, Sendable {
+    package let name: String
+    /// What happened and what to do next, for INSERT_CARD `error`.
+    package let text: @Sendable (_ reader: String) -> String
+
+    package init(_ name: String, text: @escaping @Sendable (_ reader: String) -> String) {
+        (self.name, self.text) = (name, text)
+    }
+
+    package static func == (left: CardObstacle, right: CardObstacle) -> Bool { left.name == right.name }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(name) }
+}
+
+extension CardObstacle {
+    /// The obstacle behind a failed connection or recognition; nil when the card is simply gone.
+    package init?(_ error: CardError) {
+        switch error {
+        case .removed, .serviceUnavailable: return nil
+        case .exclusive: self = .exclusive
+        case .accessDenied: self = .accessDenied
+        case .tooLong: self = .noExtendedLength
+        case .reset, .mute, .other: self = .mute
+        }
+    }
+
+    /// Another session's workflow has the reader.
+    package static let busy = CardObstacle("busy") {
+        "Reader '\($0)' is busy in another client's workflow: wait for its end or use another reader"
+    }
+    /// Another program holds the reader.
+    static let exclusive = CardObstacle("exclusive") {
+        "Another program holds reader '\($0)' exclusively: close that program"
+    }
+    static let mute = CardObstacle("mute") {
+        "The card in reader '\($0)' does not answer: take it out and put it in again"
+    }
+    static let accessDenied = CardObstacle("accessDenied") {
+        "The PC/SC service refuses access to reader '\($0)': see the advice of GET_HEALTH"
+    }
+    package static let noExtendedLength = CardObstacle("noExtendedLength") {
+        "Reader '\($0)' cannot carry extended length commands as this needs: use another reader"
+    }
+    /// The reader that the client named is not there.
+    static let unknownReader = CardObstacle("unknownReader") {
+        "There is no reader '\($0)': plug it in, or name another one"
+    }
+
+    /// Trying again would not help while the card stays in the reader.
+    var isFinal: Bool { self == .exclusive || self == .accessDenied }
+}

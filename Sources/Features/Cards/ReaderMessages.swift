@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
+package import Wire
+
+/// A reader as one client sees it: the members of READER, of an entry of READER_LIST, and of `reader` in ENTER messages.
+package struct ReaderState: Sendable, Equatable {
+    var name: String
+    /// nil: there is no such reader, and the message has no other member.
+    var attached: Attached?
+
+    struct Attached: Sendable, Equatable {
+        var insertable: Bool
+        var keypad: Bool
+        var card: Card
+        /// Another session's workflow holds the reader.
+        var busy: Bool
+    }
+
+    enum Card: Sendable, Equatable {
+        case none
+        /// No kind knows the card: `{}` at level 3, `null` below.
+        case unknown
+        case known(kind: String, members: [JSON.Member])
+    }
+
+    package func write(to object: inout JSONWriter, _ level: APILevel) {
+        object.member("name", name)
+        object.member("attached", attached != nil)
+        guard let attached else { return }
+        object.member("insertable", attached.insertable)
+        object.member("keypad", attached.keypad)
+        if attached.busy { object.member("busy", true) }
+        switch attached.card {
+        case .none: object.member("card", JSON.null)
+        case .unknown: object.member("card", level < .three ? JSON.null : .object([]))
+        case .known(let kind, let members):
+            object.member("card", .object([JSON.Member("kind", .string(kind))] + members))
+        }
+    }
+}
+
+struct ReaderMessage: Message {
+    static let name: StaticString = "READER"
+    let reader: ReaderState
+
+    func write(to object: inout JSONWriter, _ level: APILevel) { reader.write(to: &object, level) }
+}
+
+/// READER with the error of GET_READER.
+struct ReaderRefusedMessage: Message {
+    static let name: StaticString = "READER"
+    let error: String
+
+    func write(to object: inout JSONWriter, _ level: APILevel) { object.member("error", error) }
+}
+
+struct ReaderListMessage: Message {
+    static let name: StaticString = "READER_LIST"
+    let readers: [ReaderState]
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        object.array(level == .one ? "reader" : "readers", readers) { array, reader in
+            array.object { reader.write(to: &$0, level) }
+        }
+    }
+}
+
+/// INSERT_CARD. `error` says why the card in `reader` cannot be used.
+struct InsertCardMessage: Message {
+    static let name: StaticString = "INSERT_CARD"
+    static let eventName = "INSERT_CARD"
+    var error: String?
+    var reader: String?
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        if let error { object.member("error", error) }
+        if let reader { object.member("reader", reader) }
+    }
+}

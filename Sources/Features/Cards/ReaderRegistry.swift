@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Concurrency
+import Host
+import ISO7816
+package import Readers
+
+/// Merges the readers of all backends, recognises each card once per insertion, and lends readers to workflows.
+@Loop package final class ReaderRegistry {
+    /// Called after each change that clients can see, with the name of the reader.
+    var observer: @Loop (_ reader: String) -> Void = { _ in }
+    package var log: @Loop (_ text: String) -> Void = { _ in }
+    /// In the order in which a card is tried.
+    package var kinds: [any CardKind] = []
+
+    private var readersByName: [String: Reader] = [:]
+    private var backends: [any ReaderBackend] = []
+    /// By reader: how many cards have left before they were recognised.
+    private(set) var unseenLosses: [String: Int] = [:]
+    private var consumers: [Task<Void, Never>] = []
+    private var health: [String: [HealthCheck]] = [:]
+    private var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
+    private var nextWaiter: UInt64 = 0
+
+    package nonisolated init() {}
+
+    /// Sorted by name.
+    package var readers: [Reader] { readersByName.values.sorted { $0.name < $1.name } }
+
+    package subscript(_ name: String) -> Reader? { readersByName[name] }
+
+    package var drivers: [String] { backends.map(\.name) }
+
+    package func add(_ backend: any ReaderBackend) {
+        backends.append(backend)
+        let events = backend.events
+        consumers.append(
+            Task { @Loop [weak self] in
+                for await event in events { self?.handle(event, from: backend) }
+            }
+        )
+    }
+
+    /// Returns when at least so many readers are known.
+    package func waitForReaders(_ count: Int) async {
+        while readersByName.count < count { await nextChange() }
+    }
+
+    /// Makes the backends look for readers that come without an event.
+    package func rescan() {
+        for backend in backends { backend.rescan() }
+    }
+
+    /// Gives the readers back and ends all backends.
+    package func stop() async {
+        for backend in backends { await backend.close() }
+        for consumer in consumers { consumer.cancel() }
+        consumers = []
+    }
+
+    // MARK: Events
+
+    private func handle(_ event: ReaderEvent, from backend: any ReaderBackend) {
+        switch event {
+        case .added(let description):
+            guard readersByName[description.name] == nil else {
+                log("reader '\(description.name)' of \(backend.name) has the name of another one and is left out")
+                return
+            }
+            readersByName[description.name] = Reader(description, backend)
+            changed(description.name)
+        case .changed(let description):
+            guard let reader = reader(description.name, of: backend) else { return }
+            reader.description = description
+            // The program that held the reader may be gone.
+            if case .unusable(.exclusive) = reader.card, let insertion = reader.insertion {
+                // Clients hear of the card when it is recognised. A message now would tell them that it is out.
+                recognize(reader, insertion, reader.answerToReset)
+            } else {
+                changed(description.name)
+            }
+        case .removed(let name):
+            guard let reader = reader(name, of: backend) else { return }
+            cardLeft(reader)
+            readersByName[name] = nil
+            changed(name)
+        case .inserted(let insertion, let answerToReset):
+            guard let reader = reader(insertion.reader, of: backend) else { return }
+            recognize(reader, insertion, answerToReset)
+        case .withdrawn(let insertion):
+            guard let reader = reader(insertion.reader, of: backend), reader.insertion == insertion else { return }
+            let wasShown = reader.showsCard
+            cardLeft(reader)
+            if wasShown {
+                changed(reader.name)
+            } else {
+                unseenLosses[reader.name, default: 0] += 1
+                wakeWaiters()
+            }
+        case .health(let checks):
+            health[backend.name] = checks
+        }
+    }
+
+    private func reader(_ name: String, of backend: any ReaderBackend) -> Reader? {
+        guard let reader = readersByName[name], reader.backend.name == backend.name else { return nil }
+        return reader
+    }
+
+    private func cardLeft(_ reader: Reader) {
+        reader.recognition?.cancel()
+        (reader.insertion, reader.card, reader.supplier) = (nil, .none, nil)
+    }
+
+    // MARK: Recognition
+
+    private func recognize(_ reader: Reader, _ insertion: Insertion, _ answerToReset: [UInt8]) {
+        reader.recognition?.cancel()
+        (reader.insertion, reader.answerToReset, reader.card) = (insertion, answerToReset, .recognizing)
+        reader.recognition = Task { @Loop [weak self] in
+            guard let card = await self?.recognizedCard(reader, insertion, answerToReset) else { return }
+            guard let self, !Task.isCancelled, reader.insertion == insertion else { return }
+            guard case .recognizing = reader.card else { return }
+            reader.card = card
+            changed(reader.name)
+        }
+    }
+
+    /// Tries twice, because a card that is still moving often misses the first command.
+    private func recognizedCard(
+        _ reader: Reader,
+        _ insertion: Insertion,
+        _ answerToReset: [UInt8]
+    ) async -> Reader.Card {
+        var card = Reader.Card.none
+        for attempt in 1...2 {
+            do throws(CardError) {
+                return try await recognize(insertion, answerToReset, in: reader.backend).map { .known($0) } ?? .unknown
+            } catch {
+                log("card in '\(insertion.reader)' could not be recognised, try \(attempt): \(error)")
+                guard let obstacle = CardObstacle(error) else { return card }
+                card = .unusable(obstacle)
+                if obstacle.isFinal { return card }
+            }
+        }
+        return card
+    }
+
+    private func recognize(
+        _ insertion: Insertion,
+        _ answerToReset: [UInt8],
+        in backend: any ReaderBackend
+    ) async throws(CardError) -> (any CardProfile)? {
+        let connection = try await backend.connect(insertion)
+        var profile: (any CardProfile)?
+        do throws(CardError) {
+            for kind in kinds where profile == nil {
+                profile = try await kind.recognize(connection, answerToReset: answerToReset)
+            }
+        } catch {
+            await connection.disconnect(reset: true)
+            throw error
+        }
+        await connection.disconnect(reset: false)
+        return profile
+    }
+
+    // MARK: What workflows do
+
+    /// Lends a reader to a workflow; false when another one has it.
+    func claim(_ reader: Reader, for owner: ObjectIdentifier) -> Bool {
+        guard reader.owner == nil || reader.owner == owner, readersByName[reader.name] === reader else { return false }
+        if reader.owner == nil {
+            reader.owner = owner
+            changed(reader.name)
+        }
+        return true
+    }
+
+    func release(_ reader: Reader) {
+        guard reader.owner != nil else { return }
+        reader.owner = nil
+        changed(reader.name)
+    }
+
+    /// Replaces what is known of a card.
+    func update(_ reader: Reader, _ insertion: Insertion, _ profile: any CardProfile) {
+        guard reader.insertion == insertion, case .known(let old) = reader.card else { return }
+        reader.card = .known(profile)
+        if old.members != profile.members { changed(reader.name) }
+    }
+
+    /// Leaves the card alone until it is put in again.
+    func markUnusable(_ reader: Reader, _ insertion: Insertion, _ obstacle: CardObstacle) {
+        guard reader.insertion == insertion else { return }
+        reader.card = .unusable(obstacle)
+        changed(reader.name)
+    }
+
+    /// Puts a card into a virtual reader: SET_CARD. A card there that no workflow can use is taken out first.
+    /// - Parameters:
+    ///   - description: of a new card; nil: the one on the shelf.
+    ///   - reader: a virtual one.
+    ///   - supplier: the workflow to which the card belongs. At its end the card goes back to the shelf.
+    /// - Throws: `CardShelfError`; then nothing has changed.
+    package func insert(
+        _ description: (any CardDescription)?,
+        into reader: Reader,
+        for supplier: ObjectIdentifier? = nil
+    ) async throws(CardShelfError) {
+        guard let shelf = reader.backend as? any CardShelf else { throw .unknownReader }
+        if let insertion = reader.insertion, reader.owner == nil, reader.hasUselessCard {
+            await shelve(reader, insertion)
+        }
+        try await shelf.insert(description, into: reader.name)
+        reader.supplier = supplier
+    }
+
+    /// Takes the cards of a workflow that is over out of virtual readers, unless another workflow has them.
+    package func takeCardsBack(of supplier: ObjectIdentifier) async {
+        for reader in readers where reader.supplier == supplier && reader.owner == nil {
+            if let insertion = reader.insertion {
+                await shelve(reader, insertion)
+            } else {
+                // The insertion has not been reported yet.
+                await (reader.backend as? any CardShelf)?.shelve(reader: reader.name)
+            }
+        }
+    }
+
+    /// Takes the card of a virtual reader out, and returns when the registry has seen it leave.
+    func shelve(_ reader: Reader, _ insertion: Insertion) async {
+        guard reader.description.takesCards, let shelf = reader.backend as? any CardShelf else { return }
+        await shelf.shelve(reader: reader.name)
+        // Not `nextChange`, which does not wait in a cancelled task.
+        while reader.insertion == insertion {
+            await withCheckedContinuation { addWaiter($0) }
+        }
+    }
+
+    /// Returns at the next change of any reader, or when the task is cancelled.
+    func nextChange() async {
+        let id = nextWaiter
+        await withTaskCancellationHandler {
+            guard !Task.isCancelled else { return }
+            await withCheckedContinuation { addWaiter($0) }
+        } onCancel: {
+            Task { @Loop in self.waiters.removeValue(forKey: id)?.resume() }
+        }
+    }
+
+    private func addWaiter(_ waiter: CheckedContinuation<Void, Never>) {
+        waiters[nextWaiter] = waiter
+        nextWaiter += 1
+    }
+
+    private func changed(_ name: String) {
+        observer(name)
+        wakeWaiters()
+    }
+
+    private func wakeWaiters() {
+        let all = waiters
+        waiters = [:]
+        for waiter in all.values { waiter.resume() }
+    }
+
+    // MARK: Health
+
+    /// The checks that backends have sent and those that they make on demand, in the order of the backends.
+    func currentHealth() async -> [HealthCheck] {
+        var checks: [HealthCheck] = []
+        for backend in backends {
+            checks += health[backend.name] ?? []
+            checks += await backend.currentHealth()
+        }
+        return checks
+    }
+}

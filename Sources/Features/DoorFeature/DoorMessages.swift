@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import DoorReaders
+import Scanners
+import Text
+import Wire
+
+/// SCAN.
+struct ScanMessage: Message {
+    static let name: StaticString = "SCAN"
+    let scan: ScanState
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        if let error = scan.error { object.member("error", error) }
+        if let errorAgo = scan.errorAgo { object.member("errorAgo", errorAgo) }
+        object.member("wanted", scan.isWanted)
+        object.member("radio", scan.isListening)
+        object.member("backend", scan.backend)
+        object.array("adapters", scan.adapters) { array, adapter in
+            array.object {
+                $0.member("name", adapter.name)
+                $0.member("address", adapter.address)
+                $0.member("powered", adapter.isPowered)
+            }
+        }
+        object.member("lastAdvertAgo", scan.lastAdvertAgo)
+    }
+}
+
+/// The scan as one client sees it.
+struct ScanState: Sendable {
+    /// This client scans.
+    var isWanted = false
+    /// The radio listens, as far as the system says.
+    var isListening = false
+    var backend: String?
+    var adapters: [RadioAdapter] = []
+    /// Milliseconds since the last advertisement of this scan.
+    var lastAdvertAgo: Int64?
+    var error: String?
+    /// Milliseconds since `error` holds.
+    var errorAgo: Int64?
+}
+
+struct DoorReaderListMessage: Message {
+    static let name: StaticString = "DOOR_READER_LIST"
+    let readers: [DoorReaderState]
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        object.array("readers", readers) { array, reader in array.object { reader.write(to: &$0) } }
+    }
+}
+
+struct DoorReaderListRefusedMessage: Message {
+    static let name: StaticString = "DOOR_READER_LIST"
+    let error: String
+
+    func write(to object: inout JSONWriter, _ level: APILevel) { object.member("error", error) }
+}
+
+enum ClosestDoorReaderMessage: Message {
+    static let name: StaticString = "CLOSEST_DOOR_READER"
+
+    case reader(DoorReaderState)
+    /// There is none, for this reason.
+    case none(String)
+    /// The command was wrong.
+    case refused(String)
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        switch self {
+        case .reader(let reader): object.object("reader") { reader.write(to: &$0) }
+        case .none(let reason):
+            object.member("reader", JSON.null)
+            object.member("reason", reason)
+        case .refused(let error): object.member("error", error)
+        }
+    }
+}
+
+/// DOOR_READER: a reader has appeared or changed.
+struct DoorReaderMessage: Message {
+    static let name: StaticString = "DOOR_READER"
+    let reader: DoorReaderState
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        object.object("reader") { reader.write(to: &$0) }
+    }
+}
+
+struct DoorReaderLostMessage: Message {
+    static let name: StaticString = "DOOR_READER_LOST"
+    let id: String
+
+    func write(to object: inout JSONWriter, _ level: APILevel) { object.member("id", id) }
+}
+
+/// ADVERT: one advertisement as it was heard.
+struct AdvertMessage: Message {
+    static let name: StaticString = "ADVERT"
+    let adapter: Int
+    let address: DeviceAddress
+    let report: AdvertisingReport
+    let data: [UInt8]
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        object.member("adapter", "hci\(adapter)")
+        object.member("address", address.description)
+        object.member("addressType", address.kind.rawValue)
+        object.member("data", Hex.encode(data))
+        object.member("rssi", report.rssi)
+        object.member("scanResponse", report.isScanResponse)
+    }
+}

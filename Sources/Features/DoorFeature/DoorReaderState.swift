@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import DoorReaders
+import Glibc
+import Text
+
+/// A door reader as messages tell it, at one moment. docs/protocol/door-readers.md. Strengths are dBm, times milliseconds.
+struct DoorReaderState {
+    let reader: DoorReader
+    let now: Milliseconds
+    /// With the history of the signal.
+    let withHistory: Bool
+
+    init(_ reader: DoorReader, at now: Milliseconds, withHistory: Bool) {
+        (self.reader, self.now, self.withHistory) = (reader, now, withHistory)
+    }
+
+    func write(to object: inout JSONWriter) {
+        let types = reader.openingTypes.types
+        object.member("id", reader.id)
+        object.member("profile", reader.profile.rawValue)
+        object.member("name", reader.name)
+        object.member("address", reader.address.description)
+        object.member("addressType", reader.address.kind.rawValue)
+        object.member("lockServiceCode", reader.lockServiceCode)
+        object.member("openingTypes", types.map(\.name))
+        object.object("inRange") { inRange in
+            for type in types {
+                inRange.key(type.name)
+                inRange.bool(reader.inRange.contains(type))
+            }
+        }
+        object.object("limits") { limits in
+            for type in types {
+                let limit = reader.limit(type)
+                limits.key(type.name)
+                limits.object {
+                    $0.member("dBm", limit.value)
+                    $0.member("source", limit.source.rawValue)
+                }
+            }
+        }
+        object.member("active", reader.isActive(at: now))
+        object.member("coolingDown", reader.coolsDown(at: now))
+        object.member("unavailable", reader.isUnavailable)
+        // An advertisement proves nothing.
+        object.member("trust", "unauthenticated")
+        object.object("rssi") { writeSignal(to: &$0) }
+        writeDistance(to: &object)
+        object.member("txPower", reader.txPower)
+        object.member("firstSeen", Self.since1970(reader.firstSeen, now: now))
+        object.member("lastSeen", Self.since1970(reader.lastSeen, now: now))
+        object.member("adverts", reader.adverts)
+        object.member("intervalMs", reader.interval)
+        object.member("adapter", "hci\(reader.adapter)")
+    }
+
+    private func writeSignal(to object: inout JSONWriter) {
+        let signal = reader.signal
+        object.member("last", signal.last)
+        object.member("ageMs", now - signal.lastSeen)
+        object.member("list", signal.list(at: now))
+        object.member("mean", tenths: signal.mean(at: now))
+        object.member("median", tenths: signal.median(at: now))
+        object.member("ema", tenths: signal.average)
+        object.member("level", tenths: signal.level)
+        if withHistory { object.member("history", signal.history) }
+    }
+
+    private func writeDistance(to object: inout JSONWriter) {
+        guard let distance = reader.distance else { return object.member("estimate", JSON.null) }
+        object.object("estimate") {
+            $0.member("metres", tenths: distance.metres)
+            $0.member("low", tenths: distance.low)
+            $0.member("high", tenths: distance.high)
+        }
+    }
+
+    private static func since1970(_ time: Milliseconds, now: Milliseconds) -> Milliseconds {
+        var clock = timespec()
+        clock_gettime(CLOCK_REALTIME, &clock)
+        return Milliseconds(clock.tv_sec) * 1000 + Milliseconds(clock.tv_nsec) / 1_000_000 - now + time
+    }
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import DoorReaders
+import Scanners
+import Server
+import Text
+
+/// The scan of one client: its settings, and what the client has been told.
+///
+/// Each reader is told at most every `updates` milliseconds, unless it comes into range or leaves it. All messages together
+/// have a rate that a flood of forged readers cannot raise.
+@Loop final class ScanSubscription: Radio.Listener {
+    let filter: ScanFilter
+    private let settings: ScanSettings
+    /// Weak: the client can leave while it is being told something.
+    private weak var session: Session?
+    private unowned let feature: DoorFeature
+    private let radio: Radio
+    /// SCAN has been answered.
+    private var isAnswered = false
+
+    private struct Entry {
+        let reader: DoorReader
+        /// When the reader was last told; nil: not yet.
+        var toldAt: Milliseconds?
+        var toldInRange: OpeningTypes = []
+        var isWaiting = false
+    }
+    private var entries: [Int: Entry] = [:]
+    /// Numbers of the readers that wait to be told; those before `head` are done.
+    private var waiting: [Int] = []
+    private var head = 0
+
+    /// Messages that may be sent at once, and how many more may be sent each millisecond.
+    private static let burst = 100.0
+    private static let rate = 0.2
+    private var budget = burst
+    private var budgetTime: Milliseconds = 0
+
+    init(_ session: Session, _ feature: DoorFeature, _ radio: Radio, _ settings: ScanSettings) {
+        (self.session, self.feature, self.radio) = (session, feature, radio)
+        (self.settings, filter) = (settings, settings.filter)
+        budgetTime = radio.now
+    }
+
+    var demand: ScanDemand {
+        ScanDemand(mode: settings.mode, profiles: filter.profiles, lockServiceCodes: filter.lockServiceCodes)
+    }
+
+    /// Tells the readers that are known from the scans of other clients.
+    func begin() {
+        isAnswered = true
+        let now = radio.now
+        for reader in radio.tracker.readers(filter, activeOnly: true, at: now) {
+            readerChanged(.appeared, reader, at: now)
+        }
+    }
+
+    func radioStateChanged() {
+        guard isAnswered, let session else { return }
+        session.push(ScanMessage(scan: feature.scanState(of: session)), coalescing: "SCAN")
+    }
+
+    func received(_ report: AdvertisingReport, _ data: Span<UInt8>, adapter: Int) {
+        // A fragment is heard again as a part of the whole advertisement.
+        guard let adverts = settings.adverts, isAnswered, report.part == .whole, spend(radio.now) else { return }
+        let address = adverts == .raw ? report.address : AddressPseudonym.of(report.address)
+        var bytes: [UInt8] = []
+        for index in data.indices { bytes.append(data[index]) }
+        session?.push(AdvertMessage(adapter: adapter, address: address, report: report, data: bytes))
+    }
+
+    // MARK: Telling
+
+    func readerChanged(_ change: ReaderTracker.Change, _ reader: DoorReader, at now: Milliseconds) {
+        guard isAnswered else { return }
+        guard change != .lost, filter.matches(reader) else { return forget(reader) }
+        var entry = entries[reader.number] ?? Entry(reader: reader)
+        defer { entries[reader.number] = entry }
+        let isDue = entry.toldAt.map { now - $0 >= settings.updates || entry.toldInRange != reader.inRange } ?? true
+        if isDue, !entry.isWaiting, spend(now) {
+            tell(&entry, now)
+        } else if !entry.isWaiting {
+            entry.isWaiting = true
+            waiting.append(reader.number)
+            radio.scheduleAlarm(by: due(entry))
+        } else if isDue, entry.toldAt != nil, entry.toldInRange != reader.inRange, spend(now) {
+            // The reader keeps its place in the queue, where it then has nothing new to tell.
+            tell(&entry, now)
+        }
+    }
+
+    private func tell(_ entry: inout Entry, _ now: Milliseconds) {
+        (entry.toldAt, entry.toldInRange) = (now, entry.reader.inRange)
+        guard let session else { return }
+        session.push(
+            DoorReaderMessage(reader: DoorReaderState(entry.reader, at: now, withHistory: false)),
+            coalescing: "DOOR_READER \(entry.reader.number)"
+        )
+    }
+
+    private func forget(_ reader: DoorReader) {
+        guard let entry = entries.removeValue(forKey: reader.number), entry.toldAt != nil else { return }
+        session?.push(DoorReaderLostMessage(id: reader.id), coalescing: "DOOR_READER \(reader.number)")
+    }
+
+    // MARK: Time
+
+    private func refill(_ now: Milliseconds) {
+        budget = min(Self.burst, budget + Double(now - budgetTime) * Self.rate)
+        budgetTime = now
+    }
+
+    private func spend(_ now: Milliseconds) -> Bool {
+        refill(now)
+        guard budget >= 1 else { return false }
+        budget -= 1
+        return true
+    }
+
+    /// When the change of a reader may be told, by the budget as it was when it was last computed.
+    private func due(_ entry: Entry) -> Milliseconds {
+        let budgetDue = budget >= 1 ? budgetTime : budgetTime + Milliseconds((1 - budget) / Self.rate) + 1
+        return max(entry.toldAt.map { $0 + settings.updates } ?? budgetTime, budgetDue)
+    }
+
+    var nextDeadline: Milliseconds? {
+        while head < waiting.count {
+            if let entry = entries[waiting[head]] { return due(entry) }
+            head += 1
+        }
+        return nil
+    }
+
+    func deadlinePassed(at now: Milliseconds) {
+        refill(now)
+        while head < waiting.count {
+            let number = waiting[head]
+            if var entry = entries[number] {
+                guard due(entry) <= now, spend(now) else { break }
+                entry.isWaiting = false
+                tell(&entry, now)
+                entries[number] = entry
+            }
+            head += 1
+        }
+        if head > 256 || head == waiting.count {
+            waiting.removeFirst(head)
+            head = 0
+        }
+    }
+}

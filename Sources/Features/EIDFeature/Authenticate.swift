@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Cards
+import Concurrency
+import EID
+import EService
+import ISO7816
+import Server
+
+/// How RUN_AUTH ended.
+struct AuthenticationResult: Equatable {
+    let result: ECardResult
+    /// nil: the service has what it asked for.
+    let reason: FailureCode?
+    /// Where the user's browser goes on; nil when the service named no address.
+    let url: String?
+    /// For the log.
+    let detail: String
+}
+
+/// The dialogue of RUN_AUTH. The service says what it wants, and the user grants it. The card opens and proves itself to the
+/// eID-Server of the service, which then reads the card in a channel of its own. TR-03124-1 2.4, TR-03112-7 3.6.4.
+@Loop final class Authenticate {
+    private let registry: ReaderRegistry
+    private let workflow: Workflow
+    private let service: any EServiceConnection
+    private let readerName: String?
+    private let now: Now
+    private let today: CVDate
+    /// The first failure; those that follow from it do not count.
+    private var failure: EServiceFailure?
+    /// Complete when `run` has returned.
+    private(set) var times = AuthenticationTimes()
+
+    init(
+        _ registry: ReaderRegistry,
+        _ workflow: Workflow,
+        _ service: any EServiceConnection,
+        readerName: String?,
+        now: @escaping Now,
+        today: CVDate
+    ) {
+        (self.registry, self.workflow, self.service) = (registry, workflow, service)
+        (self.readerName, self.now, self.today) = (readerName, now, today)
+    }
+
+    /// Runs to the end. When it returns, the server knows how it ended, the reader is free and no channel is left.
+    func run() async -> AuthenticationResult {
+        let begin = ContinuousClock.now
+        workflow.progress(0)
+        do throws(EServiceFailure) {
+            try await authenticate()
+        } catch {
+            if failure == nil { failure = error }
+            await service.fail(error.result)
+        }
+        workflow.progress(80)
+        let result = failure?.result ?? .ok
+        let refresh = await service.refreshAddress(after: result)
+        times.service = await service.times
+        service.close()
+        times.total = begin.duration(to: .now)
+        let reason = failure ?? refresh.failure
+        return AuthenticationResult(
+            result: reason?.result ?? result,
+            reason: reason?.reason,
+            url: refresh.url,
+            detail: reason?.detail ?? ""
+        )
+    }
+
+    private func authenticate() async throws(EServiceFailure) {
+        let request: AuthenticationRequest
+        do throws(EServiceFailure) {
+            request = try await service.request()
+        } catch {
+            // CANCEL is told to the client even when the service fails at the same moment.
+            throw Task.isCancelled ? EServiceFailure(.userCancelled, .cancelledByUser) : error
+        }
+        let consent: Consent
+        do throws(Interruption) {
+            consent = try await workflow.ask(AccessRightsPrompt(consent: Consent(request, today: today)))
+        } catch {
+            throw EServiceFailure(.userCancelled, .cancelledByUser)
+        }
+        let authorization = PACEAuthorization(
+            chat: CHAT(.terminal, consent.effective),
+            certificateDescription: request.description.encoded,
+            isByCAN: consent.isByCAN
+        )
+        let requirements = EIDRequirements(request, consent)
+        let dialogue = EIDDialogue(registry, workflow, readerName: readerName, requirements, now: now)
+        let outcome = await dialogue.run { card throws(EIDStop) in
+            defer {
+                times.card += card.times.card
+                times.cryptography += card.times.cryptography
+            }
+            let pace = try await dialogue.open(card, for: authorization)
+            do throws(EServiceFailure) {
+                try await serve(card, request, authorization.chat, pace)
+            } catch {
+                await card.destroyChannel()
+                failure = failure ?? error
+                throw .failed(error.reason)
+            }
+            await card.destroyChannel()
+        }
+        if let failure { throw failure }
+        switch outcome {
+        case .done: break
+        case .cancelled: throw EServiceFailure(.userCancelled, .cancelledByUser)
+        case .failed(let reason): throw EServiceFailure(reason, Self.status(of: reason))
+        }
+    }
+
+    /// The status of a reason with which the dialogue before the service's part can end.
+    private static func status(of reason: FailureCode) -> FailureStatus {
+        switch reason {
+        case .userCancelled: .cancelledByUser
+        case .establishPACEChannelUserCancelled: .cancelledOnReader
+        case .establishPACEChannelPUKInoperative: .pukInoperative
+        case .maintainCardConnectionPACEUnrecoverable: .cardProtocol
+        default: .unknown
+        }
+    }
+
+    // MARK: The card and the server
+
+    /// From the open channel to the end of the server's commands.
+    private func serve(
+        _ card: HeldEIDCard,
+        _ request: AuthenticationRequest,
+        _ chat: CHAT,
+        _ pace: PACEResult
+    ) async throws(EServiceFailure) {
+        // EAC1
+        workflow.progress(20)
+        let challenge = try await command(card, .didAuthenticateEAC1CardCommandFailed, .cardCommunication) {
+            () throws(EIDError) in try await card.card.getChallenge()
+        }
+        let authorities = pace.certificationAuthorities
+        let references = [authorities.current, authorities.previous].compactMap { $0 }
+        let output = EAC1Output(
+            chat: chat,
+            authorityReferences: references,
+            efCardAccess: card.card.profile.cardAccess.bytes,
+            idPICC: pace.idPICC,
+            challenge: challenge
+        )
+        let answer = try await exchange(card) { service throws(EServiceFailure) in try await service.sendEAC1(output) }
+
+        // EAC2
+        var signature = answer.signature ?? []
+        if answer.signature == nil {
+            signature = try await exchange(card) { service throws(EServiceFailure) in
+                try await service.sendChallenge(challenge)
+            }
+        }
+        guard let chain = answer.certificates.chain(startingAtFirstOf: references) else {
+            throw EServiceFailure(.processCertificatesFromEAC2CVCChainMissing, .noChainToCard)
+        }
+        let proof = TerminalProof(
+            chain: chain,
+            auxiliaryData: request.auxiliaryData?.encoded ?? [],
+            ephemeralKey: answer.ephemeralPublicKey,
+            signature: signature
+        )
+        workflow.progress(40)
+        let (security, chip) = try await command(card, .didAuthenticateEAC2CardCommandFailed, .terminalRefused) {
+            () throws(EIDError) in
+            try await card.card.authenticateTerminal(proof)
+            let security = try await card.card.readCardSecurity()
+            return (security, try await card.card.authenticateChip(security, ephemeralKey: proof.ephemeralKey))
+        }
+        let result = EAC2Output(
+            efCardSecurity: security.bytes,
+            authenticationToken: chip.token,
+            nonce: chip.nonce
+        )
+        var step = try await exchange(card) { service throws(EServiceFailure) in try await service.sendEAC2(result) }
+
+        // Transmit
+        if case .transmit = step { workflow.progress(60) }
+        var count = 0
+        while case .transmit(let commands) = step {
+            count += commands.count
+            guard count <= Self.maximumCommands else {
+                throw EServiceFailure(.transmitCardCommandFailed, .unexpectedMessage, detail: "too many commands")
+            }
+            let (answers, error) = try await transmit(commands, to: card)
+            step = try await exchange(card) { service throws(EServiceFailure) in
+                try await service.sendTransmit(answers, error: error)
+            }
+        }
+    }
+
+    /// Most commands of one server for one card. Reading all files in pieces of ten bytes takes fewer.
+    private static let maximumCommands = 10_000
+
+    /// Most bytes of the card's answers to one batch: a hundred times the files of a card.
+    private static let maximumAnswers = 4 << 20
+
+    /// Sends one batch. It ends early at a status that the server has not allowed.
+    private func transmit(
+        _ commands: [InputAPDU],
+        to card: HeldEIDCard
+    ) async throws(EServiceFailure) -> (answers: [[UInt8]], error: ECardResult?) {
+        var answers: [[UInt8]] = []
+        var size = 0
+        for input in commands {
+            guard let apdu = CommandAPDU(bytes: input.command) else {
+                throw EServiceFailure(.transmitCardCommandFailed, .unexpectedMessage, detail: "no command APDU")
+            }
+            let answer = try await command(card, .transmitCardCommandFailed, .cardCommunication) {
+                () throws(EIDError) in try await card.card.passThrough(apdu)
+            }
+            answers.append(answer.bytes)
+            size += answer.bytes.count
+            guard size <= Self.maximumAnswers else {
+                throw EServiceFailure(.transmitCardCommandFailed, .unexpectedMessage, detail: "too much is read")
+            }
+            guard input.accepts(answer.status.value) else {
+                let status = FailureStatus.unexpectedTransmitStatus
+                failure = failure ?? EServiceFailure(.transmitCardCommandFailed, status, detail: "\(answer.status)")
+                return (answers, ECardResult(status))
+            }
+        }
+        return (answers, nil)
+    }
+
+    /// Sends commands to the card, which must stay in its reader.
+    private func command<T: Sendable>(
+        _ card: HeldEIDCard,
+        _ reason: FailureCode,
+        _ status: FailureStatus,
+        _ body: () async throws(EIDError) -> T
+    ) async throws(EServiceFailure) -> T {
+        guard !Task.isCancelled else { throw EServiceFailure(.userCancelled, .cancelledByUser) }
+        do throws(EIDError) {
+            return try await card.work(body)
+        } catch {
+            switch error {
+            case .card(.tooLong), .status(StatusWord(0x6700)):
+                throw EServiceFailure(reason, .wrongLength, detail: "\(error)")
+            case .card(.removed):
+                throw EServiceFailure(.cardRemoved, .cardRemoved)
+            case .card where !card.lease.isCurrent:
+                throw EServiceFailure(.cardRemoved, .cardRemoved)
+            case .card:
+                throw EServiceFailure(reason, .cardCommunication, detail: "\(error)")
+            case .cancelled:
+                throw EServiceFailure(.userCancelled, .cancelledByUser)
+            case .status, .protocolViolation, .unsupported:
+                throw EServiceFailure(reason, status, detail: "\(error)")
+            }
+        }
+    }
+
+    /// Runs one round with the server. It ends at once when the card leaves.
+    private func exchange<T: Sendable>(
+        _ card: HeldEIDCard,
+        _ body: @escaping @Sendable (any EServiceConnection) async throws(EServiceFailure) -> T
+    ) async throws(EServiceFailure) -> T {
+        let service = service
+        let round = Task.immediate { @Loop () async -> Result<T, EServiceFailure> in
+            do throws(EServiceFailure) {
+                return .success(try await body(service))
+            } catch {
+                return .failure(error)
+            }
+        }
+        let watch = Task.immediate { @Loop in
+            await card.lease.cardLeaves()
+            if !Task.isCancelled { round.cancel() }
+        }
+        let result = await withTaskCancellationHandler {
+            await round.value
+        } onCancel: {
+            round.cancel()
+        }
+        watch.cancel()
+        if !card.lease.isCurrent { throw EServiceFailure(.cardRemoved, .cardRemoved) }
+        return try result.get()
+    }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import EService
+import Host
+import Server
+import Text
+import Wire
+
+/// Authentications that a browser asks for, and the client that speaks with the user about them. docs/protocol.md,
+/// Browsers and WebSockets.
+extension EIDFeature {
+    var browserCommands: [CommandSpec] {
+        [
+            CommandSpec("SET_USER_INTERFACE", permission: .cards) { [self] session, command in
+                session.answer(setUserInterface(session, command), to: command)
+                return .answered
+            },
+            CommandSpec("ACTIVATE", permission: .activate) { [self] session, command in activate(session, command) },
+        ]
+    }
+
+    private func setUserInterface(_ session: Session, _ command: Command) -> UserInterfaceMessage {
+        let isActive = userInterfaces.last === session
+        switch command.bool("active") {
+        case .missing: return UserInterfaceMessage(active: isActive, error: "'active' cannot be undefined")
+        case .invalid: return UserInterfaceMessage(active: isActive, error: "Invalid 'active'")
+        case .value(let flag):
+            userInterfaces.removeAll { $0 === session }
+            if flag { userInterfaces.append(session) }
+            return UserInterfaceMessage(active: flag)
+        }
+    }
+
+    /// The answer comes when the authentication ends, which may take as long as a user takes.
+    private func activate(_ session: Session, _ command: Command) -> CommandOutcome {
+        let id = ObjectIdentifier(session)
+        guard session.workflow == nil else { return .badState }
+        func refuse(_ error: ActivationError) -> CommandOutcome {
+            session.answer(ActivationMessage(error: error.rawValue), to: command)
+            return .answered
+        }
+        guard let userInterface = userInterfaces.last else { return refuse(.noUserInterface) }
+        if case .value(let module) = command.string("showUI") {
+            userInterface.push(ShowUIMessage(module: module))
+            session.answer(ActivationMessage(), to: command)
+            return .answered
+        }
+        guard case .value(let url) = command.string("tcTokenURL"), Self.hasHost(url) else { return refuse(.noTcToken) }
+        guard userInterface.workflow == nil, browserAuthentications[id] == nil else { return refuse(.busy) }
+        let request = SavedRequest(command)
+        browserAuthentications[id] = authenticate(in: userInterface, at: url) { [weak self, weak session] end in
+            self?.browserAuthentications[id] = nil
+            let error = end.url == nil ? ActivationError(end.reason).rawValue : nil
+            session?.answer(ActivationMessage(url: end.url, error: error), to: request)
+        }
+        session.push(ActivationAcceptedMessage())
+        return .answered
+    }
+
+    func browserOrUserInterfaceLeft(_ session: Session) {
+        userInterfaces.removeAll { $0 === session }
+        browserAuthentications.removeValue(forKey: ObjectIdentifier(session))?.browserLeft()
+    }
+}
+
+/// Why a browser is sent nowhere: `error` of ACTIVATION.
+private enum ActivationError: String {
+    case noUserInterface = "No user interface"
+    case busy = "Busy"
+    case noTcToken = "No TcToken"
+    case noAddress = "No address"
+
+    /// The error of an authentication that ended without an address. TR-03124-1 2.7 tells a TcToken that could not be
+    /// fetched from all other failures.
+    init(_ reason: FailureCode?) {
+        switch reason {
+        case .parseTcTokenInvalidURL, .parseTcTokenMissingURL, .getTcTokenInvalidServerReply,
+            .getTcTokenServiceUnavailable, .getTcTokenServerError, .getTcTokenClientError, .getTcTokenEmptyData,
+            .getTcTokenInvalidData, .getTcTokenNetworkError:
+            self = .noTcToken
+        default: self = .noAddress
+        }
+    }
+}
+
+// MARK: Messages
+
+/// ACTIVATION at the end: where the browser goes, or why it goes nowhere. Neither: the request is done.
+struct ActivationMessage: Message {
+    static let name: StaticString = "ACTIVATION"
+    var url: String?
+    var error: String?
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        if let error { object.member("error", error) }
+        if let url { object.member("url", url) }
+    }
+}
+
+/// ACTIVATION at the start of the authentication.
+struct ActivationAcceptedMessage: Message {
+    static let name: StaticString = "ACTIVATION"
+
+    func write(to object: inout JSONWriter, _ level: APILevel) { object.member("accepted", true) }
+}
+
+/// SHOW_UI: a browser wants the user's program to come to the front, and perhaps to show a part of itself.
+struct ShowUIMessage: Message {
+    static let name: StaticString = "SHOW_UI"
+    let module: String
+
+    func write(to object: inout JSONWriter, _ level: APILevel) { object.member("module", module) }
+}
+
+/// USER_INTERFACE: whether the client speaks with the user for browsers.
+struct UserInterfaceMessage: Message {
+    static let name: StaticString = "USER_INTERFACE"
+    let active: Bool
+    var error: String?
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        if let error { object.member("error", error) }
+        object.member("active", active)
+    }
+}

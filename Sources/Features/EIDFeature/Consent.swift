@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import EID
+import EService
+
+/// What a service asks for, and what its user grants. docs/protocol.md, ACCESS_RIGHTS.
+struct Consent: Sendable {
+    let request: AuthenticationRequest
+    /// Rights that the service cannot do without.
+    let required: AccessRights
+    /// Rights that the user may refuse.
+    let optional: AccessRights
+    /// The optional rights that the user grants: all of them, until the user chooses.
+    private(set) var chosen: AccessRights
+    /// The day on which ages are counted.
+    private let today: CVDate
+
+    init(_ request: AuthenticationRequest, today: CVDate) {
+        (self.request, self.today) = (request, today)
+        let allowed = Self.allowed(request)
+        let asked = (request.requiredCHAT, request.optionalCHAT)
+        // A service that sends neither template asks for all rights of its certificate, as optional ones.
+        let wished = asked == (nil, nil) ? allowed : asked.1?.rights ?? []
+        required = (asked.0?.rights ?? []).intersection(allowed).subtracting(Self.canAllowed)
+        // Whether the CAN may replace the PIN is always for the user to decide.
+        optional = wished.intersection(allowed).subtracting(required).union(Self.canAllowed.intersection(allowed))
+        chosen = optional
+    }
+
+    private static let canAllowed = AccessRights([.canAllowed])
+
+    /// Rights of the terminal certificate that can be shown to the user. A right without a name is never used.
+    private static func allowed(_ request: AuthenticationRequest) -> AccessRights {
+        let values = request.auxiliaryData?.values ?? [:]
+        return AccessRights(
+            request.terminalCertificate.chat.rights.rights.filter { right in
+                switch right {
+                case .ageVerification: values[.dateOfBirth] != nil
+                case .communityIDVerification: values[.communityID] != nil
+                default: right.name != nil
+                }
+            }
+        )
+    }
+
+    /// The rights that the card is told: required and chosen.
+    var effective: AccessRights { required.union(chosen) }
+
+    /// The CAN opens the card instead of the PIN.
+    var isByCAN: Bool { effective.contains(AccessRight.canAllowed) }
+
+    /// Why a choice is refused, in the words of the SDK.
+    enum Refusal: String, Error, Sendable {
+        case nothingOptional = "No optional access rights available"
+        case unknown = "Entry in 'chat' data is invalid"
+        case notOptional = "Entry in 'chat' data is not available"
+    }
+
+    /// Grants these optional rights and no other. A refused choice changes nothing.
+    mutating func choose(_ names: [String]) throws(Refusal) {
+        guard !optional.isEmpty else { throw .nothingOptional }
+        var rights: [AccessRight] = []
+        for name in names {
+            guard let right = AccessRight(name: name) else { throw .unknown }
+            guard optional.contains(right) else { throw .notOptional }
+            rights.append(right)
+        }
+        chosen = AccessRights(rights)
+    }
+
+    // MARK: For the user
+
+    /// The names of the SDK, the most significant right first.
+    var requiredNames: [String] { Self.names(of: required) }
+    var optionalNames: [String] { Self.names(of: optional) }
+    var effectiveNames: [String] { Self.names(of: effective) }
+
+    private static func names(of rights: AccessRights) -> [String] {
+        rights.rights.reversed().compactMap(\.name)
+    }
+
+    var transactionInfo: String? { request.transactionInfo }
+
+    /// The limits that the card will be compared with, `yyyy-MM-dd`.
+    var ageVerificationDate: String? { day(.dateOfBirth)?.text }
+    var validityDate: String? { day(.dateOfExpiry)?.text }
+
+    /// Digits of the municipality; a service may ask for the first ones only.
+    var communityID: [UInt8]? { request.auxiliaryData?.values[.communityID] }
+
+    /// The age, in full years, to which the date of the age verification corresponds today.
+    var requiredAge: Int? { day(.dateOfBirth)?.years(until: Day(today)) }
+
+    private func day(_ kind: AuxiliaryData.Kind) -> Day? {
+        request.auxiliaryData?.values[kind].flatMap(Day.init(digits:))
+    }
+
+    /// Who asks, as CERTIFICATE tells it.
+    struct Certificate: Sendable, Equatable {
+        let issuerName: String
+        let issuerURL: String
+        let subjectName: String
+        let subjectURL: String
+        let termsOfUsage: String
+        let purpose: String
+        /// `yyyy-MM-dd`
+        let effectiveDate: String
+        let expirationDate: String
+    }
+
+    var certificate: Certificate {
+        let description = request.description
+        return Certificate(
+            issuerName: description.issuerName,
+            issuerURL: description.issuerURL ?? "",
+            subjectName: description.subjectName,
+            subjectURL: description.subjectURL ?? "",
+            termsOfUsage: description.termsOfUsage,
+            purpose: description.purpose,
+            effectiveDate: Day(request.terminalCertificate.effectiveDate).text,
+            expirationDate: Day(request.terminalCertificate.expirationDate).text
+        )
+    }
+}
+
+extension Consent {
+    /// A day of any year.
+    private struct Day {
+        let year: Int
+        let month: Int
+        let day: Int
+
+        init(_ date: CVDate) { (year, month, day) = (date.year, date.month, date.day) }
+
+        /// YYYYMMDD in ASCII digits. TR-03110-3 A.6.5.2.
+        init?(digits: [UInt8]) {
+            guard digits.count == 8, digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+            let number = digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
+            (year, month, day) = (number / 10_000, number / 100 % 100, number % 100)
+        }
+
+        func years(until other: Day) -> Int {
+            let isBefore = (other.month, other.day) < (month, day)
+            return max(0, other.year - year - (isBefore ? 1 : 0))
+        }
+
+        /// `yyyy-MM-dd`
+        var text: String {
+            func padded(_ number: Int, _ count: Int) -> String {
+                let digits = String(number)
+                return String(repeating: "0", count: max(0, count - digits.count)) + digits
+            }
+            return "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))"
+        }
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Cards
+package import EID
+package import ISO7816
+package import Text
+
+/// The eID card as a kind of cards.
+package struct EIDCardKind: CardKind {
+    package init() {}
+
+    package func recognize(
+        _ channel: any CardChannel,
+        answerToReset: [UInt8]
+    ) async throws(CardError) -> (any CardProfile)? {
+        guard case .eid(let profile) = try await EIDCard.identify(on: channel) else { return nil }
+        return EIDCardProfile(eid: profile)
+    }
+}
+
+/// What READER tells of an eID card.
+package struct EIDCardProfile: CardProfile {
+    package static let kind: StaticString = "eid"
+
+    package var eid: EIDProfile
+    /// The PUK is used up.
+    package var isInoperative = false
+
+    package var members: [JSON.Member] {
+        [
+            JSON.Member("retryCounter", .number(String(eid.status.retryCounter))),
+            JSON.Member("deactivated", .bool(eid.status.deactivated)),
+            JSON.Member("inoperative", .bool(isInoperative)),
+        ]
+    }
+
+    package var isUsable: Bool { !eid.status.deactivated && !isInoperative }
+
+    /// The same card with the state of its PIN as the card has just told it.
+    func with(_ status: PINStatus) -> EIDCardProfile {
+        var profile = self
+        profile.eid.status = status
+        // Tries that are left show that the PUK has worked.
+        if status.retryCounter > 0 { profile.isInoperative = false }
+        return profile
+    }
+}
+
+extension CardObstacle {
+    static let noEIDCard = CardObstacle("noEIDCard") {
+        "The card in reader '\($0)' is not an eID card: take it out and put in an eID card"
+    }
+    static let deactivated = CardObstacle("deactivated") {
+        "The online identification function of the card in reader '\($0)' is deactivated: "
+            + "use another card, or have the authority that issued it activate the function"
+    }
+    static let inoperative = CardObstacle("inoperative") {
+        "The card in reader '\($0)' is inoperative because its PUK is used up: "
+            + "use another card, or have the authority that issued it set a new PIN"
+    }
+    /// The service takes eIDs of other types only.
+    static let unacceptedType = CardObstacle("unacceptedType") {
+        "The service does not accept the kind of eID in reader '\($0)': use another card"
+    }
+}

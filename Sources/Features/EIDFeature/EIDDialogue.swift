@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Cards
+import Concurrency
+import EID
+import EService
+import ISO7816
+import Secrets
+import Server
+
+/// The dialogue of a workflow with an eID card: PIN, CAN or PUK as the card needs them.
+typealias EIDDialogue = CardDialogue<EIDRequirements, FailureCode>
+
+/// Why the dialogue with one eID card does not go on.
+typealias EIDStop = CardStop<FailureCode>
+
+extension CardDialogue<EIDRequirements, FailureCode> {
+    /// Ends with a channel that the PIN has established. The retry counter says what is asked for on the way: 3 and 2 PIN,
+    /// 1 CAN then PIN, 0 PUK. The CAN alone is enough where the user grants the service that right.
+    ///
+    /// `authorization` is what PACE confirms to the card; nil for PIN management.
+    @discardableResult
+    func open(_ card: HeldEIDCard, for authorization: PACEAuthorization? = nil) async throws(EIDStop) -> PACEResult {
+        if authorization?.isByCAN == true { return try await openWithCAN(card, for: authorization) }
+        var hasCAN = false
+        while true {
+            switch card.status.retryCounter {
+            case 0:
+                if try await establish(.puk, .puk, card) != nil { try await unblock(card) }
+            case 1 where !hasCAN:
+                hasCAN = try await establish(.can, .can, card) != nil
+            default:
+                if let result = try await establish(.pin, .pin, card, authorization) { return result }
+                // A failed try ends the channel of the CAN as well; the counter tells what is next.
+                hasCAN = false
+                await card.destroyChannel()
+                try await refresh(card)
+            }
+        }
+    }
+
+    private func openWithCAN(
+        _ card: HeldEIDCard,
+        for authorization: PACEAuthorization?
+    ) async throws(EIDStop) -> PACEResult {
+        while true {
+            if let result = try await establish(.can, .can, card, authorization) { return result }
+        }
+    }
+
+    /// Asks for a password and runs PACE with it; nil when the card refused the password.
+    private func establish(
+        _ id: PasswordID,
+        _ kind: PasswordPrompt.Kind,
+        _ card: HeldEIDCard,
+        _ authorization: PACEAuthorization? = nil
+    ) async throws(EIDStop) -> PACEResult? {
+        // Five digits are a transport PIN, which can only be changed.
+        let digits = kind == .pin && authorization == nil ? 5...6 : kind.digits
+        let password = try await ask(kind, digits, card)
+        workflow.workBegins()
+        let result: HeldEIDCard.PasswordResult
+        do throws(EIDError) {
+            result = try await card.establish(id, password, for: authorization)
+        } catch {
+            guard case .card = error else {
+                await card.destroyChannel()
+                // A card or a reader may fail because the task was cancelled in the middle of its dialogue.
+                if Task.isCancelled { throw .cancelled }
+                throw .failed(.maintainCardConnectionPACEUnrecoverable)
+            }
+            cardLies(well: false)
+            throw .cardLost
+        }
+        cardLies(well: true)
+        switch result {
+        case .established(let result):
+            return result
+        case .wrong:
+            return nil
+        case .usedUp:
+            card.markInoperative()
+            throw .failed(.establishPACEChannelPUKInoperative)
+        case .cancelled:
+            throw .failed(.establishPACEChannelUserCancelled)
+        case .timeout:
+            throw .failed(.maintainCardConnectionPACEUnrecoverable)
+        }
+    }
+
+    /// In a channel of the PUK: gives the PIN its tries back.
+    private func unblock(_ card: HeldEIDCard) async throws(EIDStop) {
+        let status: StatusWord
+        do throws(EIDError) {
+            status = try await card.unblockPIN()
+        } catch {
+            guard case .card = error else {
+                await card.destroyChannel()
+                throw .failed(.maintainCardConnectionPACEUnrecoverable)
+            }
+            throw .cardLost
+        }
+        await card.destroyChannel()
+        switch status.value {
+        case 0x9000:
+            try await refresh(card)
+        case 0x6982, 0x6983, 0x6985, 0x6A88:
+            card.markInoperative()
+            throw .failed(.establishPACEChannelPUKInoperative)
+        default:
+            throw .failed(.maintainCardConnectionPACEUnrecoverable)
+        }
+    }
+
+    /// Reads the retry counter again, outside any channel.
+    private func refresh(_ card: HeldEIDCard) async throws(EIDStop) {
+        do throws(EIDError) {
+            try await card.readStatus()
+        } catch {
+            guard case .card = error else { throw .failed(.maintainCardConnectionPACEUnrecoverable) }
+            throw .cardLost
+        }
+        // Our tries cannot deactivate the PIN. Without a PIN to ask for, another card is needed.
+        if card.status.deactivated { throw .cardLost }
+    }
+
+    /// Asks the client for a password of this card; nil when the keypad of the reader takes it.
+    func ask(
+        _ kind: PasswordPrompt.Kind,
+        _ digits: ClosedRange<Int>,
+        _ card: HeldEIDCard
+    ) async throws(EIDStop) -> SecretBox? {
+        do throws(Interruption) {
+            return try await workflow.ask(PasswordPrompt(kind: kind, digits: digits, lease: card.lease))
+        } catch {
+            switch error {
+            case .cancelled:
+                await card.destroyChannel()
+                throw .cancelled
+            case .outdated:
+                throw .cardLost
+            }
+        }
+    }
+}
+
+/// What the password confirms to the card for an authentication. TR-03110-2 3.2.
+struct PACEAuthorization: Sendable {
+    /// The rights that the user grants.
+    var chat: CHAT
+    /// DER; a reader with a keypad shows it.
+    var certificateDescription: [UInt8]
+    /// The CAN opens the card in the PIN's place: the user has left the service the right to it.
+    var isByCAN: Bool
+}

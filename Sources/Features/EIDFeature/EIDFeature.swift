@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Cards
+package import Concurrency
+import EService
+import Host
+package import Server
+import Wire
+
+/// The dialogues of the German eID card: RUN_CHANGE_PIN, RUN_AUTH, and authentications for browsers.
+@Loop package final class EIDFeature: CardFeature {
+    let registry: ReaderRegistry
+    let services: OnlineServices
+    let now: Now
+    /// Authentications that a connection of the browser port waits for.
+    var browserAuthentications: [ObjectIdentifier: Authentication] = [:]
+    /// The clients that speak with the user for browsers; the newest is last and is the one that is used.
+    var userInterfaces: [Session] = []
+
+    package init(
+        _ registry: ReaderRegistry,
+        _ services: OnlineServices,
+        now: @escaping Now = { ContinuousClock.now }
+    ) {
+        (self.registry, self.services, self.now) = (registry, services, now)
+    }
+
+    package let cardKinds: [any CardKind] = [EIDCardKind()]
+
+    package var commands: [CommandSpec] {
+        let runs = [
+            CommandSpec("RUN_CHANGE_PIN", permission: .cards) { [self] session, command in
+                runChangePIN(session, command)
+            },
+            CommandSpec("RUN_AUTH", permission: .cards) { [self] session, command in runAuth(session, command) },
+        ]
+        let passwords = [
+            PasswordPrompt.command("SET_PIN", .pin), PasswordPrompt.command("SET_CAN", .can),
+            PasswordPrompt.command("SET_NEW_PIN", .newPIN), PasswordPrompt.command("SET_PUK", .puk),
+        ]
+        return runs + passwords + AccessRightsPrompt.commands + browserCommands
+    }
+
+    package func sessionEnded(_ session: Session) { browserOrUserInterfaceLeft(session) }
+
+    // MARK: RUN_CHANGE_PIN
+
+    private func runChangePIN(_ session: Session, _ command: Command) -> CommandOutcome {
+        guard session.workflow == nil else { return .badState }
+        let readerName: String?
+        switch command.string("reader") {
+        case .missing: readerName = nil
+        case .invalid:
+            session.answer(ChangePINRefusedMessage(error: "Invalid name"), to: command)
+            return .answered
+        case .value(let name): readerName = name
+        }
+        session.takeStatusFlag(command)
+        session.start("CHANGE_PIN", announcedBy: ChangePINStartedMessage()) { [registry, now] workflow in
+            let reason = await ChangePIN(registry, workflow, readerName: readerName, now: now).run()
+            session.server.log(.info, "\(session.name): CHANGE_PIN ended, \(reason?.rawValue ?? "success")")
+            return ChangePINEndedMessage(reason: reason)
+        }
+        return .answered
+    }
+}
+
+extension Session {
+    /// The last boolean `status` of a RUN command decides whether STATUS is sent unasked.
+    func takeStatusFlag(_ command: Command) {
+        if case .value(let flag) = command.bool("status") { wantsStatus = flag }
+    }
+}

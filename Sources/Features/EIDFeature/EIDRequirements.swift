@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Cards
+import Concurrency
+import EID
+import EService
+import ISO7816
+import Readers
+
+/// What a workflow needs of an eID card and its reader.
+struct EIDRequirements: CardRequirements {
+    var needsExtendedLength: Bool
+    /// The PIN will be asked for. A card whose PIN is switched off, or blocked for good, is then of no use.
+    var needsPIN: Bool
+    /// nil: any.
+    var eidTypes: Set<EIDType>?
+
+    var wrongKind: CardObstacle { .noEIDCard }
+
+    func obstacle(of profile: EIDCardProfile, in reader: ReaderDescription) -> CardObstacle? {
+        if let eidTypes, !eidTypes.contains(profile.eid.eidType) { return .unacceptedType }
+        if needsPIN {
+            if profile.eid.status.deactivated { return .deactivated }
+            if profile.isInoperative { return .inoperative }
+        }
+        if needsExtendedLength, !reader.hasExtendedLength { return .noExtendedLength }
+        return nil
+    }
+
+    /// Selects the application and reads the state of the PIN.
+    func open(_ lease: CardLease, _ profile: EIDCardProfile) async throws(CardError) -> HeldEIDCard {
+        let card = HeldEIDCard(lease, profile)
+        do throws(EIDError) {
+            try await card.card.select()
+            try await card.readStatus()
+        } catch {
+            guard case .card(let error) = error else { throw .other("\(error)") }
+            throw error
+        }
+        return card
+    }
+}
+
+extension EIDRequirements {
+    /// For an authentication: certificates and EF.CardSecurity are longer than short commands and answers.
+    init(_ request: AuthenticationRequest, _ consent: Consent) {
+        self.init(needsExtendedLength: true, needsPIN: !consent.isByCAN, eidTypes: request.acceptedEIDTypes)
+    }
+}
+
+extension EIDProfile {
+    /// A profile that names no type is that of a card. TR-03110-3 A.1.1.10.
+    fileprivate var eidType: EIDType {
+        switch cardAccess.securityInfos.mobileEIDType {
+        case nil: .cardCertified
+        case .certifiedSecureElement: .seCertified
+        case .endorsedSecureElement: .seEndorsed
+        case .hardwareKeyStore: .hwKeyStore
+        }
+    }
+}

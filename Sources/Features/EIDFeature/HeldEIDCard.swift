@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Cards
+import Concurrency
+import EID
+import ISO7816
+import Readers
+import Secrets
+
+/// One eID card in the hands of one workflow.
+///
+/// A reader with a keypad runs PACE and the change of the PIN itself. The workflow sees one difference: no secret comes.
+@Loop final class HeldEIDCard {
+    let lease: CardLease
+    let card: EIDCard
+    private let keypad: (any KeypadConnection)?
+    private let channel: TimedChannel
+    /// Time that the terminal's own computations took so far.
+    private var cryptography = Duration.zero
+    private var profile: EIDCardProfile
+
+    var status: PINStatus { profile.eid.status }
+
+    /// What the card said to a password.
+    enum PasswordResult {
+        case established(PACEResult)
+        case wrong
+        /// The card does not take this password any more: the PUK is used up.
+        case usedUp
+        /// On the keypad.
+        case cancelled
+        case timeout
+    }
+
+    init(_ lease: CardLease, _ profile: EIDCardProfile) {
+        (self.lease, self.profile) = (lease, profile)
+        let connection = lease.connection
+        keypad = lease.reader.description.hasKeypad ? connection as? any KeypadConnection : nil
+        channel = TimedChannel(connection)
+        card = EIDCard(channel: channel, profile: profile.eid)
+    }
+
+    private func set(_ status: PINStatus) {
+        profile = profile.with(status)
+        lease.update(profile)
+    }
+
+    /// The PUK is used up.
+    func markInoperative() {
+        profile.isInoperative = true
+        lease.update(profile)
+    }
+
+    /// Reads the state of the PIN. The unprotected command ends a secure channel.
+    func readStatus() async throws(EIDError) { set(try await card.readPINStatus()) }
+
+    /// Runs PACE with a password that comes here or, nil, is typed on the keypad.
+    func establish(
+        _ id: PasswordID,
+        _ password: SecretBox?,
+        for authorization: PACEAuthorization? = nil
+    ) async throws(EIDError) -> PasswordResult {
+        let result: PasswordResult
+        let chat = authorization?.chat.object.encoded
+        if let keypad {
+            result = try await establish(
+                KeypadPACERequest(
+                    passwordID: id.rawValue,
+                    chat: chat ?? [],
+                    certificateDescription: authorization?.certificateDescription ?? []
+                ),
+                on: keypad
+            )
+        } else {
+            guard let password = password?.take() else { throw .protocolViolation("the password was used already") }
+            let begin = (ContinuousClock.now, channel.time)
+            defer { countCryptography(since: begin) }
+            result =
+                switch try await card.establishPACE(id, password: password, chat: chat) {
+                case .established(let result): .established(result)
+                case .wrongPassword: .wrong
+                case .usedUp: .usedUp
+                }
+        }
+        if case .established = result, id == .pin {
+            // The right PIN gives all tries back; reading the counter would end the channel. TR-03110-2 3.3.
+            set(PINStatus(retryCounter: PINStatus.initialRetryCounter))
+        }
+        return result
+    }
+
+    private func establish(
+        _ request: KeypadPACERequest,
+        on keypad: any KeypadConnection
+    ) async throws(EIDError) -> PasswordResult {
+        let result: KeypadPACEResult
+        do throws(CardError) {
+            result = try await keypad.establishPACE(request)
+        } catch {
+            throw .card(error)
+        }
+        switch result.outcome {
+        case .established: return .established(PACEResult(result))
+        case .wrongPassword: return .wrong
+        case .cancelled: return .cancelled
+        case .timeout: return .timeout
+        case .noCard: throw .card(.removed)
+        case .failed where request.passwordID == PasswordID.puk.rawValue && result.mseStatus == StatusWord(0x63C0):
+            return .usedUp
+        case .failed(let code): throw .protocolViolation("the reader's PACE failed with \(String(code, radix: 16))")
+        }
+    }
+
+    /// RESET RETRY COUNTER with the new PIN; the status is the card's or, with a keypad, the reader's own.
+    func changePIN(to pin: SecretBox?) async throws(EIDError) -> StatusWord {
+        if let keypad {
+            do throws(CardError) {
+                return try await keypad.modifyPIN()
+            } catch {
+                throw .card(error)
+            }
+        }
+        guard let pin = pin?.take() else { throw .protocolViolation("the new PIN was used already") }
+        return try await card.changePIN(to: pin)
+    }
+
+    /// RESET RETRY COUNTER without data, in a channel of the PUK.
+    func unblockPIN() async throws(EIDError) -> StatusWord {
+        guard keypad == nil else {
+            // The reader keeps the channel and protects the command itself.
+            return try await card.transmit(CommandAPDU(0x00, 0x2C, 0x03, 0x03)).status
+        }
+        return try await card.unblockPIN()
+    }
+
+    /// Runs a protocol with the card. Time that the card does not take is counted as cryptography.
+    func work<T: Sendable>(_ body: () async throws(EIDError) -> T) async throws(EIDError) -> T {
+        let begin = (ContinuousClock.now, channel.time)
+        defer { countCryptography(since: begin) }
+        return try await body()
+    }
+
+    private func countCryptography(since begin: (ContinuousClock.Instant, Duration)) {
+        cryptography += begin.0.duration(to: .now) - (channel.time - begin.1)
+    }
+
+    /// Times since the card was opened.
+    var times: (card: Duration, cryptography: Duration) { (channel.time, cryptography) }
+
+    /// Ends the secure channel on both sides.
+    func destroyChannel() async {
+        if let keypad {
+            // The reader forgets its channel at the latest when the card is reset.
+            try? await keypad.destroyPACE()
+        } else {
+            await card.destroyChannel()
+        }
+    }
+}
+
+extension PACEResult {
+    /// The result of PACE that a reader with a keypad has run itself.
+    fileprivate init(_ result: KeypadPACEResult) {
+        self.init(
+            statusBefore: result.mseStatus ?? .ok,
+            idPICC: result.idPICC,
+            certificationAuthorities: PACE.CertificationAuthorities(
+                current: result.carCurrent.isEmpty ? nil : result.carCurrent,
+                previous: result.carPrevious.isEmpty ? nil : result.carPrevious
+            )
+        )
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Cards
+import Concurrency
+import Host
+import Readers
+import Secrets
+import Server
+import Text
+import Wire
+
+/// ENTER_PIN, ENTER_CAN, ENTER_NEW_PIN and ENTER_PUK: asks for a password of the card in a reader.
+///
+/// The answer is nil when the keypad of the reader takes the password.
+struct PasswordPrompt: Prompt {
+    enum Kind: Sendable {
+        case pin, can, puk, newPIN
+
+        /// How many digits a value has.
+        var digits: ClosedRange<Int> {
+            switch self {
+            case .pin, .can, .newPIN: 6...6
+            case .puk: 10...10
+            }
+        }
+    }
+
+    typealias Answer = SecretBox?
+
+    let kind: Kind
+    let digits: ClosedRange<Int>
+    let lease: CardLease
+
+    var name: String {
+        switch kind {
+        case .pin: EnterPINMessage.name.description
+        case .can: EnterCANMessage.name.description
+        case .newPIN: EnterNewPINMessage.name.description
+        case .puk: EnterPUKMessage.name.description
+        }
+    }
+
+    /// A password is typed for one insertion of one card.
+    var isCurrent: Bool { lease.isCurrent }
+
+    func message(_ number: Int, to session: Session, error: String?) -> any Message {
+        let question = PasswordQuestion(number: number, reader: lease.readerState(for: session), error: error)
+        return switch kind {
+        case .pin: EnterPINMessage(question: question)
+        case .can: EnterCANMessage(question: question)
+        case .newPIN: EnterNewPINMessage(question: question)
+        case .puk: EnterPUKMessage(question: question)
+        }
+    }
+
+    // MARK: The answer
+
+    /// SET_PIN, SET_CAN, SET_NEW_PIN and SET_PUK. A wrong value is refused here and never reaches the card.
+    static func command(_ name: String, _ kind: Kind) -> CommandSpec {
+        CommandSpec(name, permission: .cards) { session, command in
+            guard let prompt = session.workflow?.prompt(PasswordPrompt.self), prompt.prompt.kind == kind else {
+                return .badState
+            }
+            switch command.int("question") {
+            case .missing: break
+            // Another number: the value was typed for a card that has left meanwhile.
+            case .value(let number): if number != prompt.number { return .badState }
+            case .invalid: return .badState
+            }
+            take(command, for: prompt)
+            return .answered
+        }
+    }
+
+    @Loop private static func take(_ command: Command, for prompt: OpenPrompt<PasswordPrompt>) {
+        guard !prompt.prompt.lease.reader.description.hasKeypad else {
+            if command.isPresent("value") {
+                prompt.refuse(command, "Value cannot be defined")
+            } else {
+                prompt.answer(nil)
+            }
+            return
+        }
+        let digits = prompt.prompt.digits
+        switch command.secret("value") {
+        case .missing: prompt.refuse(command, "Value cannot be undefined")
+        case .invalid: prompt.refuse(command, "Invalid value")
+        case .value(let secret):
+            let isValid = secret.withBytes { value in
+                digits.contains(value.count) && value.allSatisfy { (0x30...0x39).contains($0) }
+            }
+            if isValid {
+                prompt.answer(SecretBox(secret))
+            } else if digits.count == 1 {
+                prompt.refuse(command, "You must provide \(digits.lowerBound) digits")
+            } else {
+                prompt.refuse(command, "You must provide \(digits.lowerBound) - \(digits.upperBound) digits")
+            }
+        }
+    }
+}
+
+/// The members of an ENTER message.
+struct PasswordQuestion {
+    let number: Int
+    let reader: ReaderState
+    let error: String?
+}
+
+protocol EnterMessage: Message {
+    var question: PasswordQuestion { get }
+}
+
+extension EnterMessage {
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        if let error = question.error { object.member("error", error) }
+        object.member("question", question.number)
+        object.object("reader") { question.reader.write(to: &$0, level) }
+    }
+}
+
+struct EnterPINMessage: EnterMessage {
+    static let name: StaticString = "ENTER_PIN"
+    let question: PasswordQuestion
+}
+
+struct EnterCANMessage: EnterMessage {
+    static let name: StaticString = "ENTER_CAN"
+    let question: PasswordQuestion
+}
+
+struct EnterNewPINMessage: EnterMessage {
+    static let name: StaticString = "ENTER_NEW_PIN"
+    let question: PasswordQuestion
+}
+
+struct EnterPUKMessage: EnterMessage {
+    static let name: StaticString = "ENTER_PUK"
+    let question: PasswordQuestion
+}

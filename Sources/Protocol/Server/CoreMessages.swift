@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Host
+package import Text
+package import Wire
+
+/// ACCESS_DENIED, BAD_STATE, INTERNAL_ERROR, INVALID, UNKNOWN_COMMAND: what is wrong with a line or its moment.
+package enum Refusal {
+    struct AccessDenied: RefusalMessage {
+        static let name: StaticString = "ACCESS_DENIED"
+        let error: String
+    }
+    struct BadState: RefusalMessage {
+        static let name: StaticString = "BAD_STATE"
+        let error: String
+    }
+    package struct InternalError: RefusalMessage {
+        package static let name: StaticString = "INTERNAL_ERROR"
+        package let error: String
+    }
+    struct Invalid: RefusalMessage {
+        static let name: StaticString = "INVALID"
+        let error: String
+    }
+    struct UnknownCommand: RefusalMessage {
+        static let name: StaticString = "UNKNOWN_COMMAND"
+        let error: String
+    }
+}
+
+/// A message with an `error` and nothing else.
+package protocol RefusalMessage: Message {
+    var error: String { get }
+}
+
+extension RefusalMessage {
+    package func write(to object: inout JSONWriter, _ level: APILevel) { object.member("error", error) }
+}
+
+struct APILevelMessage: Message {
+    static let name: StaticString = "API_LEVEL"
+    let current: APILevel
+    /// GET_API_LEVEL tells the levels that there are.
+    var listsAvailable = false
+    var error: String?
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        if let error { object.member("error", error) }
+        if listsAvailable { object.member("available", APILevel.allCases.map(\.rawValue)) }
+        object.member("current", current.rawValue)
+    }
+}
+
+struct InfoMessage: Message {
+    static let name: StaticString = "INFO"
+    let info: ServerInfo
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        object.object("VersionInfo") { version in
+            for field in info.versionFields { version.member(field.key, field.value) }
+        }
+        object.member("AusweisApp", "UNKNOWN")
+        object.object("badged") { badged in
+            badged.member("protocol", ServerInfo.protocolVersion)
+            badged.member("drivers", info.drivers)
+            badged.member("scanners", info.scanners)
+        }
+    }
+}
+
+struct StatusMessage: Message {
+    static let name: StaticString = "STATUS"
+    let workflow: String?
+    let progress: Int?
+    let state: String?
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        object.member("workflow", workflow)
+        object.member("progress", progress)
+        object.member("state", state)
+    }
+}
+
+struct HealthMessage: Message {
+    static let name: StaticString = "HEALTH"
+    let checks: [HealthCheck]
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        object.array("checks", checks) { array, check in
+            array.object { object in
+                object.member("name", check.name)
+                object.member("ok", check.ok)
+                if let advice = check.advice { object.member("advice", advice) }
+                if let errorAgo = check.errorAgo { object.member("errorAgo", errorAgo) }
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Cards
+import Concurrency
+import ISO7816
+import Readers
+import ReadersVirtual
+import TestSupport
+import Testing
+import Text
+
+/// A new card kind with a workflow, a prompt and two messages, registered in one line and driven over a socket.
+@Suite("A card kind that Sources does not know", .timeLimit(.minutes(5)))
+struct LibraryCardTests {
+    /// A server with the feature, a reader, and a client.
+    @Loop private struct Stage {
+        let backend: ScriptedReaders
+        let server: TestServer
+        let client: TestClient
+
+        init(_ connect: @escaping ScriptedReaders.Connect) async throws {
+            backend = ScriptedReaders(connect: connect)
+            server = try TestServer(readers: 0, backends: [backend], moreFeatures: { [LibraryFeature($0)] })
+            backend.add(ReaderDescription(name: "Desk"))
+            try await server.ready(["Desk"])
+            client = try server.connect()
+            _ = await client.exchange()
+        }
+
+        init() async throws {
+            let card = LibraryCard()
+            try await self.init { _ throws(CardError) in card }
+        }
+    }
+
+    /// READER of the desk; nil: no card.
+    private static func reader(books: Int?) -> JSON {
+        let card = books.map { JSON.object([.init("kind", .string("library")), .init("books", .number(String($0)))]) }
+        return .object([
+            .init("msg", .string("READER")), .init("name", .string("Desk")), .init("attached", .bool(true)),
+            .init("insertable", .bool(false)), .init("keypad", .bool(false)), .init("card", card ?? .null),
+        ])
+    }
+
+    @Test("READER tells the kind of the card and what the kind tells of it")
+    @Loop func recognition() async throws {
+        let stage = try await Stage()
+        stage.backend.insert(into: "Desk")
+        #expect(await stage.client.next() == Self.reader(books: 1))
+        stage.backend.withdraw(from: "Desk")
+        #expect(await stage.client.next() == Self.reader(books: nil))
+    }
+
+    @Test("the workflow asks for the PIN, uses the card and tells what changed")
+    @Loop func workflow() async throws {
+        let stage = try await Stage()
+        let client = stage.client
+        #expect(await client.exchange(#"{"cmd":"RUN_LEND"}"#) == [#"{"msg":"LEND"}"#, #"{"msg":"INSERT_CARD"}"#])
+        stage.backend.insert(into: "Desk")
+        #expect(await client.next("ENTER_LIBRARY_PIN") == #"{"msg":"ENTER_LIBRARY_PIN","question":1}"#)
+        let status = await client.ask(#"{"cmd":"GET_STATUS"}"#, "STATUS")
+        #expect(status == #"{"msg":"STATUS","workflow":"LEND","progress":0,"state":"ENTER_LIBRARY_PIN"}"#)
+        #expect(
+            await client.ask(#"{"cmd":"SET_LIBRARY_PIN","value":2468,"request":7}"#, "ENTER_LIBRARY_PIN")
+                == #"{"msg":"ENTER_LIBRARY_PIN","error":"Invalid value","question":1,"request":7}"#
+        )
+        await client.send(#"{"cmd":"SET_LIBRARY_PIN","value":"2468"}"#)
+        #expect(await client.next("READER") == Self.reader(books: 2))
+        #expect(await client.next("LEND") == #"{"msg":"LEND","outcome":"lent"}"#)
+        #expect(!stage.server.isLent("Desk"))
+    }
+
+    @Test("a wrong PIN is sent once, and the workflow ends with its reason")
+    @Loop func wrongPIN() async throws {
+        let stage = try await Stage()
+        stage.backend.insert(into: "Desk")
+        _ = try #require(await stage.client.ask(#"{"cmd":"RUN_LEND"}"#, "ENTER_LIBRARY_PIN"))
+        let end = await stage.client.ask(#"{"cmd":"SET_LIBRARY_PIN","value":"1357"}"#, "LEND")
+        #expect(end == #"{"msg":"LEND","outcome":"wrong PIN"}"#)
+    }
+
+    @Test("a prompt is bound to one insertion: a new card asks again, with a new number")
+    @Loop func insertion() async throws {
+        let stage = try await Stage()
+        stage.backend.insert(into: "Desk")
+        _ = try #require(await stage.client.ask(#"{"cmd":"RUN_LEND"}"#, "ENTER_LIBRARY_PIN"))
+        stage.backend.withdraw(from: "Desk")
+        #expect(await stage.client.next("INSERT_CARD") == #"{"msg":"INSERT_CARD"}"#)
+        #expect(
+            await stage.client.ask(#"{"cmd":"SET_LIBRARY_PIN","value":"2468"}"#, "BAD_STATE")
+                == #"{"msg":"BAD_STATE","error":"SET_LIBRARY_PIN"}"#
+        )
+        stage.backend.insert(into: "Desk")
+        #expect(await stage.client.next("ENTER_LIBRARY_PIN")?["question"] == .number("2"))
+        #expect(await stage.client.ask(#"{"cmd":"CANCEL"}"#, "LEND") == #"{"msg":"LEND","outcome":"cancelled"}"#)
+    }
+
+    @Test("each workflow explains a card of another kind")
+    @Loop func otherKind() async throws {
+        let eid = try VirtualCard()
+        let stage = try await Stage { _ throws(CardError) in ScriptedConnection(to: eid) }
+        stage.backend.insert(into: "Desk")
+        #expect(await stage.client.next("READER")?["card"]?["kind"] == .string("eid"))
+        let refusal = await stage.client.ask(#"{"cmd":"RUN_LEND"}"#, "INSERT_CARD")
+        #expect(
+            refusal
+                == #"{"msg":"INSERT_CARD","reader":"Desk","error":"The card in reader 'Desk' is not a library card: use another one"}"#
+        )
+        _ = await stage.client.ask(#"{"cmd":"CANCEL"}"#, "LEND")
+
+        let library = try await Stage()
+        library.backend.insert(into: "Desk")
+        _ = await library.client.next("READER")
+        let error = await library.client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD")?["error"]?.string
+        #expect(error?.contains("is not an eID card") == true)
+    }
+}

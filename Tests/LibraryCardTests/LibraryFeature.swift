@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Cards
+import Concurrency
+import Host
+import ISO7816
+import Readers
+import Secrets
+import Server
+import Text
+import Wire
+
+/// A card kind and its dialogue as a developer adds them: a library card that lends a book against a PIN.
+///
+/// The card answers SELECT of its application with the number of books that are lent, VERIFY with the tries left, and
+/// UPDATE RECORD with the new number. Nothing in Sources knows of it.
+struct LibraryCardKind: CardKind {
+    func recognize(
+        _ channel: any CardChannel,
+        answerToReset: [UInt8]
+    ) async throws(CardError) -> (any CardProfile)? {
+        let answer = try await channel.transmit(LibraryCard.select)
+        guard answer.status == .ok, answer.data.count == 1 else { return nil }
+        return LibraryCardProfile(books: Int(answer.data[0]))
+    }
+}
+
+struct LibraryCardProfile: CardProfile {
+    static let kind: StaticString = "library"
+    var books: Int
+    var members: [JSON.Member] { [JSON.Member("books", .number(String(books)))] }
+    var isUsable: Bool { true }
+}
+
+struct LibraryRequirements: CardRequirements {
+    let wrongKind = CardObstacle("noLibraryCard") {
+        "The card in reader '\($0)' is not a library card: use another one"
+    }
+
+    func obstacle(of profile: LibraryCardProfile, in reader: ReaderDescription) -> CardObstacle? { nil }
+
+    func open(_ lease: CardLease, _ profile: LibraryCardProfile) async throws(CardError) -> CardLease {
+        _ = try await lease.connection.transmit(LibraryCard.select)
+        return lease
+    }
+}
+
+/// The card's PIN, which SET_LIBRARY_PIN answers.
+struct LibraryPINPrompt: Prompt {
+    typealias Answer = SecretBox
+
+    let lease: CardLease
+    let name = "ENTER_LIBRARY_PIN"
+    var isCurrent: Bool { lease.isCurrent }
+
+    func message(_ number: Int, to session: Session, error: String?) -> any Message {
+        EnterLibraryPINMessage(question: number, error: error)
+    }
+}
+
+struct EnterLibraryPINMessage: Message {
+    static let name: StaticString = "ENTER_LIBRARY_PIN"
+    let question: Int
+    let error: String?
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        if let error { object.member("error", error) }
+        object.member("question", question)
+    }
+}
+
+/// LEND at the start and at the end of the workflow.
+struct LendMessage: Message {
+    static let name: StaticString = "LEND"
+    var outcome: String?
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        if let outcome { object.member("outcome", outcome) }
+    }
+}
+
+@Loop final class LibraryFeature: CardFeature {
+    private let registry: ReaderRegistry
+    let cardKinds: [any CardKind] = [LibraryCardKind()]
+
+    init(_ registry: ReaderRegistry) { self.registry = registry }
+
+    var commands: [CommandSpec] {
+        [
+            CommandSpec("RUN_LEND", permission: .cards) { [registry] session, _ in
+                guard session.workflow == nil else { return .badState }
+                session.start("LEND", announcedBy: LendMessage()) { workflow in
+                    LendMessage(outcome: await Self.lend(registry, workflow))
+                }
+                return .answered
+            },
+            CommandSpec("SET_LIBRARY_PIN", permission: .cards) { session, command in
+                guard let prompt = session.workflow?.prompt(LibraryPINPrompt.self) else { return .badState }
+                guard case .value(let pin) = command.secret("value") else {
+                    prompt.refuse(command, "Invalid value")
+                    return .answered
+                }
+                prompt.answer(SecretBox(pin))
+                return .answered
+            },
+        ]
+    }
+
+    private static func lend(_ registry: ReaderRegistry, _ workflow: Workflow) async -> String {
+        let dialogue = CardDialogue<LibraryRequirements, String>(
+            registry,
+            workflow,
+            readerName: nil,
+            LibraryRequirements(),
+            now: { ContinuousClock.now }
+        )
+        let outcome = await dialogue.run { lease throws(CardStop<String>) in
+            let pin: SecretBox
+            do throws(Interruption) {
+                pin = try await workflow.ask(LibraryPINPrompt(lease: lease))
+            } catch {
+                throw error == .cancelled ? .cancelled : .cardLost
+            }
+            do throws(CardError) {
+                guard try await lease.connection.transmit(LibraryCard.verify(pin)).status == .ok else {
+                    throw CardError.other("wrong PIN")
+                }
+                let answer = try await lease.connection.transmit(LibraryCard.lend)
+                lease.update(LibraryCardProfile(books: Int(answer.data.first ?? 0)))
+            } catch {
+                throw error == .removed ? .cardLost : .failed("wrong PIN")
+            }
+        }
+        return switch outcome {
+        case .done: "lent"
+        case .cancelled: "cancelled"
+        case .failed(let reason): reason
+        }
+    }
+}
+
+/// The card itself, in software.
+actor LibraryCard: CardConnection {
+    private var books: UInt8 = 1
+    private var isOpen = false
+
+    static let select = CommandAPDU(0x00, 0xA4, 0x04, 0x00, data: [0xD2, 0x76, 0x00, 0x4C, 0x49], le: 256)
+    static let lend = CommandAPDU(0x00, 0xDC, 0x01, 0x04, le: 256)
+
+    static func verify(_ pin: SecretBox) -> CommandAPDU {
+        CommandAPDU(0x00, 0x20, 0x00, 0x81, data: pin.take()?.withBytes { Array($0) } ?? [])
+    }
+
+    func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+        switch command.ins {
+        case 0xA4 where command == Self.select: return ResponseAPDU(data: [books], .ok)
+        case 0x20:
+            isOpen = command.data == Array("2468".utf8)
+            return ResponseAPDU(StatusWord(isOpen ? 0x9000 : 0x63C2))
+        case 0xDC where isOpen:
+            books += 1
+            return ResponseAPDU(data: [books], .ok)
+        default: return ResponseAPDU(StatusWord(0x6A82))
+        }
+    }
+
+    func disconnect(reset: Bool) async { if reset { isOpen = false } }
+}
