@@ -10,7 +10,7 @@ import Wire
 @Suite("RUN_AUTH and the access rights", .timeLimit(.minutes(5)))
 struct AccessRightsTests {
     @Test(
-        "RUN_AUTH without an address that has a host is refused and starts nothing",
+        "RUN_AUTH without a URL that has a host is refused and starts no workflow",
         arguments: [
             ("", "tcTokenURL cannot be undefined"),
             (#","tcTokenURL":5"#, "Invalid tcTokenURL"),
@@ -39,13 +39,13 @@ struct AccessRightsTests {
         #expect(await stage.client.exchange(#"{"cmd":"GET_STATUS"}"#) == [Moment.idle.status])
     }
 
-    @Test("ACCESS_RIGHTS has the SDK's names, the highest right first, and what the card is to compare")
+    @Test("ACCESS_RIGHTS lists the SDK's names, highest right first, and the values for verifications")
     @Loop func everything() async throws {
         let service = TestService { plan in
             plan.required = AccessRights([
                 .readFamilyName, .readAddress, .ageVerification, .restrictedIdentification, .writeAddress,
             ])
-            // Of these the sex has no name, so it cannot be shown, and is not asked for.
+            // The right to read the sex has no name in the SDK; the server does not request it.
             plan.optional = AccessRights([.readSex, .readDateOfBirth, .communityIDVerification, .readFamilyName])
             plan.auxiliaryData = AuxiliaryData([
                 .dateOfBirth: Array("20081122".utf8), .dateOfExpiry: Array("20261121".utf8),
@@ -65,7 +65,7 @@ struct AccessRightsTests {
         )
     }
 
-    @Test("verifications without a value to compare with are not asked for")
+    @Test("verifications without a reference value are not requested")
     @Loop func noValues() async throws {
         let rights = AccessRights([.ageVerification, .communityIDVerification, .readFamilyName])
         let stage = try await Stage(service: TestService { $0.required = rights })
@@ -74,7 +74,7 @@ struct AccessRightsTests {
         #expect(message?["aux"] == nil)
     }
 
-    @Test("a service that names no rights leaves all of its certificate to the user")
+    @Test("all rights of the certificate are optional when the service names none")
     @Loop func neither() async throws {
         let stage = try await Stage(
             service: TestService { plan in
@@ -88,7 +88,7 @@ struct AccessRightsTests {
     }
 
     @Test(
-        "a wrong choice is refused with the SDK's words and changes nothing",
+        "an invalid `chat` is refused with the SDK's error text and changes nothing",
         arguments: [
             ("", "'chat' cannot be undefined"),
             (#","chat":null"#, "Invalid 'chat' data"),
@@ -110,7 +110,7 @@ struct AccessRightsTests {
         #expect(await stage.client.exchange(#"{"cmd":"GET_ACCESS_RIGHTS"}"#) == [before])
     }
 
-    @Test("where nothing is optional every choice is refused, also an empty one")
+    @Test("without optional rights every `chat` is refused, also an empty one")
     @Loop func nothingOptional() async throws {
         let stage = try await Stage(service: TestService { $0.optional = [] })
         _ = await stage.client.ask(Stage.runAuth, "ACCESS_RIGHTS")
@@ -120,7 +120,7 @@ struct AccessRightsTests {
         }
     }
 
-    @Test("a choice takes the place of the last one")
+    @Test("each SET_ACCESS_RIGHTS replaces the previous selection")
     @Loop func choice() async throws {
         let stage = try await Stage(at: .accessRights)
         for (chat, effective) in [
@@ -134,7 +134,7 @@ struct AccessRightsTests {
         }
     }
 
-    @Test("CERTIFICATE tells who asks and what for")
+    @Test("CERTIFICATE contains the subject, the issuer and the purpose")
     @Loop func certificate() async throws {
         let stage = try await Stage(at: .accessRights)
         let message = try #require(await stage.client.exchange(#"{"cmd":"GET_CERTIFICATE","request":1}"#).first)
@@ -149,7 +149,7 @@ struct AccessRightsTests {
         #expect(message["validity"] == #"{"effectiveDate":"2024-01-01","expirationDate":"2039-12-31"}"#)
     }
 
-    @Test("ACCEPT answers the question once; the rights cannot be changed any more")
+    @Test("ACCEPT is valid once, and the rights cannot be changed after it")
     @Loop func accept() async throws {
         let stage = try await Stage(at: .accessRights)
         let answers = await stage.client.exchange(
@@ -165,7 +165,7 @@ struct AccessRightsTests {
         )
     }
 
-    @Test("SET_PIN takes six digits: five would be a transport PIN")
+    @Test("SET_PIN of RUN_AUTH requires six digits; five would be a transport PIN")
     @Loop func sixDigits() async throws {
         let stage = try await Stage(at: .accessRights)
         try await stage.server.insert(.card())

@@ -8,7 +8,7 @@ import Wire
 
 @Suite("Several clients", .timeLimit(.minutes(5)))
 struct ClientsTests {
-    @Test("each client has an API level of its own, and a new one starts at 3")
+    @Test("each client has its own API level, and a new client starts at 3")
     @Loop func levels() async throws {
         let server = try TestServer()
         try await server.ready()
@@ -25,7 +25,7 @@ struct ClientsTests {
         #expect(await next.ask(#"{"cmd":"GET_API_LEVEL"}"#, "API_LEVEL")?["current"]?.int == 3)
     }
 
-    @Test("the wish for STATUS is each client's own")
+    @Test("each client enables STATUS for itself")
     @Loop func status() async throws {
         let server = try TestServer(readers: 2)
         try await server.ready(["Simulator", "Simulator 2"])
@@ -40,7 +40,7 @@ struct ClientsTests {
         }
     }
 
-    @Test("a workflow is told to the client that runs it; the others hear of the reader alone")
+    @Test("only the client of a workflow receives its messages; other clients receive READER")
     @Loop func separation() async throws {
         let server = try TestServer()
         try await server.ready()
@@ -62,11 +62,11 @@ struct ClientsTests {
             ]
         )
         #expect(runner.transcript.allSatisfy { $0["busy"] == nil && $0["reader"]?["busy"] == nil })
-        // What one client runs is no state of another.
+        // GET_STATUS of another client does not show the workflow.
         #expect(await witness.exchange(#"{"cmd":"GET_STATUS"}"#) == [Moment.idle.status])
     }
 
-    @Test("a busy reader is busy in every answer to others, and in none to its own client")
+    @Test("a reader in a workflow has `busy` in answers to other clients only")
     @Loop func busy() async throws {
         let stage = try await Stage(at: .enterPIN)
         let witness = try stage.server.connect()
@@ -82,7 +82,7 @@ struct ClientsTests {
     }
 
     @Test("commands of one client never reach the workflow of another")
-    @Loop func strangers() async throws {
+    @Loop func otherClients() async throws {
         let stage = try await Stage(at: .enterPIN)
         let stranger = try stage.server.connect()
         _ = await stranger.exchange()
@@ -96,7 +96,7 @@ struct ClientsTests {
         #expect(await stage.readers.cardState(in: "Simulator")?.retryCounter == 3)
     }
 
-    @Test("a client waits for a reader that another one has, is told so once, and gets it when it is free")
+    @Test("a client that waits for a busy reader receives one error and gets the reader when it is free")
     @Loop func queue() async throws {
         let stage = try await Stage(at: .enterPIN)
         let second = try stage.server.connect()
@@ -104,12 +104,12 @@ struct ClientsTests {
         let error = "Reader 'Simulator' is busy in another client's workflow: wait for its end or use another reader"
         #expect(waiting == .insertCard(error, reader: "Simulator"))
         _ = await stage.client.ask(#"{"cmd":"CANCEL"}"#, "CHANGE_PIN")
-        // Its card has gone to the shelf with the first workflow.
+        // The end of the first workflow has put the card back on the shelf.
         #expect(await second.ask(#"{"cmd":"SET_CARD","name":"Simulator"}"#, "ENTER_PIN", "BAD_STATE") != nil)
         #expect(second.transcript.filter { $0["error"]?.string == error }.count == 1)
     }
 
-    @Test("SET_CARD for a reader that another client's workflow has is refused, for that card would leave with it")
+    @Test("SET_CARD is refused for a reader in another client's workflow")
     @Loop func setCardBusy() async throws {
         let stage = try await Stage(at: .enterPIN)
         let second = try stage.server.connect()
@@ -119,7 +119,7 @@ struct ClientsTests {
         #expect(await second.exchange(#"{"cmd":"SET_CARD","name":"Simulator"}"#) == [.insertCard(error)])
     }
 
-    @Test("the end of one workflow does not take the card of the next out")
+    @Test("the end of a workflow does not remove the card of the next workflow")
     @Loop func cardsInTurn() async throws {
         let server = try TestServer()
         try await server.ready()
@@ -138,7 +138,7 @@ struct ClientsTests {
         }
     }
 
-    @Test("a silent client with a workflow keeps its reader, and nothing else from anybody")
+    @Test("a silent client with a workflow blocks its reader only")
     @Loop func silence() async throws {
         let server = try TestServer(readers: 2)
         try await server.ready(["Simulator", "Simulator 2"])
@@ -148,7 +148,7 @@ struct ClientsTests {
         await silent.send(#"{"cmd":"RUN_CHANGE_PIN"}"#)
 
         let other = try server.connect()
-        // Whose card is known first may be taken first; the silent one is to have the first reader.
+        // The silent client must take the first reader before the second reader has a card.
         while let reader = await other.next("READER"), reader["busy"]?.bool != true {}
         try await server.insert(into: "Simulator 2")
         _ = try #require(await other.ask(#"{"cmd":"RUN_CHANGE_PIN","reader":"Simulator 2"}"#, "ENTER_PIN"))
@@ -161,7 +161,7 @@ struct ClientsTests {
         #expect(await third.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "ENTER_PIN", "INSERT_CARD") != nil)
     }
 
-    @Test("one client more than allowed is told and refused; a place that is left is free at once")
+    @Test("a client beyond the maximum is refused with an error; a disconnection admits a new client")
     @Loop func maximum() async throws {
         let server = try TestServer(maximumClients: 2)
         try await server.ready()

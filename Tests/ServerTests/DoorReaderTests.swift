@@ -9,7 +9,7 @@ import Testing
 import Text
 import Wire
 
-/// A server with a radio that the test plays, and a clock that it moves.
+/// A server with a scripted radio and a manual clock.
 @Loop private struct RadioStage {
     let server: TestServer
     let scanner = ScriptedScanner()
@@ -22,7 +22,7 @@ import Wire
         server = try TestServer(readers: 0, permissions: permissions, radio: radio)
     }
 
-    /// A client that scans with these members beside the command's name.
+    /// Connects a client and sends START_SCAN with these additional members.
     func scanning(_ members: String = "") async throws -> TestClient {
         let client = try server.connect()
         let answer = try #require(await client.ask(#"{"cmd":"START_SCAN"\#(members)}"#, "SCAN"))
@@ -35,7 +35,7 @@ import Wire
         adapters: [RadioAdapter(name: "hci0", address: "00:11:22:33:44:55", isPowered: true)]
     )
 
-    /// Seos-style, code 2.
+    /// Returns an advertisement of a Seos reader with this lock service code.
     static func seos(_ code: UInt8 = 2) -> [UInt8] {
         [17, 0x07, code, 0, 0, 0x7A, 0x17, 0, 0, 0x80, 0, 0x10, 0, 0, 0, 0x98, 0, 0]
     }
@@ -47,8 +47,8 @@ import Wire
 
 @Suite("Door readers over the socket", .timeLimit(.minutes(5)))
 struct DoorReaderTests {
-    @Test("START_SCAN, a reader, its list, the closest, its loss, STOP_SCAN")
-    @Loop func life() async throws {
+    @Test("a scan reports a reader, lists it, names it as the closest and reports its loss")
+    @Loop func scan() async throws {
         let stage = try RadioStage()
         let client = try await stage.scanning()
         #expect(stage.scanner.calls == ["scan powerSaving 2"])
@@ -72,7 +72,7 @@ struct DoorReaderTests {
 
         stage.clock.advance(100)
         stage.scanner.receive(RadioStage.seos(), from: RadioStage.door(1), -62)
-        // In range is news at once.
+        // A reader that comes into range is reported at once.
         let near = try #require(await client.next("DOOR_READER")?["reader"])
         #expect(near["inRange"] == #"{"motion":true,"proximity":false}"#)
         #expect(near["rssi"]?["mean"] == .number("-61.0"))
@@ -97,7 +97,7 @@ struct DoorReaderTests {
         #expect(stage.clock.alarm == nil)
     }
 
-    @Test("one scan for the union of all wishes, which ends with the last client")
+    @Test("one scan covers the requests of all clients and ends with the last client")
     @Loop func union() async throws {
         let stage = try RadioStage()
         let first = try await stage.scanning(#","lockServiceCodes":[33]"#)
@@ -115,7 +115,7 @@ struct DoorReaderTests {
         #expect(stage.clock.alarm == nil)
     }
 
-    @Test("each client hears only of what it asked for")
+    @Test("each client receives only the door readers that match its filter")
     @Loop func filters() async throws {
         let stage = try RadioStage()
         let two = try await stage.scanning()
@@ -128,12 +128,12 @@ struct DoorReaderTests {
         #expect(await any.next("DOOR_READER")?["reader"]?["lockServiceCode"]?.int == 9)
         #expect(await any.next("DOOR_READER")?["reader"]?["lockServiceCode"]?.int == 2)
         #expect(await silent.exchange().allSatisfy { $0["msg"] != .string("DOOR_READER") })
-        // Who comes later hears of what is known already.
+        // A client that connects later receives the known readers.
         let late = try await stage.scanning()
         #expect(await late.next("DOOR_READER")?["reader"]?["lockServiceCode"]?.int == 2)
     }
 
-    @Test("a reader is told once in `updates` milliseconds, with the newest values")
+    @Test("a reader is reported once in `updates` milliseconds, with the newest values")
     @Loop func updates() async throws {
         let stage = try RadioStage()
         let client = try await stage.scanning(#","updates":1000"#)
@@ -148,7 +148,7 @@ struct DoorReaderTests {
         #expect(readers.last?["reader"]?["rssi"]?["last"]?.int == -91)
     }
 
-    @Test("a flood of new readers is told at a bounded rate, delays nobody, and is forgotten")
+    @Test("many new readers are reported at a bounded rate, delay no other client and expire")
     @Loop func flood() async throws {
         let stage = try RadioStage()
         let client = try await stage.scanning()
@@ -160,8 +160,8 @@ struct DoorReaderTests {
             }
             #expect(await other.ask(#"{"cmd":"GET_INFO"}"#, "INFO") != nil)
         }
-        let told = await client.exchange().filter { $0["msg"] == .string("DOOR_READER") }
-        #expect((100...1200).contains(told.count))
+        let reports = await client.exchange().filter { $0["msg"] == .string("DOOR_READER") }
+        #expect((100...1200).contains(reports.count))
         #expect(stage.radio.tracker.readers.count == 4096)
         stage.clock.advance(700_000)
         #expect(stage.radio.tracker.readers.isEmpty)
@@ -188,7 +188,7 @@ struct DoorReaderTests {
     }
 
     @Test(
-        "questions that cannot be answered",
+        "invalid queries are answered with an error",
         arguments: [
             (#"{"cmd":"GET_CLOSEST_DOOR_READER"}"#, "Opening type cannot be undefined"),
             (#"{"cmd":"GET_CLOSEST_DOOR_READER","openingType":1}"#, "Invalid opening type"),
@@ -211,11 +211,11 @@ struct DoorReaderTests {
         #expect(stage.scanner.calls.isEmpty)
     }
 
-    @Test("adverts as they are need the permission admin; hashed ones keep their kind and hide the address")
+    @Test("raw advertisements need the permission admin; hashed ones hide the address and keep its type")
     @Loop func adverts() async throws {
         let denied = try RadioStage(permissions: [.scan])
-        let poor = try denied.server.connect()
-        let answer = await poor.ask(#"{"cmd":"START_SCAN","adverts":"raw"}"#, "SCAN")
+        let restricted = try denied.server.connect()
+        let answer = await restricted.ask(#"{"cmd":"START_SCAN","adverts":"raw"}"#, "SCAN")
         #expect(answer?["error"]?.string == "Parameter 'adverts' needs the permission admin")
         let stage = try RadioStage()
         let hashed = try await stage.scanning(#","adverts":"hashed""#)
@@ -233,7 +233,7 @@ struct DoorReaderTests {
         )
     }
 
-    @Test("a fault is said with advice, since when, and that it is over; GET_HEALTH names it, too")
+    @Test("SCAN and GET_HEALTH report a fault with advice and age, and SCAN reports its end")
     @Loop func fault() async throws {
         let stage = try RadioStage()
         let client = try await stage.scanning()
@@ -255,7 +255,7 @@ struct DoorReaderTests {
     }
 
     @Test(
-        "while nobody scans GET_HEALTH looks at the radio once, starts nothing, and says what is in the way",
+        "without a scan GET_HEALTH inspects the radio once, starts no scan and reports its fault",
         arguments: [
             (nil, nil), (ScannerFault.noAdapter, "bluetoothAdapter"), (.adapterOff, "bluetoothAdapter"),
             (ScannerFault(.service, "bluetoothd does not run", advice: "x"), "bluetooth"),
@@ -278,7 +278,7 @@ struct DoorReaderTests {
         #expect(stage.clock.alarm == nil)
     }
 
-    @Test("a way to the radio that never works here is not what GET_HEALTH complains of while another one does")
+    @Test("GET_HEALTH ignores a scanner with a permanent fault while another scanner works")
     @Loop func idleFallback() async throws {
         let stage = try RadioStage()
         stage.scanner.idle = ScannerStatus(fault: ScannerFault(.access, "refused", advice: "x", isPermanent: true))
@@ -288,7 +288,7 @@ struct DoorReaderTests {
         #expect(stage.spare.calls == ["inspect"])
     }
 
-    @Test("a way to the radio that never works here is left for the next one")
+    @Test("a scanner with a permanent fault is replaced by the next scanner")
     @Loop func fallback() async throws {
         let stage = try RadioStage()
         let client = try await stage.scanning()
@@ -300,7 +300,7 @@ struct DoorReaderTests {
         #expect(await client.next("DOOR_READER") != nil)
     }
 
-    @Test("silence is noticed, the ladder is climbed, and both are said until something is heard again")
+    @Test("silence starts the recovery steps and is reported until the next advertisement")
     @Loop func silence() async throws {
         let stage = try RadioStage()
         stage.scanner.steps = [.restart, .reopen, .powerCycle]
@@ -308,7 +308,7 @@ struct DoorReaderTests {
         stage.scanner.change(RadioStage.listening)
         stage.scanner.receive(RadioStage.seos(), from: RadioStage.door(1), -60)
         stage.clock.advance(20_000)
-        // There is nothing to renew here, so the next step is taken at once.
+        // This scanner does not support `renew`, so the next step follows at once.
         #expect(stage.scanner.calls.suffix(2) == ["renew", "restart"])
         stage.clock.advance(10_000)
         #expect(stage.scanner.calls.suffix(3) == ["restart", "reopen", "powerCycle"])
@@ -325,8 +325,8 @@ struct DoorReaderTests {
         #expect(stage.radio.state.error == nil)
     }
 
-    /// Two adapters listen; the first hears something each second for so long.
-    @Loop private func hears(_ stage: RadioStage, seconds: Int) {
+    /// Lets the first adapter receive one advertisement a second for `seconds`.
+    @Loop private func receiveAtFirstAdapter(_ stage: RadioStage, seconds: Int) {
         for _ in 0..<seconds {
             stage.clock.advance(1000)
             stage.scanner.receive(RadioStage.seos(), from: RadioStage.door(1), -60)
@@ -338,17 +338,17 @@ struct DoorReaderTests {
         adapters: (0..<2).map { RadioAdapter(name: "hci\($0)", address: "", isPowered: true, isListening: true) }
     )
 
-    @Test("an adapter that is silent while another one hears: probe and ladder for it alone, said until it hears again")
+    @Test("recovery of a silent adapter leaves other adapters alone and is reported until it receives again")
     @Loop func silentAdapter() async throws {
         let stage = try RadioStage()
         stage.scanner.steps = [.probe, .renew, .restart, .powerCycle]
         let client = try await stage.scanning()
         stage.scanner.change(Self.both)
-        hears(stage, seconds: 21)
+        receiveAtFirstAdapter(stage, seconds: 21)
         #expect(stage.scanner.calls.suffix(1) == ["probe hci1"])
         #expect(stage.radio.state.error == nil)
-        hears(stage, seconds: 14)
-        // To connect anew would silence the other one, too.
+        receiveAtFirstAdapter(stage, seconds: 14)
+        // `reconnect` is left out because it would interrupt the other adapter.
         let ladder = ["probe hci1", "renew hci1", "restart hci1", "reopen hci1", "powerCycle hci1"]
         #expect(stage.scanner.calls.suffix(5) == ladder[...])
         let state = try #require(await client.ask(#"{"cmd":"GET_SCAN"}"#, "SCAN"))
@@ -361,32 +361,32 @@ struct DoorReaderTests {
         #expect(line["advice"]?.string?.hasPrefix("hci1 received nothing for 35 s, other adapters did") == true)
         stage.scanner.receive(RadioStage.seos(), from: RadioStage.door(1), -60, adapter: 1)
         #expect(stage.radio.state.error == nil)
-        hears(stage, seconds: 19)
+        receiveAtFirstAdapter(stage, seconds: 19)
         #expect(stage.scanner.calls.suffix(5) == ladder[...])
     }
 
-    @Test("after a time in which nobody heard anything no adapter is suspected for it; one of a single one never is")
-    @Loop func lull() async throws {
+    @Test("a gap on all adapters restarts the silence period, and a single adapter is never probed")
+    @Loop func gap() async throws {
         let stage = try RadioStage()
         stage.scanner.steps = Set(RecoveryStep.allCases)
         let client = try await stage.scanning()
         stage.scanner.change(Self.both)
-        hears(stage, seconds: 1)
+        receiveAtFirstAdapter(stage, seconds: 1)
         stage.clock.advance(15_000)
-        hears(stage, seconds: 19)
+        receiveAtFirstAdapter(stage, seconds: 19)
         #expect(stage.scanner.calls.count == 1)
-        hears(stage, seconds: 2)
+        receiveAtFirstAdapter(stage, seconds: 2)
         #expect(stage.scanner.calls.last == "probe hci1")
         var one = Self.both
         one.adapters.removeLast()
         stage.scanner.change(one)
-        hears(stage, seconds: 60)
+        receiveAtFirstAdapter(stage, seconds: 60)
         #expect(stage.scanner.calls.count == 2)
         #expect(stage.radio.state.error == nil)
         client.close()
     }
 
-    @Test("messages of the system that cannot be read are counted in GET_HEALTH")
+    @Test("GET_HEALTH counts system messages that cannot be decoded")
     @Loop func malformed() async throws {
         let stage = try RadioStage()
         let client = try await stage.scanning()
@@ -401,7 +401,7 @@ struct DoorReaderTests {
         }
     }
 
-    @Test("without a radio START_SCAN says so")
+    @Test("START_SCAN without a radio returns an error")
     @Loop func noRadio() async throws {
         let client = try TestServer(readers: 0).connect()
         let answer = await client.ask(#"{"cmd":"START_SCAN"}"#, "SCAN")

@@ -5,10 +5,10 @@ import Testing
 import Text
 import Wire
 
-@Suite("The envelope of commands", .timeLimit(.minutes(5)))
+@Suite("Command envelope", .timeLimit(.minutes(5)))
 struct EnvelopeTests {
     @Test(
-        "`request` comes back in the direct answer, as it was written",
+        "the direct answer repeats `request` byte for byte",
         arguments: [
             #""abc""#, "17", "1.5", "true", "null", #""""#, #"{"a":1}"#, #"[1,"x"]"#, "12345678901234567890", "-0.0",
             "1e400", #"{"b":[{"c":null}],"a":"\u0041"}"#, #""ä€𝄞""#,
@@ -23,13 +23,13 @@ struct EnvelopeTests {
         for command in commands {
             let answers = await stage.client.exchange(#"{"cmd":"\#(command)","request":\#(request)}"#)
             #expect(answers.count == 1, "\(command)")
-            // Wrapped, so that plain values can be read too.
+            // The parser takes objects and arrays only at the top level.
             let expected = try JSON(#"{"request":\#(request)}"#.utf8)["request"]
             #expect(answers.first?["request"] == expected, "\(command)")
         }
     }
 
-    @Test("commands whose effect comes later lose their request, for it is no direct answer")
+    @Test("later messages of a command do not repeat its `request`")
     @Loop func noEcho() async throws {
         let stage = try await Stage(at: .idle)
         let started = await stage.client.exchange(#"{"cmd":"RUN_CHANGE_PIN","request":1}"#)
@@ -44,7 +44,7 @@ struct EnvelopeTests {
     }
 
     @Test(
-        "a line that is no command is INVALID or UNKNOWN_COMMAND, and the connection goes on",
+        "a line that is not a command is INVALID or UNKNOWN_COMMAND, and the connection stays open",
         arguments: [
             (#"{}"#, "INVALID", "Command cannot be undefined"),
             (#"[]"#, "INVALID", "Command cannot be undefined"),
@@ -73,7 +73,7 @@ struct EnvelopeTests {
     }
 
     @Test(
-        "unknown members, spaces, a byte order mark and \\r\\n change nothing",
+        "unknown members, spaces, a byte order mark and \\r\\n are ignored",
         arguments: [
             #"{"cmd":"GET_API_LEVEL","x":{"cmd":"GET_INFO"},"status":5}"#, #" { "cmd" : "GET_API_LEVEL" } "#,
             "\u{FEFF}" + #"{"cmd":"GET_API_LEVEL"}"#, #"{"cmd":"GET_API_LEVEL"}"# + "\r",
@@ -88,7 +88,7 @@ struct EnvelopeTests {
         )
     }
 
-    @Test("messages are compact")
+    @Test("messages contain no white space")
     @Loop func compact() async throws {
         let stage = try await Stage(at: .enterPIN)
         _ = await stage.client.exchange(

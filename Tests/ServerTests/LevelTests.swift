@@ -11,7 +11,7 @@ import Wire
 struct LevelTests {
     private static func set(_ level: Int) -> String { #"{"cmd":"SET_API_LEVEL","level":\#(level)}"# }
 
-    @Test("a client starts at level 3 and sets any of the three")
+    @Test("a client starts at level 3 and can set each of the three levels")
     @Loop func levels() async throws {
         let stage = try await Stage(at: .idle)
         #expect(
@@ -29,7 +29,7 @@ struct LevelTests {
     }
 
     @Test(
-        "a wrong level is refused and changes nothing",
+        "an invalid level is refused and changes nothing",
         arguments: [
             (#","level":0"#, "Unknown level"), (#","level":4"#, "Unknown level"), (#","level":-1"#, "Unknown level"),
             (#","level":1.5"#, "Unknown level"), (#","level":1e400"#, "Unknown level"),
@@ -46,7 +46,7 @@ struct LevelTests {
         )
     }
 
-    @Test("a whole number is a level, however it is written", arguments: ["2.0", "2e0", "20e-1"])
+    @Test("a whole number in any JSON notation is accepted as the level", arguments: ["2.0", "2e0", "20e-1"])
     @Loop func spellings(_ number: String) async throws {
         let stage = try await Stage(at: .idle)
         #expect(
@@ -55,7 +55,7 @@ struct LevelTests {
         )
     }
 
-    @Test("below level 2 GET_STATUS and SET_CARD are unknown, and the list is called `reader`", arguments: [1, 2, 3])
+    @Test("below level 2 GET_STATUS and SET_CARD are unknown, and the list is in `reader`", arguments: [1, 2, 3])
     @Loop func hidden(at level: Int) async throws {
         let stage = try await Stage(at: .insertCard)
         _ = await stage.client.exchange(Self.set(level))
@@ -85,7 +85,7 @@ struct LevelTests {
     }
 
     @Test(
-        "STATUS comes unasked at level 2 and 3 when PACE begins, unless the client does not want it",
+        "STATUS is sent when PACE begins at level 2 and 3, unless the client disabled it",
         arguments: [1, 2, 3]
     )
     @Loop func automaticStatus(at level: Int) async throws {
@@ -99,7 +99,7 @@ struct LevelTests {
         }
     }
 
-    @Test("the wish for STATUS lasts until it is changed")
+    @Test("`status` of RUN_CHANGE_PIN stays in force until it is changed")
     @Loop func stickyStatus() async throws {
         let stage = try await Stage(at: .idle)
         for (member, isWanted) in [(#","status":false"#, false), ("", false), (#","status":true"#, true), ("", true)] {
@@ -116,7 +116,7 @@ struct LevelTests {
         $0.keys = []
     }
 
-    @Test("an unknown card is shown at level 3 and is no card below", arguments: [1, 2, 3])
+    @Test("an unknown card appears in READER at level 3 only", arguments: [1, 2, 3])
     @Loop func noEIDCard(at level: Int) async throws {
         let stage = try await Stage(at: .idle)
         let witness = try stage.server.connect()
@@ -134,7 +134,7 @@ struct LevelTests {
         #expect(await stage.client.exchange() == (level == 3 ? [.simulator(card: .null, keypad: false)] : []))
     }
 
-    @Test("a badly lying card pauses the workflow at level 3 and is asked for again below", arguments: [1, 2, 3])
+    @Test("a badly placed card causes PAUSE at level 3 and INSERT_CARD below level 3", arguments: [1, 2, 3])
     @Loop func pause(at level: Int) async throws {
         let stage = try await Stage(at: .idle)
         _ = await stage.client.exchange(Self.set(level))
@@ -160,15 +160,15 @@ struct LevelTests {
         #expect(await stage.client.ask(Stage.setPIN, "ENTER_NEW_PIN", "PAUSE")?["msg"] == .string("ENTER_NEW_PIN"))
     }
 
-    @Test("going below level 3 ends a pause, for nobody would")
-    @Loop func leavesPause() async throws {
+    @Test("setting a level below 3 ends a pause, because CONTINUE is then unknown")
+    @Loop func endsPause() async throws {
         let stage = try await Stage(at: .pause)
         let answers = await stage.client.exchange(Self.set(2), #"{"cmd":"GET_STATUS"}"#)
         #expect(answers.first == #"{"current":2,"msg":"API_LEVEL"}"#)
         #expect(answers.last?["state"] != .string("PAUSE"))
     }
 
-    @Test("a level that is set in the middle of a workflow counts at once")
+    @Test("a level that is set during a workflow takes effect at once")
     @Loop func midWorkflow() async throws {
         let stage = try await Stage(at: .enterPIN)
         let answers = await stage.client.exchange(Self.set(1), #"{"cmd":"GET_STATUS"}"#, Self.set(2))

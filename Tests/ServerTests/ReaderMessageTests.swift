@@ -11,14 +11,14 @@ import Testing
 import Text
 import Wire
 
-@Suite("What clients hear of readers", .timeLimit(.minutes(5)))
+@Suite("READER messages", .timeLimit(.minutes(5)))
 struct ReaderMessageTests {
-    /// A backend without cards.
+    /// Returns a backend without cards.
     private static func readers(_ name: String = "scripted") -> ScriptedReaders {
         ScriptedReaders(name) { (_) throws(CardError) in throw .removed }
     }
 
-    @Test("a new client hears of every reader at once, sorted by name, with the card in it")
+    @Test("a new client receives READER for every reader, sorted by name, with its card")
     @Loop func onConnect() async throws {
         let server = try TestServer(readers: 3)
         try await server.ready(["Simulator", "Simulator 2", "Simulator 3"])
@@ -37,7 +37,7 @@ struct ReaderMessageTests {
         )
     }
 
-    @Test("a client that connects before there is any reader hears of it when it comes")
+    @Test("a connected client receives READER when a reader is added, changed or removed")
     @Loop func early() async throws {
         let readers = Self.readers()
         let server = try TestServer(readers: 0, backends: [readers])
@@ -60,7 +60,7 @@ struct ReaderMessageTests {
         #expect(await client.next()?["attached"] == .bool(true))
     }
 
-    @Test("READER comes when a card comes, changes and goes, and only then")
+    @Test("READER is sent only when a card is inserted, changed or removed")
     @Loop func changes() async throws {
         let stage = try await Stage(at: .idle)
         try await stage.server.insert(.card { $0.deactivated = true })
@@ -74,7 +74,7 @@ struct ReaderMessageTests {
         #expect(await stage.client.exchange() == [])
     }
 
-    @Test("of two readers with one name the first is served, and the log says so")
+    @Test("of two readers with one name only the first is used, and the log reports it")
     @Loop func sameName() async throws {
         let first = Self.readers("first")
         let second = Self.readers("second")
@@ -87,7 +87,7 @@ struct ReaderMessageTests {
         #expect(await client.next()?["name"] == .string("Other"))
         #expect(await client.exchange(#"{"cmd":"GET_READER","name":"Twin"}"#).first?["keypad"] == .bool(false))
         #expect(server.logged.contains { $0.contains("'Twin'") })
-        // The second backend cannot take the first one's reader away either.
+        // A removal by the second backend does not remove the first backend's reader.
         second.remove("Twin")
         second.remove("Other")
         #expect(await client.next()?["name"] == .string("Other"))
@@ -95,7 +95,7 @@ struct ReaderMessageTests {
     }
 
     @Test(
-        "GET_READER takes a name; an unknown one is not attached",
+        "GET_READER requires a name; an unknown reader is not attached",
         arguments: [
             (#""name":"nope""#, #"{"attached":false,"msg":"READER","name":"nope"}"#),
             (#""name":"""#, #"{"attached":false,"msg":"READER","name":""}"#),
@@ -112,7 +112,7 @@ struct ReaderMessageTests {
 
     // MARK: Health
 
-    @Test("GET_HEALTH gives what the backends say, the last word of each, in their order")
+    @Test("GET_HEALTH returns the last report of each backend, in the order of the backends")
     @Loop func health() async throws {
         let first = Self.readers("first")
         let second = Self.readers("second")
@@ -122,7 +122,7 @@ struct ReaderMessageTests {
         second.report([HealthCheck("b", ok: true)])
         first.report([HealthCheck("a", ok: true), HealthCheck("c", ok: true)])
         first.report([HealthCheck("a", ok: false, advice: "do something")])
-        // Events of a backend come in order: when these are here, the reports are too.
+        // Events of a backend keep their order, so the reports have arrived when these readers are known.
         first.add(ReaderDescription(name: "1"))
         second.add(ReaderDescription(name: "2"))
         _ = await (client.next("READER"), client.next("READER"))
@@ -133,7 +133,7 @@ struct ReaderMessageTests {
         )
     }
 
-    @Test("answers stay in the order of the commands while health is being looked at")
+    @Test("answers keep the order of the commands while health checks run")
     @Loop func healthInOrder() async throws {
         let stage = try await Stage(at: .idle)
         let answers = await stage.client.exchange(
@@ -154,13 +154,13 @@ struct PermissionTests {
         "SET_NEW_PIN",
         "SET_CAN", "SET_PUK", "SET_CARD", "CANCEL", "CONTINUE", "SET_USER_INTERFACE",
     ]
-    /// Only connections of the browser port.
+    /// Commands that only connections of the browser port may send.
     private static let browserPort: Set<String> = ["ACTIVATE"]
     private static let scan: Set<String> = [
         "START_SCAN", "STOP_SCAN", "GET_SCAN", "GET_DOOR_READER_LIST", "GET_CLOSEST_DOOR_READER",
     ]
 
-    @Test("a command without its permission is ACCESS_DENIED, whatever the moment", arguments: allCommands)
+    @Test("a command without its permission is ACCESS_DENIED at every moment", arguments: allCommands)
     @Loop func denied(_ name: String) async throws {
         let needed: [(Permissions, Set<String>)] = [
             (.readers, Self.readers), (.cards, Self.cards), (.scan, Self.scan),
@@ -179,7 +179,7 @@ struct PermissionTests {
         }
     }
 
-    @Test("without the permission `readers` nothing of readers is told unasked")
+    @Test("a client without the permission `readers` receives no READER events")
     @Loop func silence() async throws {
         let server = try TestServer(permissions: [.cards])
         let client = try server.connect()
@@ -191,7 +191,7 @@ struct PermissionTests {
         )
     }
 
-    @Test("a command that is not there is unknown, not denied")
+    @Test("a command that does not exist is UNKNOWN_COMMAND, not ACCESS_DENIED")
     @Loop func unknown() async throws {
         let server = try TestServer(permissions: [])
         let client = try server.connect()

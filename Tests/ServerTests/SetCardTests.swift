@@ -15,7 +15,7 @@ struct SetCardTests {
     }
 
     @Test(
-        "a wrong parameter is refused in INSERT_CARD and the workflow goes on waiting",
+        "an invalid parameter is reported in INSERT_CARD, and the workflow continues to wait",
         arguments: [
             (#""x":1"#, "Name cannot be undefined"),
             (#""name":5"#, "Invalid name"),
@@ -44,7 +44,7 @@ struct SetCardTests {
     }
 
     @Test(
-        "a wrong entry is named, and no card is put in",
+        "an invalid entry is named in the error, and no card is inserted",
         arguments: [
             (#""simulator":{"files":"x"}"#, "files is not an array"),
             (#""simulator":{"files":{}}"#, "files is not an array"),
@@ -93,7 +93,7 @@ struct SetCardTests {
     }
 
     @Test(
-        "a wrong member of `card` is named, and no card is put in",
+        "an invalid member of `card` is named in the error, and no card is inserted",
         arguments: [
             (#"{"pin":123456}"#, "card.pin is not a string of 6 digits"),
             (#"{"pin":"12345"}"#, "card.pin is not a string of 6 digits"),
@@ -145,12 +145,12 @@ struct SetCardTests {
         let line = #"{"cmd":"SET_CARD","name":"Simulator","request":"r",\#(members)}"#
         let answers = await stage.client.exchange(line, #"{"cmd":"GET_READER","name":"Simulator"}"#)
         #expect(answers == [Self.refusal(error), .simulator(card: .null, keypad: false)])
-        // The next try counts.
+        // The next SET_CARD succeeds.
         let next = await stage.client.ask(#"{"cmd":"SET_CARD","name":"Simulator"}"#, "ENTER_PIN")
         #expect(next?["reader"]?["card"] == .card(tries: 3))
     }
 
-    @Test("a second SET_CARD is ignored while a usable card is in")
+    @Test("a second SET_CARD is ignored while a usable card is inserted")
     @Loop func occupied() async throws {
         let stage = try await Stage(at: .insertCard)
         let gate = stage.readers.gate()
@@ -161,13 +161,13 @@ struct SetCardTests {
     }
 
     @Test(
-        "a card that cannot be used makes room for the next SET_CARD",
+        "the next SET_CARD replaces a card that cannot be used",
         arguments: [
             #""card":{"deactivated":true}"#,
             #""simulator":{"files":[{"fileId":"011c","shortFileId":"1c","content":"3100"}]}"#,
         ]
     )
-    @Loop func makesRoom(_ members: String) async throws {
+    @Loop func replacesUnusableCard(_ members: String) async throws {
         let stage = try await Stage(at: .insertCard)
         let explanation = await stage.client.ask(
             #"{"cmd":"SET_CARD","name":"Simulator",\#(members)}"#,
@@ -178,7 +178,7 @@ struct SetCardTests {
         #expect(await stage.client.ask(#"{"cmd":"SET_CARD","name":"Simulator","card":{}}"#, "ENTER_PIN") != nil)
     }
 
-    @Test("a card that the workflow put in and could not use goes back to the shelf at its end")
+    @Test("an unusable card of SET_CARD goes back to the shelf at the end of the workflow")
     @Loop func takenBack() async throws {
         let stage = try await Stage(at: .insertCard)
         let line = #"{"cmd":"SET_CARD","name":"Simulator","card":{"deactivated":true}}"#
@@ -191,7 +191,7 @@ struct SetCardTests {
     }
 
     @Test(
-        "what `card` says is what the card is",
+        "the card has the state that `card` describes",
         arguments: [
             (#"{"retryCounter":2}"#, "ENTER_PIN"), (#"{"retryCounter":1}"#, "ENTER_CAN"),
             (#"{"retryCounter":0}"#, "ENTER_PUK"), (#"{"transportPin":true}"#, "ENTER_PIN"),
@@ -203,7 +203,7 @@ struct SetCardTests {
         #expect(await stage.client.ask(line, "ENTER_PIN", "ENTER_CAN", "ENTER_PUK")?["msg"]?.string == question)
     }
 
-    @Test("the card keeps its new PIN on the shelf for the next workflow")
+    @Test("a card on the shelf keeps its new PIN for the next workflow")
     @Loop func keepsPIN() async throws {
         let stage = try await Stage(at: .insertCard)
         let card = #"{"cmd":"SET_CARD","name":"Simulator","card":{"pin":"111111"}}"#

@@ -40,21 +40,21 @@ let allCommands = [
     "STOP_SCAN",
 ]
 
-/// Where a dialogue can stand when a command or a misfortune comes.
+/// The states of a dialogue in which commands and failures are tested.
 enum Moment: CaseIterable, Sendable {
     case idle
-    /// RUN_AUTH waits for consent.
+    /// RUN_AUTH waits for the user's consent.
     case accessRights
     case insertCard
     case enterPIN
     case enterCAN
     case enterPUK
     case enterNewPIN
-    /// PACE runs and the card has not answered yet.
+    /// PACE runs, and an answer of the card is outstanding.
     case cardWorks
     case pause
 
-    /// What GET_STATUS says.
+    /// The `state` in the answer to GET_STATUS.
     var state: String? {
         switch self {
         case .idle, .cardWorks: nil
@@ -68,7 +68,7 @@ enum Moment: CaseIterable, Sendable {
         }
     }
 
-    /// The name of the workflow, and of its final message.
+    /// The name of the workflow and of its final message.
     var workflow: String? {
         switch self {
         case .idle: nil
@@ -87,12 +87,12 @@ enum Moment: CaseIterable, Sendable {
     }
 }
 
-/// A server with one virtual reader and one client whose workflow stands at a moment.
+/// A server with one virtual reader and one client, whose workflow is at a given moment.
 @Loop struct Stage {
     let readers: StagedReaders
     let server: TestServer
     let client: TestClient
-    /// Keeps the card from answering at `cardWorks`.
+    /// The gate that holds the card's answer at `cardWorks`.
     private(set) var gate: StagedReaders.Gate?
 
     static let pin = "123456"
@@ -104,7 +104,7 @@ enum Moment: CaseIterable, Sendable {
         client = try server.connect()
     }
 
-    /// Takes the client there; what it was told on the way is read.
+    /// Takes the client's dialogue to the moment and reads all messages until then.
     init(at moment: Moment) async throws {
         try await self.init()
         switch moment {
@@ -138,15 +138,15 @@ enum Moment: CaseIterable, Sendable {
     static let runAuth = #"{"cmd":"RUN_AUTH","tcTokenURL":"https://dienst.example/t"}"#
     static let setPIN = #"{"cmd":"SET_PIN","value":"123456"}"#
 
-    /// Starts a workflow with a card in the reader.
+    /// Inserts the card, starts a workflow and waits for the question.
     private func ask(_ question: String, _ card: VirtualCardDescription) async throws {
         try await server.insert(card)
         _ = try #require(await client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, question))
     }
 
-    /// A card that lies so badly that ten runs of PACE lose it.
+    /// Loses the card in ten runs of PACE, after which the workflow pauses.
     private func loseCardUntilPause() async throws {
-        // Seven commands identify it, three open it, MSE:Set AT begins PACE.
+        // Seven commands identify the card, three open it, MSE:Set AT begins PACE.
         let card = VirtualCardDescription.card {
             $0.faults = Array(repeating: .init(afterAPDU: 11, action: .remove), count: 10)
         }
@@ -158,17 +158,17 @@ enum Moment: CaseIterable, Sendable {
             try await server.insert()
             _ = try #require(await client.next("ENTER_PIN"))
         }
-        // The tenth loss makes a pause, and the reader tells that it is empty: whichever is first.
+        // After the tenth loss PAUSE and READER without a card come in any order.
         var missing: Set = ["PAUSE", "READER"]
         while let message = await client.next("PAUSE", "READER"), let kind = message["msg"]?.string {
             if kind == "PAUSE" || message["card"] == .null { missing.remove(kind) }
             if missing.isEmpty { return }
         }
-        throw Gone()
+        throw ConnectionClosed()
     }
 
-    /// The connection ended too early.
-    private struct Gone: Error {}
+    /// The server closed the connection before the expected messages came.
+    private struct ConnectionClosed: Error {}
 }
 
 extension VirtualCardDescription {

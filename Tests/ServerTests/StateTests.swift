@@ -7,9 +7,9 @@ import Testing
 import Text
 import Wire
 
-@Suite("Commands and the moments of a dialogue", .timeLimit(.minutes(5)))
+@Suite("Commands in each state of a dialogue", .timeLimit(.minutes(5)))
 struct StateTests {
-    /// Commands that may come at any time.
+    /// The commands that are allowed at any time.
     private static let always: Set<String> = [
         "GET_INFO", "GET_API_LEVEL", "SET_API_LEVEL", "GET_STATUS", "GET_READER", "GET_READER_LIST", "GET_HEALTH",
         "SET_USER_INTERFACE",
@@ -32,18 +32,18 @@ struct StateTests {
         return always.union(own)
     }
 
-    @Test("the commands of these tests are those of the server")
+    @Test("these tests cover all commands of the server")
     @Loop func commandList() throws {
         #expect(try TestServer().server.commandNames == Set(allCommands))
     }
 
-    @Test("a command at the wrong moment is BAD_STATE and changes nothing", arguments: Moment.allCases)
+    @Test("a command in the wrong state is BAD_STATE and changes nothing", arguments: Moment.allCases)
     @Loop func badState(at moment: Moment) async throws {
         let stage = try await Stage(at: moment)
         let forbidden = Set(allCommands).subtracting(Self.allowed(at: moment))
         #expect(!forbidden.isEmpty)
         for name in forbidden.sorted() {
-            // With members that would do something at the right moment.
+            // The members would be valid in the right state.
             let line = #"{"cmd":"\#(name)","name":"Simulator","request":"r","value":"123456"}"#
             let answer: JSON = .object([
                 .init("error", .string(name)), .init("msg", .string("BAD_STATE")),
@@ -55,7 +55,7 @@ struct StateTests {
         stage.gate?.open()
     }
 
-    @Test("a command at the right moment is not BAD_STATE", arguments: Moment.allCases, allCommands)
+    @Test("a command in the right state is not BAD_STATE", arguments: Moment.allCases, allCommands)
     @Loop func goodState(at moment: Moment, name: String) async throws {
         guard Self.allowed(at: moment).contains(name) else { return }
         let stage = try await Stage(at: moment)
@@ -64,7 +64,7 @@ struct StateTests {
         stage.gate?.open()
     }
 
-    @Test("GET_STATUS tells what the workflow waits for", arguments: Moment.allCases)
+    @Test("GET_STATUS returns what the workflow waits for", arguments: Moment.allCases)
     @Loop func status(at moment: Moment) async throws {
         let stage = try await Stage(at: moment)
         #expect(await stage.client.exchange(#"{"cmd":"GET_STATUS"}"#) == [moment.status])
@@ -87,11 +87,11 @@ struct StateTests {
         #expect(!stage.server.isLent())
         #expect(await stage.client.exchange(#"{"cmd":"GET_STATUS"}"#) == [Moment.idle.status])
 
-        // The next workflow starts from the beginning, with the card where the shelf has it.
+        // The next workflow starts from the beginning, with the card on the shelf.
         #expect(await stage.client.exchange(#"{"cmd":"RUN_CHANGE_PIN"}"#).contains(#"{"msg":"CHANGE_PIN"}"#))
     }
 
-    @Test("a cancelled workflow leaves the card's tries as they were", arguments: [Moment.enterPIN, .enterNewPIN])
+    @Test("a cancelled workflow costs no try of the card", arguments: [Moment.enterPIN, .enterNewPIN])
     @Loop func triesAfterCancel(at moment: Moment) async throws {
         let stage = try await Stage(at: moment)
         _ = await stage.client.ask(#"{"cmd":"CANCEL"}"#, "CHANGE_PIN")
@@ -118,14 +118,14 @@ struct StateTests {
                 #"{"msg":"STATUS","progress":0,"request":1,"state":"INSERT_CARD","workflow":"CHANGE_PIN"}"#,
             ]
         )
-        // The second CANCEL comes while the first is being carried out; both mean the same workflow.
+        // The second CANCEL may arrive while the first is still in progress for the same workflow.
         let rest = answers.dropFirst(3)
         #expect(rest.contains(#"{"error":"RUN_CHANGE_PIN","msg":"BAD_STATE","request":3}"#), "\(rest)")
         let last = rest.contains { $0["success"] == .bool(false) } ? nil : await stage.client.next("CHANGE_PIN")
         #expect(last == nil || last?["reason"] == .string("User_Cancelled"))
     }
 
-    @Test("an answered question is closed at once: the second SET_PIN of one write is BAD_STATE")
+    @Test("the second SET_PIN of one write is BAD_STATE, because the first has answered the question")
     @Loop func twoAnswers() async throws {
         let stage = try await Stage(at: .enterPIN)
         let gate = stage.readers.gate()

@@ -9,13 +9,13 @@ import Wire
 
 @testable import Server
 
-@Suite("The client that speaks with the user for browsers", .timeLimit(.minutes(5)))
+@Suite("The user interface for browsers", .timeLimit(.minutes(5)))
 @Loop struct UserInterfaceTests {
     private let server: TestServer
 
     init() throws { server = try TestServer() }
 
-    @Test("SET_USER_INTERFACE wants a boolean and says what holds")
+    @Test("SET_USER_INTERFACE requires a boolean and returns the current value")
     func values() async throws {
         let client = try server.connect()
         let answers = await client.exchange(
@@ -29,56 +29,56 @@ import Wire
         #expect(answers[2]["request"] == .number("7"))
     }
 
-    @Test("without such a client a browser hears so, and so it does when the client has gone or given it up")
-    func nobody() async throws {
-        let door = try server.connect()
+    @Test("ACTIVATE without a user interface fails, also after the client has given the role up")
+    func noUserInterface() async throws {
+        let browser = try server.connect()
         func isRefused() async -> Bool {
-            await door.ask(#"{"cmd":"ACTIVATE","tcTokenURL":"https://a.example"}"#, "ACTIVATION")?["error"]
+            await browser.ask(#"{"cmd":"ACTIVATE","tcTokenURL":"https://a.example"}"#, "ACTIVATION")?["error"]
                 == .string("No user interface")
         }
         #expect(await isRefused())
         let agent = try server.connect()
         _ = await agent.ask(#"{"cmd":"SET_USER_INTERFACE","active":true}"#, "USER_INTERFACE")
-        #expect(await isShown(door))
+        #expect(await isShown(browser))
         _ = await agent.ask(#"{"cmd":"SET_USER_INTERFACE","active":false}"#, "USER_INTERFACE")
         #expect(await isRefused())
     }
 
-    private func isShown(_ door: TestClient) async -> Bool {
-        let answer = await door.ask(#"{"cmd":"ACTIVATE","showUI":"PINMANAGEMENT"}"#, "ACTIVATION")
+    private func isShown(_ browser: TestClient) async -> Bool {
+        let answer = await browser.ask(#"{"cmd":"ACTIVATE","showUI":"PINMANAGEMENT"}"#, "ACTIVATION")
         return answer != nil && answer?["error"] == nil
     }
 
-    @Test("the newest client has the word, and shows itself when it is asked to")
+    @Test("the newest user interface receives SHOW_UI")
     func newest() async throws {
-        let (first, second, door) = (try server.connect(), try server.connect(), try server.connect())
+        let (first, second, browser) = (try server.connect(), try server.connect(), try server.connect())
         for agent in [first, second] {
             _ = await agent.ask(#"{"cmd":"SET_USER_INTERFACE","active":true}"#, "USER_INTERFACE")
         }
-        #expect(await isShown(door))
+        #expect(await isShown(browser))
         #expect(await second.next("SHOW_UI")?["module"] == .string("PINMANAGEMENT"))
         #expect(await !first.exchange().contains { $0["msg"] == .string("SHOW_UI") })
     }
 
-    @Test("a browser's AUTH is the client's own, and its end is the browser's answer")
+    @Test("the user interface runs the browser's AUTH, and the browser receives the result")
     func activation() async throws {
-        let (agent, door) = (try server.connect(), try server.connect())
+        let (agent, browser) = (try server.connect(), try server.connect())
         _ = await agent.ask(#"{"cmd":"SET_USER_INTERFACE","active":true}"#, "USER_INTERFACE")
-        await door.send(#"{"cmd":"ACTIVATE","tcTokenURL":"https://a.example/t","request":"r"}"#)
+        await browser.send(#"{"cmd":"ACTIVATE","tcTokenURL":"https://a.example/t","request":"r"}"#)
         let begin = await agent.next("AUTH")
         #expect(begin != nil && begin?["result"] == nil)
         _ = await agent.next("ACCESS_RIGHTS")
         await agent.send(#"{"cmd":"CANCEL"}"#)
         #expect(await agent.next("AUTH")?["url"] == .string("https://dienst.example/back?ResultMajor=error"))
-        #expect(await door.next("ACTIVATION")?["accepted"] == .bool(true))
-        let answer = await door.next("ACTIVATION")
+        #expect(await browser.next("ACTIVATION")?["accepted"] == .bool(true))
+        let answer = await browser.next("ACTIVATION")
         #expect(answer?["url"] == .string("https://dienst.example/back?ResultMajor=error"))
         #expect(answer?["request"] == .string("r"))
         #expect(answer?["error"] == nil)
     }
 
     @Test(
-        "an end without an address says whether there was a TcToken",
+        "the error of an AUTH without a refresh address depends on whether a TcToken was received",
         arguments: [
             (.getTcTokenNetworkError, "No TcToken"), (.getTcTokenEmptyData, "No TcToken"),
             (.getTcTokenInvalidURL, "No address"), (.preVerificationCertificateExpired, "No address"),
@@ -91,57 +91,57 @@ import Wire
                 plan.url = nil
             }
         })
-        let (agent, door) = (try failing.connect(), try failing.connect())
+        let (agent, browser) = (try failing.connect(), try failing.connect())
         _ = await agent.ask(#"{"cmd":"SET_USER_INTERFACE","active":true}"#, "USER_INTERFACE")
-        let begin = await door.ask(#"{"cmd":"ACTIVATE","tcTokenURL":"https://a.example/t"}"#, "ACTIVATION")
+        let begin = await browser.ask(#"{"cmd":"ACTIVATE","tcTokenURL":"https://a.example/t"}"#, "ACTIVATION")
         #expect(begin?["accepted"] == .bool(true))
-        #expect(await door.next("ACTIVATION")?["error"] == .string(error))
+        #expect(await browser.next("ACTIVATION")?["error"] == .string(error))
     }
 
-    @Test("a browser that leaves ends its authentication, and the user's program hears why")
+    @Test("a browser that disconnects ends its authentication, and the user interface receives the reason")
     func browserLeaves() async throws {
         let agent = try server.connect()
-        var door: TestClient? = try server.connect()
+        var browser: TestClient? = try server.connect()
         _ = await agent.ask(#"{"cmd":"SET_USER_INTERFACE","active":true}"#, "USER_INTERFACE")
-        _ = await door?.ask(#"{"cmd":"ACTIVATE","tcTokenURL":"https://a.example/t"}"#, "ACTIVATION")
+        _ = await browser?.ask(#"{"cmd":"ACTIVATE","tcTokenURL":"https://a.example/t"}"#, "ACTIVATION")
         _ = await agent.next("ACCESS_RIGHTS")
-        door = nil
+        browser = nil
         let end = await agent.next("AUTH")?["result"]
         #expect(end?["reason"] == .string("Browser_Send_Failed"))
         #expect(end?["minor"]?.string?.hasSuffix("al/common#communicationError") == true)
-        // The next one begins as if nothing had been.
+        // The next activation is accepted.
         let other = try server.connect()
         let begin = await other.ask(#"{"cmd":"ACTIVATE","tcTokenURL":"https://a.example/t"}"#, "ACTIVATION")
         #expect(begin?["accepted"] == .bool(true))
     }
 
-    @Test("what ended before its browser left keeps its own reason")
+    @Test("an authentication that ended before its browser disconnected keeps its reason")
     func firstReason() async throws {
         let agent = try server.connect()
-        var door: TestClient? = try server.connect()
+        var browser: TestClient? = try server.connect()
         _ = await agent.ask(#"{"cmd":"SET_USER_INTERFACE","active":true}"#, "USER_INTERFACE")
-        _ = await door?.ask(#"{"cmd":"ACTIVATE","tcTokenURL":"https://a.example/t"}"#, "ACTIVATION")
+        _ = await browser?.ask(#"{"cmd":"ACTIVATE","tcTokenURL":"https://a.example/t"}"#, "ACTIVATION")
         _ = await agent.next("ACCESS_RIGHTS")
         await agent.send(#"{"cmd":"CANCEL"}"#)
         let end = await agent.next("AUTH")?["result"]
-        door = nil
+        browser = nil
         #expect(end?["reason"] == .string("User_Cancelled"))
     }
 
-    @Test("a client that is busy cannot be asked twice, and a wrong address reaches nobody")
+    @Test("ACTIVATE is refused while the user interface is busy, and with an invalid URL")
     func busy() async throws {
-        let (agent, door) = (try server.connect(), try server.connect())
+        let (agent, browser) = (try server.connect(), try server.connect())
         _ = await agent.ask(#"{"cmd":"SET_USER_INTERFACE","active":true}"#, "USER_INTERFACE")
-        let wrong = await door.ask(#"{"cmd":"ACTIVATE","tcTokenURL":"nonsense"}"#, "ACTIVATION")
+        let wrong = await browser.ask(#"{"cmd":"ACTIVATE","tcTokenURL":"nonsense"}"#, "ACTIVATION")
         #expect(wrong?["error"] == .string("No TcToken"))
-        let missing = await door.ask(#"{"cmd":"ACTIVATE"}"#, "ACTIVATION")
+        let missing = await browser.ask(#"{"cmd":"ACTIVATE"}"#, "ACTIVATION")
         #expect(missing?["error"] == .string("No TcToken"))
         _ = await agent.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "CHANGE_PIN")
-        let busy = await door.ask(#"{"cmd":"ACTIVATE","tcTokenURL":"https://a.example"}"#, "ACTIVATION")
+        let busy = await browser.ask(#"{"cmd":"ACTIVATE","tcTokenURL":"https://a.example"}"#, "ACTIVATION")
         #expect(busy?["error"] == .string("Busy"))
     }
 
-    @Test("a client of the socket is no browser's door")
+    @Test("a client of the socket may not send ACTIVATE")
     func permission() async throws {
         let ordinary = try TestServer(permissions: [.readers, .cards])
         let client = try ordinary.connect()

@@ -8,14 +8,14 @@ import Testing
 import Text
 import Wire
 
-@Suite("What SET_PIN and its like take", .timeLimit(.minutes(5)))
+@Suite("Values of SET_PIN, SET_NEW_PIN, SET_CAN and SET_PUK", .timeLimit(.minutes(5)))
 struct ValueTests {
     /// A question and the command that answers it.
     struct Question: Sendable, CustomTestStringConvertible {
         let moment: Moment
         let command: String
         let digits: String
-        /// Values that are well-formed but wrong, so that nothing is used up by accident.
+        /// Well-formed values with and without escapes; most of them are wrong for the card.
         let wellFormed: [String]
 
         var testDescription: String { command }
@@ -63,7 +63,7 @@ struct ValueTests {
         #expect(await stage.client.exchange(#"{"cmd":"GET_STATUS"}"#) == [question.moment.status])
     }
 
-    @Test("a value of another type, or none, is refused", arguments: questions)
+    @Test("a value of another type and a missing value are refused", arguments: questions)
     @Loop func types(_ question: Question) async throws {
         let stage = try await Stage(at: question.moment)
         for value in ["123456", "null", "true", "[\"123456\"]", "{\"value\":\"123456\"}", "1e5"] {
@@ -74,7 +74,7 @@ struct ValueTests {
         #expect(answers.map { $0["error"]?.string } == ["Value cannot be undefined"])
     }
 
-    @Test("a well-formed value, escaped or not, goes to the card", arguments: questions)
+    @Test("a well-formed value, escaped or not, is sent to the card", arguments: questions)
     @Loop func wellFormed(_ question: Question) async throws {
         for value in question.wellFormed {
             let stage = try await Stage(at: question.moment)
@@ -92,7 +92,7 @@ struct ValueTests {
         }
     }
 
-    @Test("the last of several values counts")
+    @Test("the last of several `value` members is used")
     @Loop func duplicates() async throws {
         let stage = try await Stage(at: .enterPIN)
         let answer = await stage.client.ask(
@@ -103,9 +103,9 @@ struct ValueTests {
         #expect(answer?["msg"] == .string("ENTER_NEW_PIN"))
     }
 
-    // MARK: Which question is meant
+    // MARK: Question numbers
 
-    @Test("a value for a card that has left is not given to the next one, though both were asked for the same")
+    @Test("a value for a removed card is not used for the next card")
     @Loop func crossing() async throws {
         let stage = try await Stage(at: .enterPIN)
         await stage.server.withdraw()
@@ -114,18 +114,18 @@ struct ValueTests {
         let second = try #require(await stage.client.next("ENTER_PIN"))
         #expect(second["question"] == .number("2"))
         stage.readers.forget()
-        // Typed at the first question, which was the first of the connection; the client has not read on.
+        // The client answers the first question and has not read the second one.
         let answers = await stage.client.exchange(#"{"cmd":"SET_PIN","question":1,"request":1,"value":"123456"}"#)
         #expect(answers == [#"{"error":"SET_PIN","msg":"BAD_STATE","request":1}"#])
         #expect(stage.readers.recorded.isEmpty)
-        // The question stands.
+        // The second question is still open.
         let line = #"{"cmd":"SET_PIN","question":2,"value":"222222"}"#
         let next = await stage.client.ask(line, "ENTER_NEW_PIN", "ENTER_PIN", "BAD_STATE")
         #expect(next?["msg"] == .string("ENTER_NEW_PIN"))
         #expect(next?["question"] == .number("3"))
     }
 
-    @Test("what is not the number of the open question is BAD_STATE, also when the value is malformed")
+    @Test("a wrong question number is BAD_STATE, also with a malformed value")
     @Loop func wrongQuestion() async throws {
         let stage = try await Stage(at: .enterPIN)
         stage.readers.forget()
@@ -136,13 +136,13 @@ struct ValueTests {
             }
         }
         #expect(stage.readers.recorded.isEmpty)
-        // A refused value leaves the question, and its number.
+        // A refused value does not change the number of the open question.
         let refusal = await stage.client.ask(#"{"cmd":"SET_PIN","question":1,"value":"12"}"#, "ENTER_PIN")
         #expect(refusal?["question"] == .number("1"))
         #expect(await stage.client.ask(#"{"cmd":"SET_PIN","question":1,"value":"123456"}"#, "ENTER_NEW_PIN") != nil)
     }
 
-    @Test("a keypad begins for the card it was meant for alone")
+    @Test("the keypad is not started with the number of an earlier question")
     @Loop func keypadCrossing() async throws {
         let stage = try await Stage(at: .insertCard)
         let card = #"{"cmd":"SET_CARD","name":"Simulator","card":{"keypad":true}}"#
@@ -157,7 +157,7 @@ struct ValueTests {
 
     // MARK: Keypad
 
-    @Test("a reader with a keypad takes no value and does the rest itself")
+    @Test("a reader with a keypad accepts no value and asks the user itself")
     @Loop func keypad() async throws {
         let stage = try await Stage(at: .insertCard)
         let card = #"{"cmd":"SET_CARD","name":"Simulator","card":{"keypad":true}}"#
@@ -181,7 +181,7 @@ struct ValueTests {
         #expect(final == #"{"msg":"CHANGE_PIN","success":true}"#)
     }
 
-    @Test("CANCEL while the keypad works ends the workflow")
+    @Test("CANCEL during keypad input ends the workflow")
     @Loop func cancelKeypad() async throws {
         let stage = try await Stage(at: .insertCard)
         let card = #"{"cmd":"SET_CARD","name":"Simulator","card":{"keypad":true}}"#
@@ -189,7 +189,7 @@ struct ValueTests {
         let gate = stage.readers.gate()
         await stage.client.send(#"{"cmd":"SET_PIN"}"#)
         await gate.arrival()
-        // It has been read when what comes after it is answered.
+        // The server has read CANCEL when the following command is answered.
         let before = await stage.client.exchange(#"{"cmd":"CANCEL"}"#)
         #expect(!before.contains { $0.isMessage("CHANGE_PIN") })
         gate.open()

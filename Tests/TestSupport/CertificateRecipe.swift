@@ -4,13 +4,13 @@ package import EID
 import ISO7816
 import Secrets
 
-/// A CV certificate as a test wants it, signed with the keys of the test PKI.
+/// The content of a CV certificate that is signed with a key of the test PKI.
 package struct CertificateRecipe: Sendable {
     package var authority = "DEDVBADGED00001"
     package var holder = "DEATBADGED00001"
-    /// Stem of the issuer's key file.
+    /// The name of the issuer's key file without its extension.
     package var signer = "dv"
-    /// Stem of the holder's key file.
+    /// The name of the holder's key file without its extension.
     package var subject = "terminal"
     package var chat = CHAT(.terminal, AccessRights(rawValue: 0x3F_FFFF_FFFF))
     package var effective: [UInt8] = [2, 4, 0, 1, 0, 1]
@@ -25,7 +25,7 @@ package struct CertificateRecipe: Sendable {
     /// A day on which the certificates are valid.
     package static let today = CVDate(year: 2026, month: 11, day: 21) ?? .earliest
 
-    /// Of a document verifier.
+    /// The recipe of a document verifier certificate.
     package static var documentVerifier: CertificateRecipe {
         var recipe = CertificateRecipe()
         (recipe.authority, recipe.holder) = ("DETESTeIDBG00001", "DEDVBADGED00001")

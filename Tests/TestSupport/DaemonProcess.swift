@@ -4,7 +4,7 @@ package import Concurrency
 import FoundationEssentials
 import Glibc
 
-/// The real daemon as a process of its own, with virtual readers and a socket in a folder of its own.
+/// The real daemon as a child process, with virtual readers and a socket in a temporary folder.
 @Loop package final class DaemonProcess {
     package let pid: Int32
     package let socketPath: String
@@ -16,12 +16,12 @@ import Glibc
     private var partial: [UInt8] = []
     private var isReaped = false
     private var status: Int32 = 0
-    /// Lines that the daemon has written to its standard error.
+    /// The lines that the daemon has written to its standard error.
     package private(set) var log: [String] = []
-    /// When its standard error was closed: it has ended.
+    /// The time when its standard error was closed, which is the end of the daemon.
     package private(set) var end: ContinuousClock.Instant?
 
-    /// Where this build has put its programs: beside the tests.
+    /// The path of the daemon, which the build puts beside the tests.
     private static var program: String {
         var path = [CChar](repeating: 0, count: Int(PATH_MAX))
         let count = readlink("/proc/self/exe", &path, path.count - 1)
@@ -29,12 +29,12 @@ import Glibc
         return tests.split(separator: "/").dropLast().reduce("") { $0 + "/" + $1 } + "/badged"
     }
 
-    /// Starts the daemon and returns when it serves.
+    /// Starts the daemon and returns when it accepts connections.
     /// - Parameters:
-    ///   - configuration: lines of badged.conf.
-    ///   - usesNFC: with the driver of libnfc.
-    ///   - openFiles: most of them; nil: as many as the system allows.
-    /// - Throws: `SystemError` when it cannot be started.
+    ///   - configuration: the lines of badged.conf.
+    ///   - usesNFC: whether the daemon loads the driver of libnfc.
+    ///   - openFiles: the limit of open files; nil for the limit of the system.
+    /// - Throws: `SystemError` when the daemon cannot be started.
     package init(configuration: String = "", usesNFC: Bool = false, openFiles: UInt? = nil) async throws {
         var template = Array("/tmp/badged-test.XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw SystemError("mkdtemp") }
@@ -54,7 +54,7 @@ import Glibc
         ]
         if !usesNFC { arguments.append("--no-nfc") }
         if let openFiles { arguments = ["/usr/bin/prlimit", "--nofile=\(openFiles):\(openFiles)"] + arguments }
-        // An empty environment: nobody passes a socket or asks for notifications.
+        // The environment is empty, so the daemon inherits no sockets and sends no notifications.
         pid = try Spawn.start(arguments, descriptors: [2: ends[1]], environment: [:])
         close(ends[1])
         registration = try Loop.watch(errorPipe, .read) { [weak self] _ in self?.readable() }
@@ -70,7 +70,7 @@ import Glibc
         try? FileManager.default.removeItem(atPath: folder)
     }
 
-    /// Writes another configuration, for SIGHUP.
+    /// Replaces the configuration file; SIGHUP loads the new one.
     package func configure(_ configuration: String) throws {
         try Data(configuration.utf8).write(to: URL(filePath: configurationPath))
     }
@@ -94,7 +94,7 @@ import Glibc
         for waiter in all { waiter.resume() }
     }
 
-    /// Returns when `condition` holds, or the daemon has ended.
+    /// Waits until `condition` holds or the daemon has ended.
     package func wait(until condition: (DaemonProcess) -> Bool) async {
         while !condition(self), end == nil, !Task.isCancelled {
             await withTaskCancellationHandler {
@@ -109,13 +109,13 @@ import Glibc
         }
     }
 
-    /// How many clients it has said good-bye to.
+    /// The number of disconnected clients in the log.
     package var disconnections: Int { log.filter { $0.contains(" disconnected: ") }.count }
 
     /// Sends a signal.
     package func signal(_ number: Int32) { kill(pid, number) }
 
-    /// Waits for the end and gives the exit code; nil when a signal has ended it.
+    /// Waits for the end of the daemon and returns its exit code; nil when a signal ended it.
     package func exitCode() async -> Int32? {
         await wait { _ in false }
         reap()
@@ -128,12 +128,12 @@ import Glibc
         waitpid(pid, &status, 0)
     }
 
-    /// A client of the daemon.
+    /// Connects a client to the daemon.
     /// - Throws: `SystemError` when the connection is refused.
     package func connect() throws -> TestClient {
         let opened = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         guard opened >= 0 else { throw SystemError("socket") }
-        // Out of the way of libnfc in this process, which waits in select(2).
+        // libnfc in this process uses select(2), which needs the low descriptor numbers.
         let descriptor = clinux_move_descriptor(opened, 1024)
         clinux_set_cloexec(descriptor)
         var address = sockaddr_un()
@@ -152,9 +152,9 @@ import Glibc
         return try TestClient(socket: descriptor)
     }
 
-    // MARK: What the kernel knows of it
+    // MARK: Memory
 
-    /// Bytes of memory that belong to it alone.
+    /// The private memory of the daemon in bytes.
     package var privateMemory: Int {
         guard let text = FileManager.default.contents(atPath: "/proc/\(pid)/smaps_rollup") else { return 0 }
         return String(decoding: text, as: UTF8.self).split(separator: "\n").reduce(0) { sum, line in
@@ -165,10 +165,10 @@ import Glibc
         }
     }
 
-    /// Can the test look into the daemon's memory? The kernel lets root alone, and a sanitizer's shadow has no end.
+    /// Whether the test can read the daemon's memory: as root, and without the shadow memory of a sanitizer.
     package nonisolated static var canReadMemory: Bool { geteuid() == 0 && !Spawn.isSanitized }
 
-    /// How often these bytes stand in the daemon's memory.
+    /// Returns how often these bytes occur in the daemon's memory.
     package func occurrences(of bytes: [UInt8]) throws -> Int {
         let maps = FileManager.default.contents(atPath: "/proc/\(pid)/maps") ?? Data()
         let memory = open("/proc/\(pid)/mem", O_RDONLY | O_CLOEXEC)

@@ -3,12 +3,12 @@ package import Text
 import Wire
 
 extension JSON: CustomStringConvertible {
-    /// Compact text, as it was sent.
+    /// The compact JSON text.
     package var description: String { String(decoding: bytes, as: UTF8.self) }
 }
 
 extension JSON: ExpressibleByStringInterpolation {
-    /// JSON text, not a JSON string; what is no JSON compares unequal to every message.
+    /// Parses JSON text. Invalid JSON becomes a value that is unequal to every message.
     package init(stringLiteral text: String) {
         self = (try? JSON(text.utf8)) ?? .string("not JSON: " + text)
     }

@@ -2,15 +2,15 @@
 package import Host
 package import Readers
 
-/// The events of a backend, in words and in order. Waiting without end is cut by the time limit of the suite.
+/// The events of a backend as text, in order. The time limit of the suite ends a wait.
 package struct Events {
     private var iterator: AsyncStream<ReaderEvent>.Iterator
-    /// The last insertion seen in each reader.
+    /// The last insertion in each reader.
     package private(set) var insertions: [String: Insertion] = [:]
-    /// The last checks seen.
+    /// The last health checks.
     package private(set) var checks: [HealthCheck] = []
 
-    /// A backend that nobody holds stops watching.
+    /// The backend, which sends events only while it is referenced.
     private let backend: any ReaderBackend
 
     package init(_ backend: some ReaderBackend) {
@@ -18,11 +18,11 @@ package struct Events {
         iterator = backend.events.makeAsyncIterator()
     }
 
-    /// The events ended, be it that the time of the test was over.
+    /// The error when the events end, also by the time limit of the test.
     package struct End: Error {}
 
-    /// The next event: "added NAME", "changed NAME", "removed NAME", "inserted NAME", "withdrawn NAME", "health ok" or
-    /// "health" and the failed checks. A reader with keypad has " keypad" after its name.
+    /// Returns the next event: "added NAME", "changed NAME", "removed NAME", "inserted NAME", "withdrawn NAME",
+    /// "health ok" or "health" and the failed checks. A reader with a keypad has " keypad" after its name.
     package mutating func next(isolation: isolated (any Actor)? = #isolation) async throws -> String {
         let event = await iterator.next(isolation: isolation)
         switch event {
@@ -48,12 +48,12 @@ package struct Events {
         return list
     }
 
-    /// Reads on until that event has come.
+    /// Reads events until this one has come.
     package mutating func wait(for event: String, isolation: isolated (any Actor)? = #isolation) async throws {
         while try await next() != event {}
     }
 
-    /// Waits for a card and gives its insertion.
+    /// Waits for a card and returns its insertion.
     package mutating func insertion(
         in reader: String,
         isolation: isolated (any Actor)? = #isolation
@@ -64,7 +64,7 @@ package struct Events {
     }
 }
 
-/// Waits for something that gives no event.
+/// Polls a condition that has no event, until it holds.
 package func until(_ condition: () -> Bool) async throws {
     while !condition() {
         try Task.checkCancellation()

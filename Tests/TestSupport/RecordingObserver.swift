@@ -15,7 +15,7 @@ package import Scanners
     }
 
     package private(set) var advertisements: [Advertisement] = []
-    /// Numbers of removed adapters.
+    /// The numbers of the removed adapters.
     package private(set) var removedAdapters: [Int] = []
     package private(set) var status = ScannerStatus()
     private let waiters = Waiters()
@@ -42,7 +42,7 @@ package import Scanners
     }
 }
 
-/// A scanner with a recording observer, and the service that the test plays.
+/// A scanner with a recording observer and a fake of its service.
 @Loop package struct ScannerFixture<Subject: Scanner, Other> {
     package let scanner: Subject
     package let observer = RecordingObserver()
@@ -53,7 +53,7 @@ package import Scanners
         scanner.observer = observer
     }
 
-    /// Starts the scan; returns when the radio listens.
+    /// Starts a scan and returns when the radio listens.
     package func listen(_ demand: ScanDemand = ScanDemand()) async {
         scanner.scan(demand)
         await observer.wait { $0.status.isListening }

@@ -2,13 +2,13 @@
 import Dispatch
 import Glibc
 
-/// The program badged with virtual readers on a temporary socket; it is killed with the value.
+/// The program badged with virtual readers on a temporary socket; deinit kills it.
 package final class RunningDaemon: Sendable {
-    /// Where it listens.
+    /// The path of its socket.
     package let path: String
     package let program: RunningProgram
 
-    /// Returns when it accepts connections.
+    /// Starts badged and returns when it accepts connections.
     package init(_ arguments: [String] = []) async throws {
         path = "/tmp/badged-test-\(getpid())-\(UInt32.random(in: .min ... .max)).sock"
         let notify = path + ".notify"
@@ -43,7 +43,7 @@ package final class RunningDaemon: Sendable {
         return descriptor
     }
 
-    /// READY=1 of sd_notify(3), within 20 seconds.
+    /// Waits for READY=1 of sd_notify(3), at most 20 seconds after the previous notification.
     private static func isReady(_ socket: Int32) async -> Bool {
         await withCheckedContinuation { continuation in
             DispatchQueue(label: "readiness").async {

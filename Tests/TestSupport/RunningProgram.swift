@@ -4,15 +4,15 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// A program of this package at work: its outputs are collected, its input and its signals are the test's. It may have a
-/// terminal of its own, which is where it finds /dev/tty.
+/// A running program of this package. Its outputs are collected; the test writes its input and sends its signals.
+/// The program can have a controlling terminal, which is its /dev/tty.
 package final class RunningProgram: Sendable {
     package struct StartError: Error { package let text: String }
 
-    /// Where text comes out.
+    /// The outputs of the program.
     package enum Stream: Sendable { case output, error, terminal }
 
-    /// What came out so far, and who waits for more.
+    /// The collected text of one output, and the tasks that wait for more.
     private final class Collected: Sendable {
         private struct State {
             var bytes: [UInt8] = []
@@ -23,7 +23,7 @@ package final class RunningProgram: Sendable {
 
         var text: String { state.withLock { String(decoding: $0.bytes, as: UTF8.self) } }
 
-        /// Takes bytes, or nil for the end.
+        /// Appends bytes; nil marks the end of the output.
         func take(_ bytes: ArraySlice<UInt8>?) {
             state.withLock { state in
                 if let bytes { state.bytes += bytes } else { state.isEnded = true }
@@ -50,7 +50,7 @@ package final class RunningProgram: Sendable {
             if state.isEnded { waiter.2.resume(returning: nil) } else { state.waiters.append(waiter) }
         }
 
-        /// Position behind the first `text` after a position; nil text waits for the end.
+        /// Waits for `text` after a position and returns the position behind it; a nil text waits for the end.
         func wait(for text: String?, after: Int) async -> Int? {
             await withCheckedContinuation { continuation in
                 state.withLock { Self.serve((after, text.map { Array($0.utf8) }, continuation), &$0) }
@@ -60,7 +60,7 @@ package final class RunningProgram: Sendable {
 
     private let id: pid_t
     private let input: Int32
-    /// The test's side of the terminal; -1 without.
+    /// The test's side of the terminal; -1 without a terminal.
     private let terminal: Int32
     private let collected: [Stream: Collected]
     private let positions = Mutex<[Stream: Int]>([:])
@@ -92,7 +92,7 @@ package final class RunningProgram: Sendable {
         }
     }
 
-    /// The folder that holds the programs: that of the running tests.
+    /// The folder of the programs, which is the folder of the running tests.
     package static var programs: String {
         var path = [UInt8](repeating: 0, count: 4096)
         let count = path.withUnsafeMutableBytes { bytes in
@@ -105,15 +105,15 @@ package final class RunningProgram: Sendable {
         return String(decoding: whole.prefix(upTo: whole.lastIndex(of: 0x2F) ?? 0), as: UTF8.self)
     }
 
-    /// Starts a program of this package, or another by its whole path.
+    /// Starts a program of this package, or any program by its absolute path.
     ///
     /// - Parameters:
-    ///   - program: its name.
-    ///   - arguments: without the name.
-    ///   - text: all of standard input; nil: it stays open, for `type(_:)` when there is no terminal.
-    ///   - hasTerminal: whether it has a controlling terminal; standard input, output and error are none in any case.
-    ///   - environment: in place of the test's.
-    /// - Throws: when it cannot be started.
+    ///   - program: the name or the absolute path.
+    ///   - arguments: the arguments without the program name.
+    ///   - text: the whole standard input; nil keeps it open for `type(_:)` without a terminal.
+    ///   - hasTerminal: whether it has a controlling terminal; standard input, output and error are always pipes.
+    ///   - environment: the environment variables; those of the test are not inherited.
+    /// - Throws: `StartError` or `Spawn.Failure` when the program cannot be started.
     package init(
         _ program: String,
         _ arguments: [String],
@@ -127,7 +127,7 @@ package final class RunningProgram: Sendable {
         var (master, slave): (Int32, Int32) = (-1, -1)
         var name = ""
         if hasTerminal {
-            // Not ttyname, whose result is one for all threads.
+            // ttyname is not thread-safe.
             var path = [CChar](repeating: 0, count: 128)
             guard openpty(&master, &slave, nil, nil, nil) == 0, ttyname_r(slave, &path, path.count) == 0 else {
                 throw StartError(text: "no terminal")
@@ -141,7 +141,7 @@ package final class RunningProgram: Sendable {
         let id = try Spawn.start(
             [path] + arguments,
             descriptors: [0: standard[0], 1: output[1], 2: error[1]],
-            // The first terminal that the leader of a session opens is its own.
+            // The first terminal that a session leader opens becomes its controlling terminal.
             files: hasTerminal ? [9: name] : [:],
             environment: settings.merging(environment) { $1 },
             hasSession: true
@@ -155,7 +155,7 @@ package final class RunningProgram: Sendable {
         DispatchQueue(label: "wait").async { [status, id] in
             var code: Int32 = 0
             while waitpid(id, &code, 0) < 0, errno == EINTR {}
-            // As a shell says it.
+            // The exit code follows the convention of shells.
             status.set(code & 0x7F == 0 ? code >> 8 & 0xFF : 128 + code & 0x7F)
         }
         if let text {
@@ -168,7 +168,7 @@ package final class RunningProgram: Sendable {
         kill(id, SIGKILL)
     }
 
-    /// A test that is out of time is cancelled; with the program, everything that is waited for ends.
+    /// Kills the program when the test is cancelled at its time limit, which ends every wait.
     private func endingWhenCancelled<Result>(_ body: () async -> Result) async -> Result {
         await withTaskCancellationHandler {
             await body()
@@ -201,15 +201,15 @@ package final class RunningProgram: Sendable {
         }
     }
 
-    /// Types on the terminal, or writes to standard input when there is none.
+    /// Types on the terminal, or writes to standard input when there is no terminal.
     package func type(_ text: String) { Self.write(text, to: terminal >= 0 ? terminal : input) }
 
-    /// Ends standard input that was left open.
+    /// Closes standard input that was left open.
     package func endInput() { close(input) }
 
     package func signal(_ number: Int32) { kill(id, number) }
 
-    /// Waits until it has been stopped by a signal, or has ended.
+    /// Waits until the program has been stopped by a signal or has ended.
     package func stops() async {
         await endingWhenCancelled {
             await withCheckedContinuation { continuation in
@@ -222,7 +222,7 @@ package final class RunningProgram: Sendable {
         }
     }
 
-    /// Waits until a text has come out, behind the one waited for before; false when the stream ends without.
+    /// Waits for a text after the one of the previous call; returns false when the stream ends without it.
     package func says(_ text: String, on stream: Stream = .terminal) async -> Bool {
         let position = positions.withLock { $0[stream] ?? 0 }
         let end = await endingWhenCancelled { await collected[stream]?.wait(for: text, after: position) }
@@ -231,10 +231,10 @@ package final class RunningProgram: Sendable {
         return true
     }
 
-    /// What came out so far; all of it after `exitCode`, except of the terminal.
+    /// Returns the output so far. After `exitCode` the output is complete, except that of the terminal.
     package func text(_ stream: Stream) -> String { collected[stream]?.text ?? "" }
 
-    /// Everything that ever came out.
+    /// The text of all outputs.
     package var everything: String { text(.output) + text(.error) + text(.terminal) }
 
     /// Whether its terminal shows what is typed.
@@ -243,7 +243,7 @@ package final class RunningProgram: Sendable {
         return tcgetattr(terminal, &settings) == 0 && settings.c_lflag & tcflag_t(ECHO) != 0
     }
 
-    /// Waits for the end of the program and of its output; a signal counts 128 more than its number.
+    /// Waits for the end of the program and of its output. The exit code of a signal is 128 plus its number.
     package var exitCode: Int32 {
         get async {
             await endingWhenCancelled {

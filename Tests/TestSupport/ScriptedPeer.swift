@@ -6,27 +6,27 @@ import Synchronization
 package import Text
 import Wire
 
-/// Plays badged for one client after the other on a temporary socket: the script says what is received and sent, in
-/// order, on a thread of its own. It ends with the value.
+/// A fake of badged that serves one client after the other on a temporary socket. The script receives and sends lines
+/// on a separate thread. Deinit ends the fake.
 package final class ScriptedPeer: Sendable {
-    /// The other end of one connection.
+    /// The server's end of one connection.
     package final class Connection {
         private let socket: Int32
         private let buffer = LineBuffer()
-        /// Every line that came, as it came.
+        /// The received lines, unchanged.
         package private(set) var received: [String] = []
 
         private let isLively: Bool
 
         fileprivate init(_ socket: Int32, isLively: Bool) { (self.socket, self.isLively) = (socket, isLively) }
 
-        /// The next line; nil when the client has closed, or says nothing for a minute.
+        /// Returns the next line; nil when the client has closed or has sent nothing for a minute.
         package func line() -> String? {
             while true {
                 switch buffer.next() {
                 case .text(let text):
                     let line = String(decoding: text, as: UTF8.self)
-                    if isLively, showsLife(line) { continue }
+                    if isLively, answersPing(line) { continue }
                     received.append(line)
                     return line
                 case .tooLong:
@@ -40,17 +40,17 @@ package final class ScriptedPeer: Sendable {
             }
         }
 
-        /// On a busy machine the client may find this peer too silent, and ask whether it lives.
-        private func showsLife(_ line: String) -> Bool {
+        /// Answers a ping, which the client sends when the peer is silent; returns false for other lines.
+        private func answersPing(_ line: String) -> Bool {
             guard line.contains("badged-client-ping"), let question = try? JSON(line.utf8) else { return false }
             send(#"{"available":[1,2,3],"current":3,"msg":"API_LEVEL"}"#, answering: question)
             return true
         }
 
-        /// The next command; nil at the end or when it is no JSON.
+        /// Returns the next command; nil at the end or when the line is not JSON.
         package func command() -> JSON? { line().flatMap { try? JSON($0.utf8) } }
 
-        /// Takes lines until one is the command of this name.
+        /// Reads lines until the command of this name.
         @discardableResult
         package func command(_ name: String) -> JSON? {
             while let line = line() {
@@ -59,7 +59,7 @@ package final class ScriptedPeer: Sendable {
             return nil
         }
 
-        /// Takes the next command and answers it.
+        /// Waits for the command of this name and answers it.
         @discardableResult
         package func answer(_ name: String, _ message: String) -> JSON? {
             let command = command(name)
@@ -67,7 +67,7 @@ package final class ScriptedPeer: Sendable {
             return command
         }
 
-        /// Sends one message, with the request of `command`.
+        /// Sends one message with the `request` of `command`.
         package func send(_ message: String, answering command: JSON? = nil) {
             guard let request = command?["request"], message.hasSuffix("}") else { return send(raw: message + "\n") }
             let text = String(decoding: request.bytes, as: UTF8.self)
@@ -85,7 +85,7 @@ package final class ScriptedPeer: Sendable {
             }
         }
 
-        /// Waits until the client has closed, and gives what it still said.
+        /// Waits until the client has closed and returns the lines that it sent before.
         @discardableResult
         package func untilClosed() -> [String] {
             var lines: [String] = []
@@ -99,8 +99,12 @@ package final class ScriptedPeer: Sendable {
     private let lines = Mutex<[String]>([])
     private let done = DispatchGroup()
 
-    /// `script` plays the first connection, `others` those after it. The client library's question whether the peer lives
-    /// is answered, and not shown to them, unless the peer is not `isLively`.
+    /// Starts the peer.
+    /// - Parameters:
+    ///   - isLively: whether pings of the client library are answered, and hidden from the scripts.
+    ///   - script: the script of the first connection.
+    ///   - others: the script of each later connection.
+    /// - Throws: `PeerError` when the socket cannot be created.
     package init(
         isLively: Bool = true,
         _ script: @escaping @Sendable (Connection) -> Void,
@@ -135,7 +139,7 @@ package final class ScriptedPeer: Sendable {
 
     private func note(_ received: [String]) { lines.withLock { $0 += received } }
 
-    /// All lines of the connections that were played, when the script is at its end.
+    /// Waits for the end of the scripts and returns the lines of all connections.
     package func received() async -> [String] {
         await withCheckedContinuation { continuation in
             done.notify(queue: .global()) { continuation.resume() }
@@ -143,14 +147,14 @@ package final class ScriptedPeer: Sendable {
         return lines.withLock { $0 }
     }
 
-    /// The names of the commands in them.
+    /// Waits for the end of the scripts and returns the names of the received commands.
     package func commands() async -> [String] {
         await received().map { (try? JSON($0.utf8))?["cmd"]?.string ?? $0 }
     }
 
-    /// A listening socket that the programs of other tests do not inherit.
+    /// Creates a listening socket that the programs of other tests do not inherit.
     static func listen(on path: String) throws -> Int32 {
-        // In one step, or a program that another test starts meanwhile inherits it.
+        // SOCK_CLOEXEC takes effect atomically, so a program that starts meanwhile does not inherit the socket.
         let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)

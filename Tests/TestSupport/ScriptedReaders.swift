@@ -5,8 +5,8 @@ package import Readers
 package import ReadersVirtual
 import Synchronization
 
-/// A backend that a test plays by hand: events by call, connections by closure. For what a virtual reader cannot do:
-/// be held by another program, refuse access, lose its service.
+/// A backend that a test controls: calls send events, closures answer connections. It simulates what a virtual reader
+/// cannot do: exclusive use by another program, refused access, a lost service.
 package final class ScriptedReaders: ReaderBackend {
     package typealias Connect = @Sendable (Insertion) async throws(CardError) -> any CardConnection
 
@@ -27,7 +27,7 @@ package final class ScriptedReaders: ReaderBackend {
         (events, continuation) = AsyncStream.makeStream()
     }
 
-    /// From now on connections are made so.
+    /// Replaces the closure that makes connections.
     package func onConnect(_ connect: @escaping Connect) { state.withLock { $0.connect = connect } }
 
     package func connect(_ insertion: Insertion) async throws(CardError) -> any CardConnection {
@@ -42,7 +42,7 @@ package final class ScriptedReaders: ReaderBackend {
 
     package func change(_ reader: ReaderDescription) { continuation.yield(.changed(reader)) }
 
-    /// With the card in it.
+    /// Removes a reader with its card.
     package func remove(_ reader: String) {
         state.withLock { $0.insertions[reader] = nil }
         continuation.yield(.removed(reader: reader))
@@ -67,7 +67,7 @@ package final class ScriptedReaders: ReaderBackend {
     }
 }
 
-/// A connection that answers by closure.
+/// A connection with a closure that answers commands.
 package final class ScriptedConnection: CardConnection {
     package typealias Transmit = @Sendable (CommandAPDU) async throws(CardError) -> ResponseAPDU
 
@@ -81,7 +81,7 @@ package final class ScriptedConnection: CardConnection {
         (onTransmit, onDisconnect) = (transmit, disconnect)
     }
 
-    /// To a virtual card. `before` may throw instead of letting the command through.
+    /// Creates a connection to a virtual card. `before` runs before each command and can throw.
     package convenience init(
         to card: VirtualCard,
         before: @escaping @Sendable (CommandAPDU) async throws(CardError) -> Void = { _ throws(CardError) in }
@@ -101,7 +101,7 @@ package final class ScriptedConnection: CardConnection {
     package func disconnect(reset: Bool) async { await onDisconnect(reset) }
 }
 
-/// A connection through a reader with a keypad, whose user types what the closures say.
+/// A connection through a reader with a keypad; closures take the place of the user.
 package final class ScriptedKeypad: KeypadConnection {
     package typealias Establish = @Sendable (KeypadPACERequest) async throws(CardError) -> KeypadPACEResult
     package typealias Modify = @Sendable () async throws(CardError) -> StatusWord
@@ -130,7 +130,7 @@ package final class ScriptedKeypad: KeypadConnection {
 }
 
 extension VirtualCard {
-    /// One command as a reader would carry it.
+    /// Sends one command to the card and returns its answer.
     package func answer(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
         switch await exchange(command.bytes) {
         case .answer(let bytes):

@@ -3,15 +3,15 @@ package import Concurrency
 package import DoorReaders
 package import Scanners
 
-/// A way to the radio that a test plays by hand.
+/// A scanner that a test controls.
 @Loop package final class ScriptedScanner: Scanner {
     package nonisolated let name: String
     package weak var observer: (any ScannerObserver)?
     package private(set) var status = ScannerStatus()
-    /// What was asked of it, in order: demands, `stop`, steps.
+    /// The calls in order: demands, `stop`, recovery steps.
     package private(set) var calls: [String] = []
     package private(set) var demand: ScanDemand?
-    /// Steps that it takes; others it has not.
+    /// The recovery steps that the scanner supports.
     package var steps: Set<RecoveryStep> = []
 
     package nonisolated init(_ name: String = "scripted") { self.name = name }
@@ -30,7 +30,7 @@ package import Scanners
 
     package func restorePower() async { calls.append("settle") }
 
-    /// What a look at it shows while it does not scan.
+    /// The result of `inspect`.
     package var idle = ScannerStatus()
 
     package func inspect() async -> ScannerStatus {
@@ -43,7 +43,7 @@ package import Scanners
         return steps.contains(step)
     }
 
-    // MARK: Playing
+    // MARK: Events
 
     package func change(_ status: ScannerStatus) {
         self.status = status
@@ -55,7 +55,7 @@ package import Scanners
     }
 }
 
-/// A clock that only a test moves.
+/// A clock that only the test advances.
 @Loop package final class ManualClock: RadioClock {
     package private(set) var now: Milliseconds = 1_000_000
     package var onAlarm: (@Loop () -> Void)?
@@ -65,7 +65,7 @@ package import Scanners
 
     package func setAlarm(_ time: Milliseconds?) { alarm = time }
 
-    /// Moves the time on; the alarm goes off on the way, as often as it is set again.
+    /// Advances the time and calls `onAlarm` for each alarm on the way, also for new ones.
     package func advance(_ milliseconds: Milliseconds) {
         let end = now + milliseconds
         while let next = alarm, next <= end {

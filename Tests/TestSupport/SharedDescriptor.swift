@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 
-/// A socket on which several threads work. It is closed with the last of them, so that none ever meets somebody else's
-/// that has got the same number since.
+/// A socket that several threads share. Deinit closes it after the last use, because the kernel reuses the number of a
+/// closed descriptor.
 final class SharedDescriptor: Sendable {
     let number: Int32
 
@@ -10,6 +10,6 @@ final class SharedDescriptor: Sendable {
 
     deinit { close(number) }
 
-    /// Whoever reads it sees the end.
+    /// Shuts the socket down; pending reads return end of file.
     func shutDown() { shutdown(number, Int32(SHUT_RDWR)) }
 }

@@ -4,19 +4,19 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Starts the programs that tests need. They end with the tests, also when these are killed.
+/// Starts programs for tests. The programs end with the test process, also when it is killed.
 package enum Spawn {
     package struct Failure: Error { package let text: String }
 
-    /// Starts a program and does not wait for it.
+    /// Starts a program without waiting for its end.
     /// - Parameters:
-    ///   - arguments: the first is the program's path.
-    ///   - descriptors: the program's descriptors and what they are of ours; it gets no others.
-    ///   - files: its descriptors and the files that they are.
-    ///   - environment: all of it, but for what sanitizers need.
-    ///   - hasSession: it leads a session: the first terminal that it opens is its own.
-    /// - Returns: its process id.
-    /// - Throws: `Failure` when there is no such program or no process.
+    ///   - arguments: the program's path and its arguments.
+    ///   - descriptors: the program's descriptors and the test's descriptors for them; no others are inherited.
+    ///   - files: the program's descriptors and the paths of the files to open for them.
+    ///   - environment: the whole environment, except for the options of sanitizers.
+    ///   - hasSession: whether the program leads a session; the first terminal that it opens then controls it.
+    /// - Returns: the process id.
+    /// - Throws: `Failure` when the program does not exist or cannot be started.
     package static func start(
         _ arguments: [String],
         descriptors: [Int32: Int32] = [:],
@@ -24,9 +24,9 @@ package enum Spawn {
         environment: [String: String] = ["PATH": "/usr/sbin:/usr/bin:/sbin:/bin"],
         hasSession: Bool = false
     ) throws(Failure) -> Int32 {
-        // setpriv, which becomes the program, has no better words.
+        // The error of setpriv would not name the cause.
         guard access(arguments[0], X_OK) == 0 else { throw Failure(text: "\(arguments[0]) is not there") }
-        // setpriv becomes the program: one process, one id.
+        // setpriv executes the program in the same process, so the process id stays.
         let words = ["/usr/bin/setpriv", "--pdeathsig", "KILL", "--"] + arguments
         let settings = environment.merging(sanitizers) { own, _ in own }.map { "\($0)=\($1)" }
         let (id, code) = Parent.shared.run {
@@ -35,19 +35,19 @@ package enum Spawn {
             defer { posix_spawn_file_actions_destroy(&actions) }
             for (number, own) in descriptors { posix_spawn_file_actions_adddup2(&actions, own, number) }
             for (number, path) in files { posix_spawn_file_actions_addopen(&actions, number, path, O_RDWR, 0) }
-            // A socket of ours that lives on in a program is never closed for epoll.
+            // epoll reports a socket until every copy is closed, also those that a program inherited.
             let last = max(2, descriptors.keys.max() ?? 0, files.keys.max() ?? 0)
             ctestsupport_close_from(&actions, last + 1)
             var attributes = posix_spawnattr_t()
             posix_spawnattr_init(&attributes)
             defer { posix_spawnattr_destroy(&attributes) }
-            // Whatever the test runner ignores or blocks, the program starts as from a shell.
+            // The program must not inherit the signals that the test runner ignores or blocks.
             var (none, all) = (sigset_t(), sigset_t())
             sigemptyset(&none)
             sigfillset(&all)
             posix_spawnattr_setsigmask(&attributes, &none)
             posix_spawnattr_setsigdefault(&attributes, &all)
-            // POSIX_SPAWN_SETSID, which `import Glibc` does not show.
+            // The Glibc module does not export POSIX_SPAWN_SETSID.
             let setsid: Int32 = hasSession ? 0x80 : 0
             posix_spawnattr_setflags(&attributes, Int16(setsid | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
             let argv = words.map { strdup($0) } + [nil]
@@ -61,18 +61,19 @@ package enum Spawn {
         return id
     }
 
-    /// Are the tests, and the programs built with them, watched by a sanitizer? It keeps terabytes of shadow.
+    /// Whether the tests and their programs are built with a sanitizer, which maps terabytes of shadow memory.
     package static let isSanitized = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
 
-    /// What tells a sanitizer in the program what it tells the one in the tests.
+    /// The sanitizer options of the test process, which the program inherits.
     private static let sanitizers: [String: String] = {
         let names = ["ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"]
         let pairs = names.compactMap { name in getenv(name).map { (name, String(cString: $0)) } }
         return Dictionary(uniqueKeysWithValues: pairs)
     }()
 
-    /// The thread that all programs are started on, one after the other. It lives as long as the process: a program hears of
-    /// the death of the thread that started it. And no program inherits ends of another's pipes, which then never end.
+    /// The thread that starts all programs, one after the other. The kernel sends a program its parent-death signal
+    /// when the thread that started it ends, so this thread never ends. Starting one program at a time also keeps
+    /// programs from inheriting each other's pipes.
     private final class Parent: Sendable {
         static let shared = Parent()
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// A generator that gives the same numbers for the same seed, so that a failing test can be run again.
+/// A random number generator with a seed, so that a failing test can be repeated.
 package struct SplitMix64: RandomNumberGenerator {
     private var state: UInt64
 

@@ -6,13 +6,13 @@ package import Secrets
 import Synchronization
 package import Text
 
-/// Virtual readers on a stage: what goes to the cards is recorded, can be held up, and the readers can pass for
-/// plugged-in ones that take no cards by command.
+/// Virtual readers that record the commands to their cards and can hold commands back. A reader can also appear as a
+/// plugged-in reader, which does not accept SET_CARD.
 package final class StagedReaders: CardShelf {
     package let name = "virtual"
     package let events: AsyncStream<ReaderEvent>
     private let base: VirtualReaders
-    /// Names of the virtual readers, by the names they play under.
+    /// The names of the virtual readers, by the names that clients see.
     private let stageNames: [String: String]
     private let takesCards: @Sendable (String) -> Bool
     private let state = Mutex(State())
@@ -22,16 +22,17 @@ package final class StagedReaders: CardShelf {
         var gates: [Gate] = []
     }
 
-    /// One command that a card was sent, and its answer; nil when none came.
+    /// A command to a card with its answer; nil when no answer came.
     package struct Exchange: Sendable {
         package let reader: String
         package let command: CommandAPDU
         package let response: ResponseAPDU?
     }
 
+    /// Creates one virtual reader for each name.
     /// - Parameters:
-    ///   - names: what the readers are called, in the order of `Simulator`, `Simulator 2`, ...; as many as there are.
-    ///   - plugged: those of them that are no virtual readers for clients.
+    ///   - names: the names that clients see, in the order of `Simulator`, `Simulator 2`, ....
+    ///   - plugged: the names of the readers that appear as plugged-in readers.
     /// - Throws: `CardShelfError` when there is no default card.
     package init(_ names: [String] = ["Simulator"], plugged: Set<String> = []) throws {
         let base = try VirtualReaders(count: names.count)
@@ -84,14 +85,14 @@ package final class StagedReaders: CardShelf {
         await base.shelve(reader: stageNames[reader] ?? reader)
     }
 
-    /// Has the card of the reader, in it or on the shelf, this PIN? Costs no try.
+    /// Returns whether the card in the reader or on its shelf has this PIN; costs no try.
     package func cardHasPIN(_ pin: consuming Secret, in reader: String) async -> Bool {
         await base.cardHasPIN(pin, in: stageNames[reader] ?? reader)
     }
 
     // MARK: Recording
 
-    /// All that was sent to cards since the start or `forget`.
+    /// The exchanges with cards since the start or the last `forget`.
     package var recorded: [Exchange] { state.withLock { $0.recorded } }
 
     package func forget() { state.withLock { $0.recorded = [] } }
@@ -100,7 +101,7 @@ package final class StagedReaders: CardShelf {
 
     // MARK: Gates
 
-    /// A place where commands wait for the test.
+    /// A gate that holds commands until the test opens it.
     package final class Gate: Sendable {
         fileprivate let isFor: @Sendable (String, CommandAPDU) -> Bool
         private let state = Mutex(State())
@@ -113,7 +114,7 @@ package final class StagedReaders: CardShelf {
 
         fileprivate init(isFor: @escaping @Sendable (String, CommandAPDU) -> Bool) { self.isFor = isFor }
 
-        /// Lets through what waits and whatever comes.
+        /// Releases the waiting commands and all later ones.
         package func open() {
             let waiting = state.withLock { state in
                 state.isOpen = true
@@ -123,7 +124,7 @@ package final class StagedReaders: CardShelf {
             for continuation in waiting { continuation.resume() }
         }
 
-        /// Returns when a command waits here.
+        /// Waits until a command waits at the gate.
         package func arrival() async {
             await withCheckedContinuation { continuation in
                 let isThere = state.withLock { state in
@@ -146,8 +147,8 @@ package final class StagedReaders: CardShelf {
         }
     }
 
-    /// Holds up every command from now on that `isFor` takes, until the gate is opened. What a keypad does by itself
-    /// shows as its first command: MSE:Set AT for PACE, RESET RETRY COUNTER for the change of the PIN.
+    /// Holds every command that `isFor` accepts until the gate is opened. An operation of a keypad counts as its first
+    /// command: MSE:Set AT for PACE, RESET RETRY COUNTER for the change of the PIN.
     package func gate(_ isFor: @escaping @Sendable (_ reader: String, CommandAPDU) -> Bool = { _, _ in true }) -> Gate {
         let gate = Gate(isFor: isFor)
         state.withLock { $0.gates.append(gate) }

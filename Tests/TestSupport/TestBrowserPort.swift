@@ -6,7 +6,7 @@ import Glibc
 package import Host
 import Server
 
-/// The real browser port in front of a test's server, on a free port, with clients that connect to it.
+/// The real browser port of a test server on a free TCP port, with clients that connect to it.
 @Loop package final class TestBrowserPort {
     nonisolated package let port: UInt16
     private let activation: ActivationServer
@@ -41,7 +41,7 @@ import Server
         _ = startThread("browser-port") { _ = activation.run(listeners: [listener]) }
     }
 
-    /// Starts a browser port in front of a whole server.
+    /// Starts a browser port whose connections a test server serves.
     package convenience init(
         _ server: TestServer,
         origins: Set<String> = [],
@@ -52,7 +52,7 @@ import Server
 
     deinit { activation.stop() }
 
-    /// Connects a client whose lines become frames of a WebSocket, and whose frames become lines.
+    /// Connects a client through a WebSocket; each line is sent as a frame and each frame is received as a line.
     package func connect() throws -> TestClient {
         let socket = try Self.dial(port)
         let (answer, early) = try Self.upgrade(socket, port)
@@ -67,7 +67,7 @@ import Server
 
     // MARK: Plain HTTP
 
-    /// Runs a blocking exchange on a thread of its own.
+    /// Runs a blocking exchange on a separate thread.
     nonisolated package static func answer(_ exchange: @escaping @Sendable () throws -> String) async throws -> String {
         try await withCheckedThrowingContinuation { continuation in
             _ = startThread("exchange") { continuation.resume(with: Result(catching: exchange)) }
@@ -94,7 +94,7 @@ import Server
         return String(decoding: answer, as: UTF8.self)
     }
 
-    /// A free port below those that the kernel gives to other tests meanwhile (ip_local_port_range in ip(7)).
+    /// Returns a free port below the ephemeral ports of other tests (ip_local_port_range in ip(7)).
     nonisolated package static func freePort() throws -> UInt16 {
         while true {
             guard let (socket, port) = try? listen(at: .random(in: 10_000..<32_000)) else { continue }
@@ -201,7 +201,7 @@ import Server
         frames.shutDown()
     }
 
-    /// A masked text frame.
+    /// Returns a masked text frame.
     private nonisolated static func frame(_ payload: [UInt8]) -> [UInt8] {
         let mask: [UInt8] = [0x12, 0x34, 0x56, 0x78]
         var head: [UInt8] = [0x81]

@@ -6,19 +6,19 @@ import Glibc
 package import Text
 import Wire
 
-/// A client in the test's own process: a line goes out, messages come in, nothing blocks a thread.
+/// A client in the test process with non-blocking input and output.
 @Loop package final class TestClient {
     private let socket: Int32
     private var registration: Loop.Registration?
-    /// All lines that came.
+    /// The received lines.
     package private(set) var lines: [[UInt8]] = []
-    /// How many of them `next` has given out.
+    /// The number of lines that `next` has returned.
     private var taken = 0
     private var partial: [UInt8] = []
     private var waiters: [CheckedContinuation<Void, Never>] = []
     private var markers = 0
     package private(set) var isClosed = false
-    /// Stop reading, to play a client that never reads.
+    /// Whether the client reads; false simulates a client that never reads.
     package var isReading = true { didSet { registration?.change(isReading ? .read : []) } }
 
     package init(socket: Int32) throws {
@@ -37,20 +37,20 @@ import Wire
         wake()
     }
 
-    /// Ends the writing side alone.
+    /// Closes the writing side only.
     package func finish() {
         guard !isClosed else { return }
         shutdown(socket, Int32(SHUT_WR))
     }
 
     private func readable() {
-        // A registration reports hang-ups even when nobody wants to read.
+        // A registration reports hang-ups even without interest in reading.
         let count = isReading ? recv(socket, &Self.chunk, Self.chunk.count, 0) : 0
         if count < 0, errno == EAGAIN || errno == EINTR { return }
         guard count > 0 else { return close() }
         Self.chunk.withUnsafeBytes { chunk in
             var rest = UnsafeRawBufferPointer(rebasing: chunk[..<count])
-            // memchr, as what is not optimized takes seconds for the longest of the tests' lines.
+            // memchr, because a loop in an unoptimized build takes seconds for the longest lines.
             while let start = rest.baseAddress, let end = memchr(start, 0x0A, rest.count) {
                 let length = start.distance(to: end)
                 lines.append(partial + rest[..<length])
@@ -62,7 +62,7 @@ import Wire
         wake()
     }
 
-    /// What a client reads at once, the same place for all.
+    /// The read buffer, which all clients share.
     private static var chunk = [UInt8](repeating: 0, count: 65_536)
 
     private func wake() {
@@ -75,10 +75,10 @@ import Wire
         (try? JSON(line)) ?? .string("not JSON: " + String(decoding: line, as: UTF8.self))
     }
 
-    /// All messages in the order they came.
+    /// All received messages in order.
     package var transcript: [JSON] { lines.map(Self.message) }
 
-    /// Whether a message had this text in it, anywhere.
+    /// Returns whether any received message contains this text.
     package func hasHeard(_ text: String) -> Bool {
         lines.contains { line in
             (line + [0]).withUnsafeBytes { raw in
@@ -87,10 +87,10 @@ import Wire
         }
     }
 
-    /// How many messages have come.
+    /// The number of received messages.
     package var count: Int { lines.count }
 
-    /// Sends raw bytes; small enough for the socket's buffer, or the server reads on.
+    /// Sends raw bytes; waits while the socket's buffer is full.
     package func send(bytes: [UInt8]) async {
         var rest = bytes[...]
         while !rest.isEmpty, !isClosed {
@@ -98,7 +98,7 @@ import Wire
         }
     }
 
-    /// Sends what the socket takes at once and cuts it off; false when that is nothing.
+    /// Sends what the socket accepts at once and removes it from `bytes`; returns false when nothing was sent.
     package func trySend(_ bytes: inout ArraySlice<UInt8>) -> Bool {
         let count = bytes.withUnsafeBytes { Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
         if count > 0 { bytes = bytes.dropFirst(count) }
@@ -113,7 +113,7 @@ import Wire
         await send(bytes: Array((lines.joined(separator: "\n") + "\n").utf8))
     }
 
-    /// Returns when `condition` holds or can never hold: the connection or the test has ended.
+    /// Waits until `condition` holds, or the connection or the test has ended.
     package func wait(until condition: () -> Bool) async {
         while !condition(), !isClosed, !Task.isCancelled {
             await withTaskCancellationHandler {
@@ -126,7 +126,7 @@ import Wire
         }
     }
 
-    /// The next message, nil when the server has closed the connection.
+    /// Returns the next message; nil when the server has closed the connection.
     package func next() async -> JSON? {
         await wait { taken < lines.count }
         guard taken < lines.count else { return nil }
@@ -134,7 +134,7 @@ import Wire
         return Self.message(lines[taken - 1])
     }
 
-    /// The next message of one of these kinds; others before it are passed over.
+    /// Returns the next message of one of these kinds and skips others before it.
     package func next(_ kinds: String...) async -> JSON? { await next(kinds) }
 
     private func next(_ kinds: [String]) async -> JSON? {
@@ -144,14 +144,14 @@ import Wire
         return nil
     }
 
-    /// Sends a command and gives the next message of a kind.
+    /// Sends a command and returns the next message of one of these kinds.
     package func ask(_ line: String, _ kinds: String...) async -> JSON? {
         await send(line)
         return await next(kinds)
     }
 
-    /// Sends lines in one write and gives what came until everything before was answered: unread older messages, the
-    /// direct answers, and what else was said meanwhile.
+    /// Sends lines in one write and returns all messages until the direct answers are complete. The result includes
+    /// unread older messages and events in between.
     package func exchange(_ lines: String...) async -> [JSON] { await exchange(lines) }
 
     package func exchange(_ lines: [String]) async -> [JSON] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 
-/// The files that Tests/PKI/make-card-data.py wrote.
+/// The files of the test PKI, which Tests/PKI/make-card-data.py creates.
 package enum TestPKI {
     package struct Missing: Error {
         package let path: String
@@ -12,7 +12,7 @@ package enum TestPKI {
         return parts.dropLast(2).joined(separator: "/") + "/PKI/" + name
     }
 
-    /// The content of a file such as `terminal.cvcert`.
+    /// Returns the content of a file such as `terminal.cvcert`.
     package static func file(_ name: String) throws -> [UInt8] {
         let path = path(name)
         guard let file = fopen(path, "rb") else { throw Missing(path: path) }

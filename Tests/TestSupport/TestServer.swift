@@ -15,7 +15,7 @@ package import Server
 import Text
 import Wire
 
-/// A whole server in the test's process, with virtual readers and clients on socket pairs.
+/// A complete server in the test process, with virtual readers and clients on socket pairs.
 @Loop package final class TestServer {
     package let registry = ReaderRegistry()
     package let readers: VirtualReaders?
@@ -37,7 +37,7 @@ import Wire
         for backend in backends { registry.add(backend) }
         shelves = ((readers.map { [$0] } ?? []) + backends).compactMap { $0 as? any CardShelf }
         let box = LogBox()
-        // The clock stands still: how long a dialogue takes on a busy machine must not change its course.
+        // The clock is fixed, so the duration of a dialogue on a busy machine does not change the result.
         let start = ContinuousClock.now
         let services = OnlineServices(today: { TestService.today }, connect: service)
         let features: [any Feature] =
@@ -65,11 +65,11 @@ import Wire
 
     package var logged: [String] { log.lines }
 
-    /// A connected client; the server's side is served already.
+    /// Connects a client that the server already serves.
     package func connect() throws -> TestClient {
         var pair: [Int32] = [-1, -1]
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0 else { throw SystemError("socketpair") }
-        // Out of the way of libnfc in this process, which waits in select(2).
+        // libnfc in this process uses select(2), which needs the low descriptor numbers.
         pair = pair.map { clinux_move_descriptor($0, 1024) }
         for socket in pair {
             clinux_set_nonblocking(socket)
@@ -79,7 +79,7 @@ import Wire
         return try TestClient(socket: pair[0])
     }
 
-    /// The path of a socket at which it serves from now on, for clients on threads of their own.
+    /// Starts to listen on a temporary socket, for clients on other threads, and returns its path.
     package func listen() throws -> String {
         let path = "/tmp/badged-test-\(getpid())-\(UInt32.random(in: .min ... .max)).sock"
         let socket = try ScriptedPeer.listen(on: path)
@@ -89,7 +89,7 @@ import Wire
         return path
     }
 
-    /// Ends what `listen` began, and every session.
+    /// Stops listening and ends every session.
     package func stopListening() async {
         guard let listening else { return }
         await server.stop()
@@ -100,7 +100,7 @@ import Wire
 
     private var listening: (path: String, socket: Int32)?
 
-    /// Waits until the virtual readers are there; before the first other client.
+    /// Waits until the virtual readers are attached; call it before the first client connects.
     package func ready(_ names: [String] = ["Simulator"]) async throws {
         let client = try connect()
         var missing = Set(names)
@@ -111,21 +111,21 @@ import Wire
         await clients(0)
     }
 
-    /// Returns when the server has so many clients; it notices in its own time who has gone.
+    /// Waits until the server has this number of clients; it detects disconnections asynchronously.
     package func clients(_ count: Int) async {
         while server.clientCount != count, !Task.isCancelled { await Task.yield() }
     }
 
-    /// Is the reader in the hands of a workflow?
+    /// Returns whether a workflow owns the reader.
     package func isLent(_ name: String = "Simulator") -> Bool { registry[name]?.owner != nil }
 
-    /// Puts a card in, as a hand would; the shelved one without a description.
+    /// Inserts a card as a user would; without a description the card on the shelf.
     package func insert(_ card: VirtualCardDescription? = nil, into name: String = "Simulator") async throws {
         guard let reader = registry[name] else { throw CardShelfError.unknownReader }
         try await registry.insert(card, into: reader)
     }
 
-    /// Takes a card out, as a hand would.
+    /// Removes a card as a user would.
     package func withdraw(from name: String = "Simulator") async {
         for shelf in shelves { await shelf.shelve(reader: name) }
     }

@@ -6,46 +6,46 @@ package import ISO7816
 import Secrets
 import Synchronization
 
-/// A service and its eID-Server without a web between: the certificates and keys of the test PKI, true terminal and chip
-/// authentication, true secure messaging. What a real server does to a client over the wire is tested elsewhere; this
-/// one can be held up and can fail at any step.
+/// An in-process eService with its eID-Server and without a network. Terminal authentication, chip authentication and
+/// secure messaging are real and use the test PKI. A test can hold the service at any step or let the step fail. Other
+/// tests cover the network protocol.
 package actor TestService: EServiceConnection {
-    /// The calls of a workflow, in their order.
+    /// The calls of a workflow, in order.
     package enum Step: Sendable, Hashable, CaseIterable {
         case request, eac1, challenge, eac2, transmit, fail, refresh
     }
 
-    /// What the service asks for and how it behaves.
+    /// The requests and the behaviour of the service.
     package struct Plan: Sendable {
         package var required: AccessRights? = [.familyName, .address]
         package var optional: AccessRights? = [.givenNames]
-        /// What its certificate allows.
+        /// The rights of the terminal certificate.
         package var rights = AccessRights(rawValue: 0x3F_FFFF_FFFF).subtracting(AccessRights([.canAllowed]))
         package var auxiliaryData: AuxiliaryData?
         package var transactionInfo: String?
-        /// DER; nil: the one of the test PKI.
+        /// The certificate description in DER; nil for the one of the test PKI.
         package var description: [UInt8]?
         package var eidTypes = EIDType.defaults
-        /// The terminal's signature comes in a round of its own.
+        /// Whether the terminal's signature comes in an additional round.
         package var hasAdditionalRound = false
-        /// Commands for the card, one Transmit message each.
+        /// The commands for the card, one batch for each Transmit message.
         package var batches: [[CommandAPDU]] = [
             [.readBinary(shortFileID: 0x05, le: 256)], [.readBinary(shortFileID: 0x11, le: 256)],
         ]
         package var acceptableStatusCodes: [[UInt8]] = [[0x90, 0x00]]
-        /// Commands go out without the protection of the channel.
+        /// Whether commands are sent without secure messaging.
         package var speaksInTheClear = false
         package var spoilsSignature = false
         package var leavesOutVerifier = false
         package var failures: [Step: EServiceFailure] = [:]
-        /// Goes on when it is opened.
+        /// The gates that hold steps until the test opens them.
         package var gates: [Step: Gate] = [:]
         package var url: String? = "https://dienst.example/back"
 
         package init(_ change: @Sendable (inout Plan) -> Void = { _ in }) { change(&self) }
     }
 
-    /// A place where a step waits for the test, or for the cancellation of its task.
+    /// A gate that holds a step until the test opens it or the task is cancelled.
     package struct Gate: Sendable {
         private let arrivals = AsyncStream<Void>.makeStream()
         private let release = AsyncStream<Void>.makeStream()
@@ -61,20 +61,20 @@ package actor TestService: EServiceConnection {
         }
     }
 
-    /// The day of the certificates.
+    /// A day on which the certificates are valid.
     package static let today = CertificateRecipe.today
 
     package let plan: Plan
-    /// It has no clock.
+    /// The times of the service, which are not measured.
     package let times = ServiceTimes()
-    /// The calls so far.
+    /// The calls that were made.
     package private(set) var steps: [Step] = []
-    /// What `fail` was told.
+    /// The error that `fail` received.
     package private(set) var error: ECardResult?
-    /// What the card answered, in the clear.
+    /// The decrypted answers of the card.
     package private(set) var answers: [ResponseAPDU] = []
     package private(set) var chat: CHAT?
-    /// Statuses of `sendTransmit`.
+    /// The errors that `sendTransmit` received.
     package private(set) var transmitErrors: [ECardResult] = []
     package nonisolated let closed = AsyncStream<Void>.makeStream()
 
@@ -82,7 +82,7 @@ package actor TestService: EServiceConnection {
     private var output: EAC1Output?
     private var ephemeral: HeldKey?
     private var keys: HeldKeys?
-    /// One for each command that the card has not answered: all of a batch are wrapped before the first answer.
+    /// The exchanges without an answer; all commands of a batch are encrypted before the first answer.
     private var exchanges: ArraySlice<HeldExchange> = []
     private var exchangeCount: UInt32 = 0
     private var rest: ArraySlice<[CommandAPDU]> = []
@@ -94,7 +94,7 @@ package actor TestService: EServiceConnection {
     private func enter(_ step: Step) async throws(EServiceFailure) {
         steps.append(step)
         if let gate = plan.gates[step] { await gate.pass() }
-        // The last two go on: the server has to be told, and the user's browser to go somewhere.
+        // `fail` and `refresh` run after a cancellation: the server needs the error, the browser a URL.
         guard !Task.isCancelled || [.fail, .refresh].contains(step) else {
             throw EServiceFailure(.userCancelled, .cancelledByUser)
         }
@@ -153,7 +153,7 @@ package actor TestService: EServiceConnection {
         HeldKey(try ECPrivateKey(pkcs8: Secret(try TestPKI.file("terminal.p8"))))
     }
 
-    /// Issued once for each set of rights: the fault matrix has more than a thousand services.
+    /// Returns the certificate for these rights from a cache, because the fault matrix needs more than 1000 of them.
     private static func terminalCertificate(_ rights: AccessRights) throws -> CVCertificate {
         if let known = terminalCertificates.withLock({ $0[rights.rawValue] }) { return known }
         let certificate = try CertificateRecipe().changed { $0.chat = CHAT(.terminal, rights) }.certificate()
@@ -264,7 +264,7 @@ package actor TestService: EServiceConnection {
         init(_ channel: consuming SecureMessaging) { self.channel = channel }
     }
 
-    /// Runs the server's own part, in which only a broken card can fail.
+    /// Runs a computation of the server, which fails only for invalid data of the card.
     private func own<T>(_ body: () throws -> T) throws(EServiceFailure) -> T {
         do {
             return try body()
@@ -273,7 +273,7 @@ package actor TestService: EServiceConnection {
         }
     }
 
-    /// The key for chip authentication that EF.CardSecurity shows first.
+    /// Returns the first chip authentication key of EF.CardSecurity.
     package static func chipKey(in file: [UInt8]) throws -> ECPublicKey {
         for info in try BERTLV(try CardSecurity(file).content).children {
             let fields = try info.children

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Foundation
 
-/// The threads of this process, as the kernel knows them.
+/// The threads of this process in /proc.
 package struct Threads: Sendable {
     package struct Thread: Sendable, Equatable {
         package let id: String
         package let name: String
-        /// How often it went to sleep by itself, so how often it was woken.
+        /// The number of voluntary context switches, which is the number of wake-ups.
         package let switches: Int
     }
 
@@ -29,10 +29,10 @@ package struct Threads: Sendable {
         return Threads(list: list)
     }
 
-    /// Those of the PC/SC driver, but for the fake cards and readers of the tests.
+    /// The threads of the PC/SC driver, without the fake cards and readers of the tests.
     package var ofDriver: [Thread] { list.filter { $0.name.hasPrefix("pcsc-") } }
 
-    /// Threads that were there at both times and woke in between, with how often.
+    /// Returns the threads that existed at both times and woke in between, with the number of wake-ups.
     package func wakeUps(until later: Threads) -> [(thread: Thread, count: Int)] {
         later.list.compactMap { now in
             guard let before = list.first(where: { $0.id == now.id && $0.name == now.name }) else { return nil }

@@ -4,7 +4,7 @@ import Testing
 import Text
 import Wire
 
-/// Lends the command that a line is.
+/// Calls `body` with the command in a line.
 private func with<Result>(_ line: String, _ body: (Command) throws -> Result) throws -> Result {
     try Array(line.utf8).withUnsafeBytes { try body(try Command(scanning: $0)) }
 }
@@ -27,7 +27,7 @@ private func describe(_ field: consuming SecretField) -> String {
 
 @Suite("Commands") struct CommandTests {
     @Test(
-        "the name is a string that is not empty, else there is none",
+        "the command name is a non-empty string, otherwise nil",
         arguments: [
             (#"{"cmd":"GET_INFO"}"#, "GET_INFO"), (#"{"cmd":"NO","cmd":"GET_INFO"}"#, "GET_INFO"),
             (#"{"cmd":"GET\u005fINFO"}"#, "GET_INFO"), (#"{"c\u006dd":"GET_INFO"}"#, "GET_INFO"),
@@ -43,7 +43,7 @@ private func describe(_ field: consuming SecretField) -> String {
     }
 
     @Test(
-        "the request is given back byte for byte",
+        "the request is returned byte for byte",
         arguments: [
             "3", #""r1""#, "true", "null", #""""#, #"{"a":1}"#, #"[1,"x"]"#, "1.50", #"{ "b" : [ ] }"#, #""\u0041""#,
         ]
@@ -54,7 +54,7 @@ private func describe(_ field: consuming SecretField) -> String {
         #expect(echoed == value)
     }
 
-    @Test("without a request there is nothing to give back")
+    @Test("a command without a request has none")
     func noRequest() throws {
         #expect(try with(#"{"cmd":"GET_INFO","requestId":3}"#) { $0.request == nil })
     }
@@ -109,7 +109,7 @@ private func describe(_ field: consuming SecretField) -> String {
         #expect(json?["x"]?["y"] == .null)
     }
 
-    @Test("a line that is no JSON is no command")
+    @Test("a line that is not JSON is not a command")
     func error() {
         let error = #expect(throws: JSONError.self) { try with("{") { _ in } }
         #expect(error?.message == "unterminated object (offset: 1)")

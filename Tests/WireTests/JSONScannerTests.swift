@@ -3,7 +3,7 @@ import Testing
 import Text
 import Wire
 
-/// What the scanner says to a text; nil: nothing, it is JSON.
+/// Returns the scanner's error text for a text; nil when the text is valid JSON.
 private func complaint(_ text: [UInt8]) -> String? {
     do {
         _ = try text.withUnsafeBytes { try JSONScanner.members(of: $0) }
@@ -18,11 +18,10 @@ private func complaint(_ text: [UInt8]) -> String? {
 private func complaint(_ text: String) -> String? { complaint(Array(text.utf8)) }
 
 @Suite("JSON scanner") struct JSONScannerTests {
-    /// Inputs and error texts recorded from AusweisApp2 1.26.2 (01-basic.txt, sim-request-field.txt). No row differs.
-    /// The last two rows of the recording in which its frames hold a line feed come as two lines here, and are scanned
-    /// as one text all the same.
+    /// Inputs and error texts recorded from AusweisApp2 1.26.2 (01-basic.txt, sim-request-field.txt). All rows agree.
+    /// Some recorded frames contain a line feed. badged receives them as two lines; this test scans them as one text.
     @Test(
-        "errors have the SDK's words and offsets",
+        "errors have the SDK's texts and offsets",
         arguments: [
             ("", "illegal value (offset: 0)"),
             (" ", "illegal value (offset: 1)"),
@@ -49,7 +48,7 @@ private func complaint(_ text: String) -> String? { complaint(Array(text.utf8)) 
     }
 
     @Test(
-        "what the SDK takes is taken",
+        "text that the SDK accepts is accepted",
         arguments: [
             "{}", "[]", #"[{"cmd":"GET_INFO"}]"#, #"{"cmd":"NO","cmd":"GET_INFO"}"#,
             #"{"cmd":"GET_INFO","extra":{"a":[1,2]}}"#, #"{ "cmd" : "GET_INFO" }"#, #"{"cmd":"GET\u005fINFO"}"#,
@@ -62,7 +61,7 @@ private func complaint(_ text: String) -> String? { complaint(Array(text.utf8)) 
     }
 
     @Test(
-        "every other error is told apart, at the byte where it is",
+        "every other error has its own text and the offset of the byte",
         arguments: [
             (#"{"a""#, "unterminated string (offset: 4)"),
             (#"{"a" 1}"#, "missing name separator (offset: 6)"),
@@ -95,9 +94,9 @@ private func complaint(_ text: String) -> String? { complaint(Array(text.utf8)) 
         #expect(complaint(text) == expected)
     }
 
-    @Test("1024 levels are taken, the 1025th is refused at its bracket as the SDK does")
+    @Test("1024 nested levels are accepted, and the next bracket is refused at the offset of the SDK")
     func depth() {
-        // The SDK's recorded offset for a deep array, 1051, is that of an array behind 27 bytes.
+        // The recorded offset 1051 belongs to an array that follows 27 bytes.
         let start = #"{"cmd":"GET_INFO","nested":"#
         #expect(start.utf8.count == 27)
         func nested(_ count: Int) -> String {
@@ -109,12 +108,12 @@ private func complaint(_ text: String) -> String? { complaint(Array(text.utf8)) 
         #expect(
             complaint(String(repeating: #"{"a":"#, count: 100_000)) == "too deeply nested document (offset: 5121)"
         )
-        // Depth is not length.
+        // The limit does not apply to the number of elements.
         #expect(complaint("[" + String(repeating: "[],", count: 10_000) + "[]]") == nil)
     }
 
     @Test(
-        "only UTF-8 of the standard's form is taken",
+        "only well-formed UTF-8 is accepted",
         arguments: [
             ([0x80], false),  // continuation alone
             ([0xC0, 0x80], false), ([0xC1, 0xBF], false),  // overlong
@@ -142,7 +141,7 @@ private func complaint(_ text: String) -> String? { complaint(Array(text.utf8)) 
         #expect(complaint(bytes) != nil)
     }
 
-    @Test("ranges of members cut out keys and values as they were written")
+    @Test("member ranges cover keys and values as they were written")
     func ranges() throws {
         let text = #" { "a" : [1, {"b":2}] ,"c\n":"x\\" , "d":-1.5e3,"e":true}"#
         let bytes = Array(text.utf8)

@@ -5,7 +5,7 @@ import Testing
 import Text
 import Wire
 
-/// Any document, up to some depth.
+/// Returns a random document with limited depth.
 private func document(_ numbers: inout SplitMix64) -> JSON {
     if Bool.random(using: &numbers) { return .array(values(&numbers, depth: 0)) }
     return .object(values(&numbers, depth: 0).map { JSON.Member(text(&numbers), $0) })
@@ -42,7 +42,7 @@ private func isAccepted(_ text: [UInt8]) -> Bool {
 }
 
 @Suite("JSON values") struct JSONTests {
-    @Test("what is written is read again the same", arguments: 0..<200)
+    @Test("writing and reading a document returns the same document", arguments: 0..<200)
     func roundTrip(seed: UInt64) throws {
         var numbers = SplitMix64(seed: seed)
         let json = document(&numbers)
@@ -51,9 +51,9 @@ private func isAccepted(_ text: [UInt8]) -> Bool {
         #expect(try JSON(json.bytes).bytes == json.bytes)
     }
 
-    /// Foundation is the outside judge. It takes a comma before a closing bracket; it does not take what we do as the
-    /// SDK does: control characters and halves of surrogate pairs in strings, numbers too large for a Double.
-    @Test("whatever bytes come, what is taken is JSON, and what is JSON is taken", arguments: 0..<200)
+    /// Foundation is the reference. It accepts a comma before a closing bracket. Like the SDK, badged
+    /// also accepts control characters and lone surrogates in strings, and numbers that are too large for a Double.
+    @Test("mutated documents are accepted exactly when they are JSON", arguments: 0..<200)
     func mutations(seed: UInt64) {
         var numbers = SplitMix64(seed: 1_000 + seed)
         let original = document(&numbers).bytes
@@ -79,13 +79,13 @@ private func isAccepted(_ text: [UInt8]) -> Bool {
                 let isLenient = bytes.contains { $0 < 0x20 } || text.contains(/\\u[dD][89a-fA-F]|[eE][+-]?[0-9]{3}/)
                 #expect(isLenient, "\(text.debugDescription)")
             }
-            // What was accepted can be written, and means the same then.
+            // An accepted document survives writing and reading.
             if let tree { #expect((try? JSON(tree.bytes)) == tree) }
         }
     }
 
     @Test(
-        "escapes are undone",
+        "escapes are decoded",
         arguments: [
             (#"\"\\\/\b\f\n\r\t"#, "\"\\/\u{8}\u{C}\n\r\t"),
             (#"GET\u005fINFO"#, "GET_INFO"),
@@ -103,7 +103,7 @@ private func isAccepted(_ text: [UInt8]) -> Bool {
         #expect(try JSON("{\"\(written)\":1}".utf8)[meant] == .number("1"))
     }
 
-    @Test("of members of one name the last counts, and all are kept")
+    @Test("the last member of a name is used, and all members are kept")
     func duplicates() throws {
         let json = try JSON(#"{"a":1,"b":2,"a":3}"#.utf8)
         #expect(json["a"] == .number("3"))
@@ -111,7 +111,7 @@ private func isAccepted(_ text: [UInt8]) -> Bool {
     }
 
     @Test(
-        "whole numbers are read in every spelling, others are none",
+        "whole numbers are read in every notation, other numbers are nil",
         arguments: [
             ("1", 1), ("-7", -7), ("2.0", 2), ("1e2", 100), ("-0", 0), ("1.5", nil), ("1e-1", nil), ("1e300", nil),
             ("99999999999", 99_999_999_999), ("123456789012345678901234567890", nil),
@@ -121,7 +121,7 @@ private func isAccepted(_ text: [UInt8]) -> Bool {
         #expect(JSON.number(text).int == value)
     }
 
-    @Test("control characters, quotes and backslashes are escaped, everything else stays as it is")
+    @Test("only control characters, quotes and backslashes are escaped")
     func writing() {
         let json = JSON.string("a\"b\\c/\u{8}\t\n\u{C}\r\u{1}\u{1F}\u{7F}é😀")
         #expect(
@@ -130,12 +130,12 @@ private func isAccepted(_ text: [UInt8]) -> Bool {
         )
     }
 
-    @Test("a byte order mark before the document is passed over")
+    @Test("a byte order mark before the document is skipped")
     func byteOrderMark() throws {
         #expect(try JSON("\u{FEFF}{\"a\":1}".utf8)["a"] == .number("1"))
     }
 
-    @Test("objects are equal when their members are, in any order")
+    @Test("objects with equal members in any order are equal")
     func equality() throws {
         let one = try JSON(#"{"a":1,"b":{"c":[1,2],"d":null}}"#.utf8)
         #expect(try JSON(#"{"b":{"d":null,"c":[1,2]},"a":1}"#.utf8) == one)

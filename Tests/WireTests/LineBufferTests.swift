@@ -10,7 +10,7 @@ private enum Taken: Equatable {
 }
 
 extension LineBuffer {
-    /// Fills in as much of `bytes` as fits at once and gives their number.
+    /// Appends as many of `bytes` as fit at once and returns their number.
     fileprivate func take(_ bytes: ArraySlice<UInt8>) -> Int {
         fill { space in
             let count = min(space.count, bytes.count)
@@ -30,7 +30,7 @@ extension LineBuffer {
         return taken
     }
 
-    /// Everything, in pieces of at most `size`.
+    /// Feeds all bytes in pieces of at most `size` and returns the lines.
     fileprivate func feed(_ bytes: [UInt8], by size: Int = .max) -> [Taken] {
         var taken: [Taken] = []
         var rest = bytes[...]
@@ -43,7 +43,7 @@ extension LineBuffer {
 }
 
 @Suite("Line buffer") struct LineBufferTests {
-    @Test("lines come out the same wherever the stream is cut")
+    @Test("lines do not depend on where the stream is split")
     func everyCut() {
         let stream = Array("one\n\ntwo\r\n\r\n\rthree\r\r\nfour €\n".utf8)
         let expected = ["one", "", "two", "", "\rthree\r", "four €"].map(Taken.text)
@@ -57,7 +57,7 @@ extension LineBuffer {
     }
 
     @Test(
-        "a line of just the limit is taken, one byte more is not, and the next line is unharmed",
+        "a line at the limit is accepted, a longer one is not, and the next line is intact",
         arguments: [1, 7, 64, 10_000]
     )
     func limit(size: Int) {
@@ -69,7 +69,7 @@ extension LineBuffer {
         }
     }
 
-    @Test("a line beyond 1 MiB is reported once, skipped to its end, and costs no more memory than 1 MiB and a read")
+    @Test("a line beyond 1 MiB is reported once and skipped, with at most 1 MiB and one read of memory")
     func endless() {
         let buffer = LineBuffer()
         let chunk = [UInt8](repeating: 0x61, count: 65_536)
@@ -86,7 +86,7 @@ extension LineBuffer {
         #expect(buffer.capacity <= 4096)
     }
 
-    @Test("a line of 1 MiB passes, and its memory is given back")
+    @Test("a line of 1 MiB is accepted, and its memory is released")
     func largest() {
         let buffer = LineBuffer()
         let line = String(repeating: "z", count: LineBuffer.maximumLine)
@@ -95,7 +95,7 @@ extension LineBuffer {
         #expect(buffer.capacity <= 4096)
     }
 
-    @Test("10 000 half lines are one line in the end, read in time that grows with their length only")
+    @Test("10 000 partial reads become one line without a large buffer")
     func halfLines() {
         let buffer = LineBuffer()
         for number in 0..<10_000 { #expect(buffer.feed(Array("\(number % 10)".utf8)).isEmpty) }
@@ -108,7 +108,7 @@ extension LineBuffer {
         #expect(text.hasPrefix("0123456789"))
     }
 
-    @Test("memory that held a line is zero when the line was given out, even while half a line waits behind it")
+    @Test("the memory of a line is zeroed after its use, also while a partial line follows it")
     func wiped() throws {
         let buffer = LineBuffer()
         let (secret, half) = (Array("{\"value\":\"123456\"}\n".utf8), Array("{\"cmd\":".utf8))
@@ -117,7 +117,7 @@ extension LineBuffer {
             Issue.record("no line")
             return
         }
-        // The memory is the buffer's until it is touched again, and it stays where it is.
+        // The memory belongs to the buffer and stays valid until the next fill.
         let memory = UnsafeRawBufferPointer(start: given.baseAddress, count: secret.count)
         #expect(memory.elementsEqual(secret))
         #expect(buffer.next() == nil)
@@ -125,7 +125,7 @@ extension LineBuffer {
         #expect(buffer.feed(Array("1}\n".utf8)) == [.text("{\"cmd\":1}")])
     }
 
-    @Test("memory is zero after the last line too")
+    @Test("the memory of the last line is zeroed")
     func wipedWhenEmpty() {
         let buffer = LineBuffer()
         let secret = Array("123456\n".utf8)
@@ -139,7 +139,7 @@ extension LineBuffer {
         #expect(memory.allSatisfy { $0 == 0 })
     }
 
-    @Test("a read that brings nothing changes nothing", arguments: [0, -1])
+    @Test("a read without data changes nothing", arguments: [0, -1])
     func nothing(result: Int) {
         let buffer = LineBuffer()
         _ = buffer.feed(Array("ab".utf8))

@@ -37,7 +37,7 @@ private func encoded(_ message: some Message, _ level: APILevel = .three, reques
     }
 
     @Test(
-        "the request stands in the message as the client wrote it",
+        "the message repeats the request as the client wrote it",
         arguments: [
             "17", "1.50", #"{ "b":1, "a":"\u0041" }"#, "null",
         ]
@@ -48,7 +48,7 @@ private func encoded(_ message: some Message, _ level: APILevel = .three, reques
         #expect(try JSON(line.utf8)["request"] != nil)
     }
 
-    @Test("two messages in one writer are separate when the writer is emptied between them")
+    @Test("an emptied writer starts a new message")
     func reuse() {
         var writer = JSONWriter()
         Greeting(text: "a").encode(to: &writer, .one)

@@ -9,16 +9,16 @@ import Testing
 import Text
 import Wire
 
-/// Every fault at every command of an authentication.
+/// Tests every fault at every command of an authentication.
 @Suite("Fault matrix of RUN_AUTH", .timeLimit(.minutes(5)))
 struct AuthenticationFaultTests {
-    /// A card and a service.
+    /// A combination of a card and a service.
     struct Course: Sendable {
         let name: String
-        /// Part of the address by which the service is chosen.
+        /// The part of the URL that selects the service.
         var path = "pin"
         var retryCounter = 3
-        /// The default card as it is, on brainpoolP256r1; the others have PACE on NIST P-256, which is quick.
+        /// Whether the default card with PACE on brainpoolP256r1 is used; other cards use the faster NIST P-256.
         var hasDefaultCard = false
 
         static let all = [
@@ -41,7 +41,7 @@ struct AuthenticationFaultTests {
         }
     }
 
-    /// A course without a fault: the commands, how many identify the card, and which is the first behind PACE.
+    /// A run without a fault: the number of commands, how many identify the card, and the index of GET CHALLENGE.
     struct Plan: Sendable {
         let count: Int
         let identification: Int
@@ -58,10 +58,10 @@ struct AuthenticationFaultTests {
 
     enum Outcome: String, CaseIterable { case unnoticed, askedAgain, failed, removed }
 
-    /// Each with a server of its own.
+    /// The number of parallel workers, each with its own server.
     private static let workers = 4
 
-    @Test("whatever a card does at whatever command, there is one true end, no try is lost, and the reader is free")
+    @Test("every fault at every command gives one correct final message, costs no try and frees the reader")
     @Loop func matrix() async throws {
         var servers: [TestServer] = []
         for _ in 0..<Self.workers {
@@ -144,7 +144,7 @@ struct AuthenticationFaultTests {
         let watcher = try server.connect()
         let faults = [VirtualCardDescription.Fault(afterAPDU: cell.index, action: fault.action)]
         try await server.readers?.insert(cell.course.card(faults), into: reader)
-        // Otherwise nobody ever sees the card before it is gone.
+        // A fault that removes the card during identification leaves no card to wait for.
         if !(fault.removesCard && cell.index < cell.plan.identification) { await watcher.waitForCard(in: reader) }
         watcher.close()
 
@@ -159,30 +159,30 @@ struct AuthenticationFaultTests {
         if isSuccess != (reason == nil) { violations.append("\(final)") }
         if !isSuccess, reason == nil { violations.append("no reason") }
 
-        // What the card says of its tries.
+        // The state of the card shows the tries.
         guard let state = await server.cardState(reader) else { return (.failed, reason, violations + ["no card"]) }
         if state.faultsLeft != 0 { violations.append("the fault has not happened") }
-        if state.judgedPINs > user.typedPINs { violations.append("a PIN was given to the card that nobody typed") }
+        if state.judgedPINs > user.typedPINs { violations.append("the card received a PIN that was not typed") }
         if state.retryCounter < cell.course.retryCounter { violations.append("tries were lost") }
 
-        // Behind PACE a lost card ends it, before it the questions begin again.
+        // A card that is lost after PACE ends the workflow; a card that is lost before PACE is requested again.
         let isLast = cell.index == cell.plan.count - 1
         if fault.removesCard, cell.index >= cell.plan.challenge, !isLast, reason != "Card_Removed" {
-            violations.append("a card that left ended with \(reason ?? "success")")
+            violations.append("a removed card ended with \(reason ?? "success")")
         }
         if fault.losesCard, cell.index < cell.plan.challenge, !isSuccess, user.questions.count < HonestUser.patience {
             violations.append("a lost card before the service's part ended with \(reason ?? "")")
         }
         if server.isLent(reader) { violations.append("the reader is not free") }
 
-        // The next one finds everything in order.
+        // The next client can authenticate.
         let next = try HonestHolder(server, reader)
         await next.authenticate()
         if next.finals.first?["result"]?["major"]?.string?.hasSuffix("#ok") != true {
             violations.append("the next client: \(next.finals) \(next.violations)")
         }
         for client in [user.client, next.client] {
-            violations += Dialogue.secrets.filter { client.hasHeard($0) }.map { "\($0) stands in a message" }
+            violations += Dialogue.secrets.filter { client.hasHeard($0) }.map { "\($0) is in a message" }
             client.close()
         }
         let outcome: Outcome =

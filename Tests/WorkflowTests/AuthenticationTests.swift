@@ -15,7 +15,7 @@ import Wire
 
 @Suite("RUN_AUTH", .timeLimit(.minutes(5)))
 struct AuthenticationTests {
-    /// A server whose only service is `service`.
+    /// Returns a server with `service` as its only service, and a client.
     @Loop static func stage(_ service: TestService) async throws -> (server: TestServer, scene: Scene) {
         let server = try TestServer(service: { _, _ in service })
         try await server.ready()
@@ -26,7 +26,7 @@ struct AuthenticationTests {
     static let success = "AUTH ok https://dienst.example/back?ResultMajor=ok"
     static let back = "https://dienst.example/back?ResultMajor=error"
 
-    /// Up to the question for the PIN, with the card on the shelf at the start.
+    /// The dialogue until ENTER_PIN, with the card on the shelf at the start.
     static let toPIN = """
         > RUN_AUTH
         < AUTH
@@ -38,7 +38,7 @@ struct AuthenticationTests {
         <~ ENTER_PIN 3
         """
 
-    @Test("the service reads what the user has granted, and the card goes back to its shelf")
+    @Test("the service reads the granted data, and the card goes back to the shelf")
     @Loop func happy() async throws {
         let service = TestService()
         let (server, scene) = try await Self.stage(service)
@@ -54,7 +54,7 @@ struct AuthenticationTests {
         for await _ in service.closed.stream {}
     }
 
-    @Test("the terminal's signature may come in a round of its own")
+    @Test("the terminal's signature may come in an additional round")
     @Loop func additionalRound() async throws {
         let service = TestService { $0.hasAdditionalRound = true }
         let (_, scene) = try await Self.stage(service)
@@ -62,8 +62,8 @@ struct AuthenticationTests {
         #expect(await service.steps.contains(.challenge))
     }
 
-    @Test("what the user strikes out the card does not give")
-    @Loop func struckOut() async throws {
+    @Test("the card refuses data that the user has deselected")
+    @Loop func deselected() async throws {
         let service = TestService { plan in
             plan.batches = [[.readBinary(shortFileID: 0x04, le: 256)]]
             plan.acceptableStatusCodes = []
@@ -90,7 +90,7 @@ struct AuthenticationTests {
         #expect(await service.chat?.rights == AccessRights([.readFamilyName, .readAddress]))
     }
 
-    @Test("no command goes to a card before the user has agreed")
+    @Test("no command is sent to a card before the user's consent")
     @Loop func consent() async throws {
         let readers = try StagedReaders()
         let server = try TestServer(readers: 0, backends: [readers], service: { _, _ in TestService() })
@@ -106,7 +106,7 @@ struct AuthenticationTests {
         #expect(readers.recorded.isEmpty)
     }
 
-    @Test("PIN, CAN and PUK come as the card needs them, and a card with a wrong PIN is not lost")
+    @Test("PIN, CAN and PUK are requested as the card needs them, also after a wrong PIN")
     @Loop func ladder() async throws {
         let service = TestService()
         let (server, scene) = try await Self.stage(service)
@@ -140,7 +140,7 @@ struct AuthenticationTests {
         #expect(await server.cardState()?.judgedPINs == 3)
     }
 
-    @Test("with the right to it the CAN opens the card, also one whose PIN is switched off or blocked")
+    @Test("with CAN allowed the CAN opens the card, also with a deactivated or blocked PIN")
     @Loop func canAllowed() async throws {
         for card in [
             VirtualCardDescription.card(), .card { $0.deactivated = true }, .card { $0.retryCounter = 0 },
@@ -168,7 +168,7 @@ struct AuthenticationTests {
         }
     }
 
-    @Test("on a keypad the PIN is typed there, and the service's own channel passes through the reader")
+    @Test("with a keypad the PIN is typed at the reader, which forwards the commands of the service")
     @Loop func keypad() async throws {
         let service = TestService()
         let (server, scene) = try await Self.stage(service)
@@ -192,7 +192,7 @@ struct AuthenticationTests {
         #expect(await service.answers.map(\.status) == [.ok, .ok])
     }
 
-    @Test("without it a card whose PIN is switched off is explained, and waited for another")
+    @Test("without CAN allowed a deactivated card is reported, and the workflow waits for another card")
     @Loop func deactivated() async throws {
         let (server, scene) = try await Self.stage(TestService())
         try await server.insert(.card { $0.deactivated = true })
@@ -210,7 +210,7 @@ struct AuthenticationTests {
         )
     }
 
-    @Test("a card of a kind that the service does not take is explained")
+    @Test("a card of a type that the service does not accept is reported")
     @Loop func unacceptedType() async throws {
         let (server, scene) = try await Self.stage(TestService { $0.eidTypes = [.hwKeyStore] })
         try await server.insert(.card())
@@ -228,7 +228,7 @@ struct AuthenticationTests {
         )
     }
 
-    /// What the service or the card does wrong, and how it ends.
+    /// The failures of the service or the card, with the expected result.
     static let failures: [(String, @Sendable (inout TestService.Plan) -> Void, String)] = [
         (
             "a wrong signature of the terminal", { $0.spoilsSignature = true },
@@ -270,7 +270,7 @@ struct AuthenticationTests {
     ]
 
     @Test(
-        "what goes wrong after the PIN is told to the server and the client, and frees the reader",
+        "a failure after the PIN is reported to server and client, and the reader becomes free",
         arguments: failures.indices
     )
     @Loop func failure(index: Int) async throws {
@@ -284,7 +284,7 @@ struct AuthenticationTests {
         #expect(await server.cardState()?.judgedPINs == 1)
     }
 
-    @Test("a command in the clear never reaches the card")
+    @Test("an unprotected command never reaches the card")
     @Loop func clear() async throws {
         let readers = try StagedReaders()
         let service = TestService { plan in
@@ -302,8 +302,8 @@ struct AuthenticationTests {
         #expect(await readers.cardHasPIN(.init("123456".utf8), in: "Simulator"))
     }
 
-    @Test("the longest words of a service reach the client, each message in one line")
-    @Loop func longWords() async throws {
+    @Test("the longest texts of a service reach the client, each message in one line")
+    @Loop func longTexts() async throws {
         func field(_ number: UInt32, _ tag: UInt32, _ content: [UInt8]) -> BERTLV {
             BERTLV(0xA0 | number, [BERTLV(tag, content)])
         }
@@ -333,7 +333,7 @@ struct AuthenticationTests {
         }
     }
 
-    @Test("what one Transmit makes the card tell is bounded: 4 MiB", arguments: [(69, true), (70, false)])
+    @Test("the answers to one Transmit are limited to 4 MiB", arguments: [(69, true), (70, false)])
     @Loop func bound(count: Int, isTaken: Bool) async throws {
         let update = CommandAPDU(0x00, 0xD6, 0x80 | 0x11, 0x00, data: [UInt8](repeating: 0x5A, count: 60_000))
         let read = CommandAPDU.readBinary(shortFileID: 0x11, le: CommandAPDU.maximumLe)
@@ -349,13 +349,13 @@ struct AuthenticationTests {
             Self.toPIN.replacing(Self.rights, with: "ACCESS_RIGHTS WriteAddress Address |  | WriteAddress Address")
                 + "\n> SET_PIN 123456\n< READER -\n< \(end)"
         )
-        // The answer to the first batch, and those to the second or none of them.
+        // The first batch has one answer; the second batch has all of its answers or none.
         #expect(await service.answers.count == (isTaken ? 1 + count : 1))
         #expect(await service.answers.dropFirst().allSatisfy { $0.data.count == 60_000 })
         #expect(!server.isLent())
     }
 
-    @Test("failures before the card are told and nothing is asked")
+    @Test("a failure before the card is needed is reported without a question")
     @Loop func early() async throws {
         let service = TestService {
             $0.failures[.request] = EServiceFailure(.getTcTokenNetworkError, .connection)
@@ -367,7 +367,7 @@ struct AuthenticationTests {
         )
     }
 
-    @Test("an address that cannot be found after a success is the failure")
+    @Test("a missing refresh URL after a success makes the workflow fail")
     @Loop func refresh() async throws {
         let service = TestService {
             $0.failures[.refresh] = EServiceFailure(.checkRefreshAddressEmpty, .refreshAddress)
@@ -379,7 +379,7 @@ struct AuthenticationTests {
     }
 
     @Test(
-        "CANCEL while the server takes its time ends it at once",
+        "CANCEL ends the workflow at once while the server is slow",
         arguments: [TestService.Step.request, .eac1, .challenge, .eac2, .transmit]
     )
     @Loop func cancel(at step: TestService.Step) async throws {
@@ -402,7 +402,7 @@ struct AuthenticationTests {
     }
 
     @Test(
-        "a card that leaves while the server takes its time ends it at once",
+        "removing the card ends the workflow at once while the server is slow",
         arguments: [TestService.Step.eac1, .eac2, .transmit]
     )
     @Loop func removal(at step: TestService.Step) async throws {
@@ -416,7 +416,7 @@ struct AuthenticationTests {
         #expect(!server.isLent())
     }
 
-    @Test("a client that leaves at any step leaves no reader taken", arguments: TestService.Step.allCases)
+    @Test("the reader becomes free when the client disconnects at any step", arguments: TestService.Step.allCases)
     @Loop func leaving(at step: TestService.Step) async throws {
         let gate = TestService.Gate()
         let service = TestService { plan in
@@ -437,7 +437,7 @@ struct AuthenticationTests {
         for await _ in service.closed.stream {}
     }
 
-    @Test("STATUS tells each step once, ACCESS_RIGHTS is a state, level 1 hears nothing of either")
+    @Test("STATUS reports each step once and the state ACCESS_RIGHTS, but not at level 1")
     @Loop func status() async throws {
         let server = try TestServer()
         try await server.ready()

@@ -7,14 +7,14 @@ import Secrets
 import TestSupport
 import Testing
 
-/// CANCEL, and clients that go away, at every place of the dialogue.
+/// Tests CANCEL and disconnections at every point of the dialogue.
 @Suite("Cancelling", .timeLimit(.minutes(5)))
 struct CancelTests {
     /// A question, with the dialogue that leads to it.
     enum Question: String, CaseIterable, Sendable {
         case insertCard, enterPIN, enterCAN, enterPINAfterCAN, enterPUK, enterNewPIN
 
-        /// Has the card a channel while it is asked?
+        /// Whether a PACE channel is open while the question is asked.
         var hasChannel: Bool { self == .enterPINAfterCAN || self == .enterNewPIN }
 
         var dialogue: String {
@@ -30,7 +30,7 @@ struct CancelTests {
         }
     }
 
-    @Test("CANCEL ends any question with one final message, no channel and a free reader", arguments: Question.allCases)
+    @Test("CANCEL at any question ends the workflow and the channel and frees the reader", arguments: Question.allCases)
     @Loop func cancel(question: Question) async throws {
         let staged = try StagedReaders()
         let server = try await TestServer.stage(staged)
@@ -43,13 +43,13 @@ struct CancelTests {
         try await scene.play("< CHANGE_PIN false User_Cancelled")
         await scene.isQuiet()
         #expect(await staged.cardState(in: "Simulator")?.retryCounter == tries)
-        // The channel is ended in words; without one there is nothing to end.
+        // A command closes the channel; without a channel no command is sent.
         if question.hasChannel { #expect(staged.recorded.map(\.command.short) == ["22 plain"]) }
         #expect(!staged.recorded.contains { $0.command.ins != 0x22 })
         try await Self.readerIsUsable(server)
     }
 
-    @Test("a client that goes away at any question leaves no channel and a free reader", arguments: Question.allCases)
+    @Test("a disconnection at any question closes the channel and frees the reader", arguments: Question.allCases)
     @Loop func clientGone(question: Question) async throws {
         let staged = try StagedReaders()
         let server = try await TestServer.stage(staged)
@@ -67,7 +67,7 @@ struct CancelTests {
         try await Self.readerIsUsable(server)
     }
 
-    /// What others hear of the reader until the question stands.
+    /// Expects the READER messages to other clients until the question.
     @Loop private static func seen(_ question: Question, by watcher: Scene) async throws {
         switch question {
         case .insertCard: return
@@ -97,7 +97,7 @@ struct CancelTests {
         await next.isQuiet()
     }
 
-    // MARK: While the card works
+    // MARK: During card commands
 
     @Test("PACE with the PIN runs to its end before CANCEL takes effect", arguments: 0..<5)
     @Loop func cancelDuringPACE(step: Int) async throws {
@@ -128,7 +128,7 @@ struct CancelTests {
         try await Self.readerIsUsable(server)
     }
 
-    @Test("PACE with the PIN runs to its end when the client goes away", arguments: 0..<5)
+    @Test("PACE with the PIN runs to its end when the client disconnects", arguments: 0..<5)
     @Loop func goneDuringPACE(step: Int) async throws {
         let staged = try StagedReaders()
         let server = try await TestServer.stage(staged)
@@ -152,7 +152,7 @@ struct CancelTests {
         try await Self.readerIsUsable(server)
     }
 
-    @Test("a wrong PIN cancelled during PACE costs the one try that was spent, and no further question comes")
+    @Test("CANCEL during PACE with a wrong PIN costs one try, and no further question comes")
     @Loop func cancelWrongPIN() async throws {
         let staged = try StagedReaders()
         let server = try await TestServer.stage(staged)
@@ -175,7 +175,7 @@ struct CancelTests {
         #expect(await staged.cardState(in: "Simulator")?.retryCounter == 2)
     }
 
-    @Test("CANCEL that comes when the new PIN is on its way is too late: what the card says counts")
+    @Test("CANCEL after the command for the new PIN has no effect; the answer of the card decides")
     @Loop func cancelDuringChange() async throws {
         let staged = try StagedReaders()
         let server = try await TestServer.stage(staged)
@@ -196,7 +196,7 @@ struct CancelTests {
         #expect(await staged.cardHasPIN(Secret("654321".utf8), in: "Simulator"))
     }
 
-    @Test("CANCEL while a card is looked at ends the workflow at once and takes the card back")
+    @Test("CANCEL during identification ends the workflow at once and shelves the card")
     @Loop func cancelDuringIdentification() async throws {
         let staged = try StagedReaders()
         let server = try await TestServer.stage(staged)
@@ -216,7 +216,7 @@ struct CancelTests {
         try await Self.readerIsUsable(server)
     }
 
-    @Test("CANCEL while a card is opened ends the workflow without a question")
+    @Test("CANCEL while the card is being opened ends the workflow without a question")
     @Loop func cancelDuringOpening() async throws {
         let staged = try StagedReaders()
         let server = try await TestServer.stage(staged)
@@ -232,7 +232,7 @@ struct CancelTests {
         )
         await gate.arrival()
         await scene.client.send(#"{"cmd":"CANCEL"}"#)
-        // It has been read when what comes after it is answered.
+        // The server has read CANCEL when the following command is answered.
         await scene.isQuiet()
         gate.open()
         try await scene.play(

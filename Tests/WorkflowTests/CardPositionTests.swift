@@ -10,10 +10,10 @@ import Testing
 
 @testable import Cards
 
-/// Cards that lie badly and lose their field again and again.
+/// Tests badly placed cards, which lose contact repeatedly.
 @Suite("Card position", .timeLimit(.minutes(5)))
 struct CardPositionTests {
-    /// A clock that the test sets.
+    /// A clock that the test advances.
     private final class ManualClock: Sendable {
         private let time = Mutex(ContinuousClock.now)
 
@@ -22,7 +22,7 @@ struct CardPositionTests {
         func advance(by duration: Duration) { time.withLock { $0 += duration } }
     }
 
-    @Test("the tenth loss makes the position bad, however fast")
+    @Test("the tenth loss makes the position bad, at any interval")
     func tenLosses() {
         let clock = ManualClock()
         var position = CardPosition { clock.now }
@@ -34,7 +34,7 @@ struct CardPositionTests {
         #expect(position.isBad)
     }
 
-    @Test("more than four seconds after the second loss the next one makes the position bad")
+    @Test("a loss more than four seconds after the second loss makes the position bad")
     func fourSeconds() {
         let clock = ManualClock()
         var position = CardPosition { clock.now }
@@ -52,7 +52,7 @@ struct CardPositionTests {
 
     // MARK: In the dialogue
 
-    /// A card that is silent in PACE for so many times, and a workflow that has begun.
+    /// Starts a workflow with a card that is lost in PACE `losses` times.
     @Loop private static func scene(losses: Int, level: Int) async throws -> Scene {
         let card = try VirtualCard()
         let left = Mutex(losses)
@@ -76,7 +76,7 @@ struct CardPositionTests {
 
     private static let lost = "< ENTER_PIN 3\n> SET_PIN 123456\n"
 
-    @Test("after ten losses in PACE the client is told to lay the card down better; CONTINUE goes on")
+    @Test("after ten losses in PACE the workflow sends PAUSE, and CONTINUE resumes it")
     @Loop func pause() async throws {
         let scene = try await Self.scene(losses: 19, level: 3)
         try await scene.play(
@@ -100,7 +100,7 @@ struct CardPositionTests {
         await scene.isQuiet()
     }
 
-    @Test("below level 3 there is no PAUSE: it goes on by itself", arguments: [1, 2])
+    @Test("below level 3 the workflow continues without PAUSE", arguments: [1, 2])
     @Loop func noPause(level: Int) async throws {
         let scene = try await Self.scene(losses: 10, level: level)
         try await scene.play(
@@ -116,7 +116,7 @@ struct CardPositionTests {
         )
     }
 
-    @Test("a client that lowers its level in the pause goes on")
+    @Test("setting a level below 3 during the pause resumes the workflow")
     @Loop func levelLowered() async throws {
         let scene = try await Self.scene(losses: 10, level: 3)
         try await scene.play(
@@ -144,7 +144,7 @@ struct CardPositionTests {
         await scene.isQuiet()
     }
 
-    @Test("a client that goes away in the pause leaves the reader free")
+    @Test("the reader becomes free when the client disconnects during the pause")
     @Loop func clientGone() async throws {
         let scene = try await Self.scene(losses: 10, level: 3)
         let next = try await Scene(scene.server, reader: "Desk")

@@ -6,10 +6,10 @@ import ReadersVirtual
 import TestSupport
 import Testing
 
-/// Cards that cannot be used, that are lost, and that are swapped for others.
+/// Tests cards that cannot be used, are lost or are replaced by others.
 @Suite("Cards", .timeLimit(.minutes(5)))
 struct CardTests {
-    @Test("a deactivated card is explained, and another one goes on")
+    @Test("a deactivated card is reported, and the workflow continues with another card")
     @Loop func deactivated() async throws {
         let server = try await TestServer.stage()
         let scene = try await Scene(server)
@@ -38,7 +38,7 @@ struct CardTests {
         )
     }
 
-    @Test("a card that is no eID card is explained, and another one goes on")
+    @Test("a card that is not an eID card is reported, and the workflow continues with another card")
     @Loop func noEIDCard() async throws {
         let server = try await TestServer.stage()
         let scene = try await Scene(server)
@@ -67,13 +67,13 @@ struct CardTests {
         )
     }
 
-    /// Its directory names no application.
+    /// SET_CARD with a card whose EF.DIR lists no application.
     private static let noEIDCard = """
         {"cmd":"SET_CARD","name":"Simulator","simulator":{"files":[{"fileId":"2F00","shortFileId":"1E","content":"6100"}]}}
         """
 
-    @Test("a cause is explained once for each card, and again for the next")
-    @Loop func explainedOnce() async throws {
+    @Test("a cause is reported once for each card")
+    @Loop func reportedOnce() async throws {
         let server = try await TestServer.stage(readers: ["Simulator", "Simulator 2"])
         let scene = try await Scene(server)
         try await scene.play(
@@ -86,7 +86,7 @@ struct CardTests {
             < INSERT_CARD deactivated
             """
         )
-        // News of another reader are no reason to say it again.
+        // A card in another reader is reported without repeating the first report.
         try await server.insert(.card { $0.deactivated = true }, into: "Simulator 2")
         try await scene.play("< INSERT_CARD deactivated at Simulator 2")
         await server.withdraw()
@@ -101,7 +101,7 @@ struct CardTests {
         await scene.isQuiet()
     }
 
-    @Test("a card that is lost while it is looked at is asked for again", arguments: 0..<7)
+    @Test("a card that is lost during identification is requested again", arguments: 0..<7)
     @Loop func lostWhileIdentified(index: Int) async throws {
         let server = try await TestServer.stage()
         let scene = try await Scene(server)
@@ -122,7 +122,7 @@ struct CardTests {
         )
     }
 
-    @Test("a card that is lost while it is opened is asked for again", arguments: 7..<10)
+    @Test("a card that is lost while it is being opened is requested again", arguments: 7..<10)
     @Loop func lostWhileOpened(index: Int) async throws {
         let server = try await TestServer.stage()
         let scene = try await Scene(server)
@@ -145,9 +145,9 @@ struct CardTests {
         )
     }
 
-    // MARK: Swapped cards
+    // MARK: Replaced cards
 
-    @Test("the same card, taken out and put in again while its PIN is asked for, is asked for its PIN again")
+    @Test("removing and inserting a card during ENTER_PIN repeats the question")
     @Loop func reinserted() async throws {
         let server = try await TestServer.stage()
         let scene = try await Scene(server)
@@ -196,7 +196,7 @@ struct CardTests {
         #expect(await server.hasPIN("654321"))
     }
 
-    @Test("another card, put in while the PIN is asked for, is asked for its own PIN and judged by that alone")
+    @Test("another card that is inserted during ENTER_PIN gets its own question")
     @Loop func swappedWhileAsked() async throws {
         let staged = try StagedReaders()
         let server = try await TestServer.stage(staged)
@@ -235,8 +235,8 @@ struct CardTests {
         #expect(await staged.cardState(in: "Simulator")?.judgedPINs == 1)
     }
 
-    /// Where the card with the typed PIN is swapped: before the command that comes as the n-th after the answer.
-    @Test("a PIN typed for one card never reaches the card that is put in its place", arguments: 0..<5)
+    /// `step` is the number of commands after SET_PIN at which the card is replaced.
+    @Test("a PIN for one card is never sent to the card that replaces it", arguments: 0..<5)
     @Loop func swappedDuringPACE(step: Int) async throws {
         let staged = try StagedReaders()
         let server = try await TestServer.stage(staged)
@@ -256,7 +256,7 @@ struct CardTests {
         await scene.client.send(#"{"cmd":"SET_PIN","value":"123456"}"#)
         await gate.arrival()
         await staged.shelve(reader: "Simulator")
-        // Another card with the same PIN: a dialogue that went on would succeed.
+        // The other card has the same PIN, so a dialogue that continued would succeed.
         try await staged.insert(VirtualCardDescription.card(), into: "Simulator")
         gate.open()
         try await scene.play(
@@ -270,8 +270,8 @@ struct CardTests {
         let second = try #require(await staged.cardState(in: "Simulator"))
         #expect(second.judgedPINs == 0)
         #expect(second.retryCounter == 3)
-        // All that the second card has seen is its identification and the opening.
-        // (The command that met no card any more may be noted after the first ones of the second card.)
+        // The second card has received the commands for identification and opening only.
+        // The command that found no card may be recorded after the first commands of the second card.
         let seen = staged.recorded.filter { $0.response != nil }.suffix(second.apdus).map(\.command)
         #expect(seen.count == second.apdus)
         #expect(!seen.contains { $0.ins == 0x86 || $0.ins == 0x2C })
@@ -286,7 +286,7 @@ struct CardTests {
         )
     }
 
-    @Test("a new PIN typed for one card never reaches the card that is put in its place")
+    @Test("a new PIN for one card is never sent to the card that replaces it")
     @Loop func swappedDuringChange() async throws {
         let staged = try StagedReaders()
         let server = try await TestServer.stage(staged)
@@ -309,7 +309,7 @@ struct CardTests {
         await staged.shelve(reader: "Simulator")
         try await staged.insert(VirtualCardDescription.card(), into: "Simulator")
         gate.open()
-        // Whether the first card has the new PIN, nobody can know: that is told.
+        // The first card may or may not have the new PIN, so the workflow reports the missing answer.
         try await scene.play(
             """
             < READER -
@@ -337,7 +337,7 @@ struct CardTests {
         )
     }
 
-    @Test("CAN and PUK typed for one card never reach the next", arguments: [1, 0])
+    @Test("CAN and PUK for one card are never sent to the card that replaces it", arguments: [1, 0])
     @Loop func swappedUnlocking(tries: Int) async throws {
         let staged = try StagedReaders()
         let server = try await TestServer.stage(staged)

@@ -6,14 +6,14 @@ import Readers
 import TestSupport
 import Testing
 
-/// Every fault at every command of every dialogue.
+/// Tests every fault at every command of every dialogue.
 @Suite("Fault matrix", .timeLimit(.minutes(5)))
 struct FaultMatrixTests {
-    /// Cells that run at the same time, each with a server of its own: of one server they would hear all that happens
-    /// in the readers of the others. Several readers at once are for other tests.
+    /// The number of cells that run in parallel. Each has its own server; with one server each client would receive the
+    /// READER messages of all cells.
     private static let workers = 4
 
-    @Test("whatever a card does at whatever command, the client is told the truth and no try is lost")
+    @Test("every fault at every command gives correct messages and costs no try")
     @Loop func matrix() async throws {
         var servers: [TestServer] = []
         for _ in 0..<Self.workers { servers.append(try await TestServer.stage(readers: ["Simulator"])) }
@@ -61,7 +61,7 @@ struct FaultMatrixTests {
         }
     }
 
-    /// Runs a dialogue without any fault and sees what the card is sent.
+    /// Runs a dialogue without a fault and records the commands to the card.
     @Loop private static func plan(_ dialogue: Dialogue) async throws -> FaultCell.Plan {
         let staged = try StagedReaders()
         let server = try await TestServer.stage(staged)
@@ -90,8 +90,7 @@ struct FaultMatrixTests {
         )
     }
 
-    /// S select, R read, M choose a password or ask for tries, E end the channel, 1 to 4 steps of PACE, U unblock,
-    /// C change.
+    /// Returns the letter of a command; `FaultTable` explains the letters.
     private static func letter(_ command: CommandAPDU) -> Character {
         switch (command.ins, command.p1) {
         case (0xA4, _): "S"
@@ -105,7 +104,7 @@ struct FaultMatrixTests {
     }
 }
 
-/// The matrix as text.
+/// Formats the matrix as text.
 private struct FaultTable {
     let results: [FaultCell.Result]
 
@@ -114,8 +113,8 @@ private struct FaultTable {
     var text: String {
         var lines = [
             "",
-            "Fault matrix: what comes of a fault at each command. First line of a block: the commands.",
-            "  S select  R read  M MSE:Set AT  P step of PACE  T last step, the password is judged",
+            "Fault matrix: the result of a fault at each command. The first line of a block shows the commands.",
+            "  S select  R read  M MSE:Set AT  P step of PACE  T last step, which verifies the password",
             "  E end of a channel  U unblock with the PUK  C new PIN",
         ]
         for outcome in FaultCell.Outcome.allCases { lines.append("  \(outcome.rawValue)  \(outcome.meaning)") }

@@ -6,10 +6,10 @@ import ReadersVirtual
 import TestSupport
 import Testing
 
-/// Readers on which the user types; no secret comes over the socket.
+/// Tests readers with a keypad, where no secret is sent over the socket.
 @Suite("Keypad readers", .timeLimit(.minutes(5)))
 struct KeypadTests {
-    @Test("on a keypad reader questions are answered without a value")
+    @Test("with a keypad reader questions are answered without a value")
     @Loop func change() async throws {
         let server = try await TestServer.stage()
         let scene = try await Scene(server)
@@ -87,7 +87,7 @@ struct KeypadTests {
         #expect(await server.cardState()?.pukCounter == 9)
     }
 
-    /// What the reader says when it has asked its user, and what the client is told.
+    /// A result of the keypad, and the next message to the client.
     struct Answer: Sendable, CustomTestStringConvertible {
         let outcome: KeypadPACEResult.Outcome
         let next: String
@@ -96,13 +96,13 @@ struct KeypadTests {
     }
 
     @Test(
-        "what happens at the keypad is told",
+        "the result of the keypad is reported",
         arguments: [
             Answer(outcome: .cancelled, next: "CHANGE_PIN false Establish_Pace_Channel_User_Cancelled"),
             Answer(outcome: .timeout, next: "CHANGE_PIN false Maintain_Card_Connection_Pace_Unrecoverable"),
             Answer(outcome: .failed(0xD000_0001), next: "CHANGE_PIN false Maintain_Card_Connection_Pace_Unrecoverable"),
             Answer(outcome: .wrongPassword, next: "ENTER_PIN 3"),
-            // The reader has lost the card; it is still there for the backend, so it is opened again.
+            // The reader has lost the card, but the backend still reports it, so the card is opened again.
             Answer(outcome: .noCard, next: "ENTER_PIN 3"),
         ]
     )
@@ -121,7 +121,7 @@ struct KeypadTests {
     }
 
     @Test(
-        "what the keypad says of the new PIN is the reason of the failure",
+        "the status of the keypad for the new PIN determines the reason of the failure",
         arguments: [
             (0x6400, "Change_Pin_Input_Timeout"), (0x6401, "Change_Pin_User_Cancelled"),
             (0x6402, "Change_Pin_New_Pin_Mismatch"), (0x6403, "Change_Pin_New_Pin_Invalid_Length"),
@@ -148,7 +148,7 @@ struct KeypadTests {
         )
     }
 
-    /// A card in a reader with a keypad that does what the closures say.
+    /// Returns a client and a card in a reader with a scripted keypad.
     @Loop private static func scene(
         establish: @escaping ScriptedKeypad.Establish,
         modify: @escaping ScriptedKeypad.Modify = { () throws(CardError) in .ok }

@@ -5,7 +5,7 @@ import ReadersVirtual
 import TestSupport
 import Testing
 
-/// Which password a card needs, and what the client is asked.
+/// Tests which password is requested for which state of the card.
 @Suite("PIN, CAN and PUK", .timeLimit(.minutes(5)))
 struct LadderTests {
     @Test("a card from the shelf gets a new PIN and goes back to the shelf")
@@ -31,7 +31,7 @@ struct LadderTests {
         #expect(await server.hasPIN("654321"))
     }
 
-    @Test("wrong PINs lead to the CAN, then to the PUK, which gives the tries back")
+    @Test("wrong PINs lead to the CAN and then to the PUK, which resets the tries")
     @Loop func ladder() async throws {
         let server = try await TestServer.stage()
         let scene = try await Scene(server)
@@ -71,7 +71,7 @@ struct LadderTests {
         #expect(await server.hasPIN("654321"))
     }
 
-    @Test("the right PIN after a wrong one gives all tries back")
+    @Test("the right PIN after a wrong one resets the tries")
     @Loop func rightAfterWrong() async throws {
         let server = try await TestServer.stage()
         let scene = try await Scene(server)
@@ -97,7 +97,7 @@ struct LadderTests {
         #expect(await server.cardState()?.retryCounter == 3)
     }
 
-    @Test("a wrong CAN is asked for again and costs no try of the PIN")
+    @Test("a wrong CAN repeats the question and costs no try of the PIN")
     @Loop func wrongCAN() async throws {
         let server = try await TestServer.stage()
         let scene = try await Scene(server)
@@ -126,7 +126,7 @@ struct LadderTests {
         #expect(await server.cardState()?.judgedPINs == 1)
     }
 
-    @Test("a wrong PUK is asked for again and costs no use of the PUK")
+    @Test("a wrong PUK repeats the question and costs no use of the PUK")
     @Loop func wrongPUK() async throws {
         let server = try await TestServer.stage()
         let scene = try await Scene(server)
@@ -156,7 +156,7 @@ struct LadderTests {
         #expect(card.judgedPINs == 0)
     }
 
-    @Test("a suspended card takes the PIN inside the channel of the CAN, with nothing in the clear between")
+    @Test("a suspended card gets the PIN inside the CAN channel, without plain commands in between")
     @Loop func nestedChannel() async throws {
         let staged = try StagedReaders()
         let server = try await TestServer.stage(staged)
@@ -194,7 +194,7 @@ struct LadderTests {
         )
     }
 
-    @Test("a PUK without uses left ends the workflow and marks the card; a later one explains and waits")
+    @Test("a used-up PUK ends the workflow and marks the card, and the next workflow reports the card and waits")
     @Loop func usedUpPUK() async throws {
         let staged = try StagedReaders(plugged: ["Simulator"])
         let server = try await TestServer.stage(staged)
@@ -231,7 +231,7 @@ struct LadderTests {
         )
     }
 
-    @Test("a PUK that uses itself up still unblocks; the next one is refused")
+    @Test("the last use of the PUK unblocks the PIN, and the next use is refused")
     @Loop func lastUseOfPUK() async throws {
         let server = try await TestServer.stage()
         let scene = try await Scene(server)
@@ -265,7 +265,7 @@ struct LadderTests {
         )
     }
 
-    @Test("a transport PIN of five digits becomes one of six")
+    @Test("a transport PIN of five digits is replaced by a PIN of six digits")
     @Loop func transportPIN() async throws {
         let server = try await TestServer.stage()
         let scene = try await Scene(server)
@@ -295,7 +295,7 @@ struct LadderTests {
     }
 
     @Test(
-        "a value of the wrong form is answered and never reaches the card",
+        "a malformed value is refused and never reaches the card",
         arguments: ["1234", "1234567", "12345a", "", " 12345", "123456\\n", "１２３４５６"]
     )
     @Loop func wrongForm(value: String) async throws {
@@ -321,7 +321,7 @@ struct LadderTests {
         #expect(await server.cardState()?.judgedPINs == 1)
     }
 
-    @Test("the card on the shelf keeps its new PIN for the next workflow")
+    @Test("a card on the shelf keeps its new PIN for the next workflow")
     @Loop func newPINIsKept() async throws {
         let server = try await TestServer.stage()
         let scene = try await Scene(server)
@@ -358,7 +358,7 @@ struct LadderTests {
         #expect(await server.hasPIN("111222"))
     }
 
-    @Test("progress is told when PACE begins, if the client wants it and its level knows it", arguments: [1, 2, 3])
+    @Test("STATUS is sent when PACE begins, if the client enabled it and its level has it", arguments: [1, 2, 3])
     @Loop func status(level: Int) async throws {
         let staged = try StagedReaders(plugged: ["Simulator"])
         let server = try await TestServer.stage(staged)

@@ -6,10 +6,10 @@ import ReadersVirtual
 import TestSupport
 import Testing
 
-/// Which reader a workflow takes, and several workflows at once.
+/// Tests the choice of the reader, and concurrent workflows.
 @Suite("Readers", .timeLimit(.minutes(5)))
 struct ReaderTests {
-    @Test("without a name the first reader with a usable card is taken, by name of the reader")
+    @Test("without a reader name the first reader with a usable card is used, in alphabetical order")
     @Loop func firstByName() async throws {
         let server = try await TestServer.stage(readers: ["Simulator", "Simulator 2", "Simulator 3"])
         let scene = try await Scene(server, reader: "Simulator 3")
@@ -29,7 +29,7 @@ struct ReaderTests {
         )
     }
 
-    @Test("a named reader is the only one that is looked at")
+    @Test("a workflow with a reader name uses only this reader")
     @Loop func named() async throws {
         let server = try await TestServer.stage(readers: ["Simulator", "Simulator 2"])
         let first = try await Scene(server)
@@ -53,7 +53,7 @@ struct ReaderTests {
         #expect(await server.cardState("Simulator")?.apdus == 7)
     }
 
-    @Test("a reader that is not there is named, and waited for")
+    @Test("a missing reader is reported, and the workflow waits for it")
     @Loop func unknownReader() async throws {
         let card = try VirtualCard()
         let backend = ScriptedReaders { _ throws(CardError) in ScriptedConnection(to: card) }
@@ -79,7 +79,7 @@ struct ReaderTests {
         )
     }
 
-    @Test("a reader name that is no string is refused, and no workflow starts")
+    @Test("a reader name that is not a string is refused, and no workflow starts")
     @Loop func invalidName() async throws {
         let server = try await TestServer.stage()
         let scene = try await Scene(server)
@@ -144,7 +144,7 @@ struct ReaderTests {
         #expect(await server.hasPIN("654321", "Simulator 2"))
     }
 
-    @Test("a reader in another workflow is passed over, said to be busy, and taken when it is free")
+    @Test("a reader in another workflow is reported as busy and used when it is free")
     @Loop func busy() async throws {
         let staged = try StagedReaders(plugged: ["Simulator"])
         let server = try await TestServer.stage(staged)

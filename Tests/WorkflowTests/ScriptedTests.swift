@@ -12,13 +12,13 @@ import Text
 
 @testable import EIDFeature
 
-/// What a reader can do to a workflow that a virtual one never does.
-@Suite("Misfortunes of readers", .timeLimit(.minutes(5)))
+/// Tests reader failures that virtual readers cannot produce.
+@Suite("Reader failures", .timeLimit(.minutes(5)))
 struct ScriptedTests {
     private static let desk = ReaderDescription(name: "Desk")
 
-    /// What connections and commands come to, until the test changes it.
-    private final class Trouble: Sendable {
+    /// The errors of connections and commands, which the test sets.
+    private final class Failures: Sendable {
         private let state = Mutex(State())
 
         private struct State {
@@ -52,17 +52,17 @@ struct ScriptedTests {
         }
     }
 
-    /// A reader with a card in it, and a client.
-    @Loop private struct Set {
+    /// A reader with a card, and a client.
+    @Loop private struct Fixture {
         let card: VirtualCard
-        let trouble = Trouble()
+        let failures = Failures()
         let backend: ScriptedReaders
         let scene: Scene
 
         init(_ description: ReaderDescription = desk) async throws {
-            let (card, trouble) = (try VirtualCard(), trouble)
+            let (card, failures) = (try VirtualCard(), failures)
             self.card = card
-            backend = ScriptedReaders { _ throws(CardError) in try trouble.connect(to: card) }
+            backend = ScriptedReaders { _ throws(CardError) in try failures.connect(to: card) }
             backend.add(description)
             let server = try await TestServer.stage(backend, readers: [description.name])
             scene = try await Scene(server, reader: description.name)
@@ -77,12 +77,12 @@ struct ScriptedTests {
         < CHANGE_PIN true
         """
 
-    @Test("a card that another program holds is explained, and looked at again when it is free")
+    @Test("a card in exclusive use by another program is reported, and identified when it is free")
     @Loop func exclusive() async throws {
-        let set = try await Set()
-        set.trouble.connecting(.exclusive)
-        set.backend.insert(into: "Desk")
-        try await set.scene.play(
+        let fixture = try await Fixture()
+        fixture.failures.connecting(.exclusive)
+        fixture.backend.insert(into: "Desk")
+        try await fixture.scene.play(
             """
             < READER ?
             > RUN_CHANGE_PIN
@@ -90,19 +90,19 @@ struct ScriptedTests {
             < INSERT_CARD exclusive
             """
         )
-        await set.scene.isQuiet()
-        set.trouble.connecting(nil)
-        set.backend.change(Self.desk)
-        try await set.scene.play("< READER 3\n" + Self.change)
+        await fixture.scene.isQuiet()
+        fixture.failures.connecting(nil)
+        fixture.backend.change(Self.desk)
+        try await fixture.scene.play("< READER 3\n" + Self.change)
     }
 
-    @Test("a known card that another program takes is explained, and taken when it is free")
+    @Test("an identified card in exclusive use is reported, and used when it is free")
     @Loop func exclusiveLater() async throws {
-        let set = try await Set()
-        set.backend.insert(into: "Desk")
-        try await set.scene.play("< READER 3")
-        set.trouble.connecting(.exclusive)
-        try await set.scene.play(
+        let fixture = try await Fixture()
+        fixture.backend.insert(into: "Desk")
+        try await fixture.scene.play("< READER 3")
+        fixture.failures.connecting(.exclusive)
+        try await fixture.scene.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -110,17 +110,17 @@ struct ScriptedTests {
             < INSERT_CARD exclusive
             """
         )
-        set.trouble.connecting(nil)
-        set.backend.change(Self.desk)
-        try await set.scene.play("< READER 3\n" + Self.change)
+        fixture.failures.connecting(nil)
+        fixture.backend.change(Self.desk)
+        try await fixture.scene.play("< READER 3\n" + Self.change)
     }
 
-    @Test("refused access is explained")
+    @Test("refused access is reported")
     @Loop func accessDenied() async throws {
-        let set = try await Set()
-        set.trouble.connecting(.accessDenied)
-        set.backend.insert(into: "Desk")
-        try await set.scene.play(
+        let fixture = try await Fixture()
+        fixture.failures.connecting(.accessDenied)
+        fixture.backend.insert(into: "Desk")
+        try await fixture.scene.play(
             """
             < READER ?
             > RUN_CHANGE_PIN
@@ -132,11 +132,11 @@ struct ScriptedTests {
         )
     }
 
-    @Test("a service that goes and comes back while the PIN is asked for: the card is asked for, then it goes on")
+    @Test("a restart of the service during ENTER_PIN requests the card again, then the workflow continues")
     @Loop func serviceRestarted() async throws {
-        let set = try await Set()
-        set.backend.insert(into: "Desk")
-        try await set.scene.play(
+        let fixture = try await Fixture()
+        fixture.backend.insert(into: "Desk")
+        try await fixture.scene.play(
             """
             < READER 3
             > RUN_CHANGE_PIN any
@@ -144,11 +144,11 @@ struct ScriptedTests {
             < ENTER_PIN 3
             """
         )
-        set.trouble.connecting(.serviceUnavailable)
-        set.trouble.transmitting(.serviceUnavailable, times: .max)
-        set.backend.report([HealthCheck("pcscd", ok: false, advice: "start it")])
-        set.backend.remove("Desk")
-        try await set.scene.play(
+        fixture.failures.connecting(.serviceUnavailable)
+        fixture.failures.transmitting(.serviceUnavailable, times: .max)
+        fixture.backend.report([HealthCheck("pcscd", ok: false, advice: "start it")])
+        fixture.backend.remove("Desk")
+        try await fixture.scene.play(
             """
             < READER gone
             < INSERT_CARD
@@ -156,26 +156,26 @@ struct ScriptedTests {
             < BAD_STATE SET_PIN
             """
         )
-        await set.scene.isQuiet()
-        set.trouble.connecting(nil)
-        set.trouble.transmitting(.serviceUnavailable, times: 0)
-        set.backend.report([HealthCheck("pcscd", ok: true)])
-        set.backend.add(Self.desk)
-        set.backend.insert(into: "Desk")
-        try await set.scene.play(
+        await fixture.scene.isQuiet()
+        fixture.failures.connecting(nil)
+        fixture.failures.transmitting(.serviceUnavailable, times: 0)
+        fixture.backend.report([HealthCheck("pcscd", ok: true)])
+        fixture.backend.add(Self.desk)
+        fixture.backend.insert(into: "Desk")
+        try await fixture.scene.play(
             """
             <~ READER -
             <~ READER 3
             """ + "\n" + Self.change
         )
-        #expect(await set.card.state.judgedPINs == 1)
+        #expect(await fixture.card.state.judgedPINs == 1)
     }
 
-    @Test("a service that goes in the middle of PACE: the card is asked for, the PIN is not used again")
+    @Test("a stop of the service during PACE requests the card again, and the PIN is not reused")
     @Loop func serviceGoneInPACE() async throws {
-        let set = try await Set()
-        set.backend.insert(into: "Desk")
-        try await set.scene.play(
+        let fixture = try await Fixture()
+        fixture.backend.insert(into: "Desk")
+        try await fixture.scene.play(
             """
             < READER 3
             > RUN_CHANGE_PIN
@@ -183,35 +183,35 @@ struct ScriptedTests {
             < ENTER_PIN 3
             """
         )
-        let backend = set.backend
-        set.trouble.transmitting(.serviceUnavailable) { command in
+        let backend = fixture.backend
+        fixture.failures.transmitting(.serviceUnavailable) { command in
             if command.isToken { backend.remove("Desk") }
             return command.isToken
         }
-        try await set.scene.play(
+        try await fixture.scene.play(
             """
             > SET_PIN 123456
             <~ READER gone
             <~ INSERT_CARD unknownReader
             """
         )
-        #expect(await set.card.state.judgedPINs == 0)
-        set.backend.add(Self.desk)
-        set.backend.insert(into: "Desk")
-        try await set.scene.play(
+        #expect(await fixture.card.state.judgedPINs == 0)
+        fixture.backend.add(Self.desk)
+        fixture.backend.insert(into: "Desk")
+        try await fixture.scene.play(
             """
             <~ READER -
             <~ READER 3
             """ + "\n" + Self.change
         )
-        #expect(await set.card.state.judgedPINs == 1)
+        #expect(await fixture.card.state.judgedPINs == 1)
     }
 
-    @Test("a card that another program resets in PACE is asked for its PIN again", arguments: 0..<5)
+    @Test("a reset by another program during PACE repeats the question for the PIN", arguments: 0..<5)
     @Loop func resetInPACE(step: Int) async throws {
-        let set = try await Set()
-        set.backend.insert(into: "Desk")
-        try await set.scene.play(
+        let fixture = try await Fixture()
+        fixture.backend.insert(into: "Desk")
+        try await fixture.scene.play(
             """
             < READER 3
             > RUN_CHANGE_PIN
@@ -220,28 +220,28 @@ struct ScriptedTests {
             """
         )
         let count = Mutex(0)
-        set.trouble.transmitting(.reset) { _ in
+        fixture.failures.transmitting(.reset) { _ in
             count.withLock { count in
                 count += 1
                 return count == step + 1
             }
         }
-        try await set.scene.play("> SET_PIN 123456\n" + Self.change)
-        #expect(await set.card.state.judgedPINs == 1)
+        try await fixture.scene.play("> SET_PIN 123456\n" + Self.change)
+        #expect(await fixture.card.state.judgedPINs == 1)
     }
 
-    @Test("a card that does not answer the first look is looked at again, unnoticed", arguments: 0..<7)
+    @Test("a failed identification is repeated without a message to the client", arguments: 0..<7)
     @Loop func identifiedAtSecondTry(index: Int) async throws {
-        let set = try await Set()
+        let fixture = try await Fixture()
         let count = Mutex(0)
-        set.trouble.transmitting(.mute) { _ in
+        fixture.failures.transmitting(.mute) { _ in
             count.withLock { count in
                 count += 1
                 return count == index + 1
             }
         }
-        set.backend.insert(into: "Desk")
-        try await set.scene.play(
+        fixture.backend.insert(into: "Desk")
+        try await fixture.scene.play(
             """
             < READER 3
             > RUN_CHANGE_PIN
@@ -250,12 +250,12 @@ struct ScriptedTests {
         )
     }
 
-    @Test("a card that never answers is explained; put in again it works")
+    @Test("a card that never answers is reported, and works after it is inserted again")
     @Loop func mute() async throws {
-        let set = try await Set()
-        set.trouble.transmitting(.mute, times: 2)
-        set.backend.insert(into: "Desk")
-        try await set.scene.play(
+        let fixture = try await Fixture()
+        fixture.failures.transmitting(.mute, times: 2)
+        fixture.backend.insert(into: "Desk")
+        try await fixture.scene.play(
             """
             < READER ?
             > RUN_CHANGE_PIN
@@ -263,18 +263,18 @@ struct ScriptedTests {
             < INSERT_CARD mute
             """
         )
-        set.backend.withdraw(from: "Desk")
-        try await set.scene.play("< READER -")
-        set.backend.insert(into: "Desk")
-        try await set.scene.play("< READER 3\n" + Self.change)
+        fixture.backend.withdraw(from: "Desk")
+        try await fixture.scene.play("< READER -")
+        fixture.backend.insert(into: "Desk")
+        try await fixture.scene.play("< READER 3\n" + Self.change)
     }
 
-    @Test("a reader without extended length changes a PIN as any other")
+    @Test("a reader without extended length can change the PIN")
     @Loop func shortReader() async throws {
-        let set = try await Set(ReaderDescription(name: "Desk", hasExtendedLength: false))
-        set.trouble.transmitting(.tooLong) { $0.isExtended }
-        set.backend.insert(into: "Desk")
-        try await set.scene.play(
+        let fixture = try await Fixture(ReaderDescription(name: "Desk", hasExtendedLength: false))
+        fixture.failures.transmitting(.tooLong) { $0.isExtended }
+        fixture.backend.insert(into: "Desk")
+        try await fixture.scene.play(
             """
             < READER 3
             > RUN_CHANGE_PIN
@@ -283,7 +283,7 @@ struct ScriptedTests {
         )
     }
 
-    @Test("a workflow that needs extended length explains why it passes a reader over")
+    @Test("a workflow that needs extended length reports an unsuitable reader")
     @Loop func needsExtendedLength() async throws {
         let card = try VirtualCard()
         let backend = ScriptedReaders { _ throws(CardError) in ScriptedConnection(to: card) }

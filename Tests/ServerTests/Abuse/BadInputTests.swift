@@ -10,13 +10,13 @@ struct BadInputTests {
     private static let level: JSON = #"{"available":[1,2,3],"current":3,"msg":"API_LEVEL"}"#
     private static let tooLong: JSON = #"{"error":"line too long (more than 1048576 bytes)","msg":"INVALID"}"#
 
-    /// GET_API_LEVEL in so many bytes.
+    /// Returns a GET_API_LEVEL command of `count` bytes.
     private static func line(of count: Int) -> String {
         let (head, tail) = (#"{"cmd":"GET_API_LEVEL","x":""#, #""}"#)
         return head + String(repeating: "x", count: count - head.utf8.count - tail.utf8.count) + tail
     }
 
-    @Test("a line of 1 MiB is answered, one byte more is INVALID, and the connection goes on")
+    @Test("a line of 1 MiB is answered, a longer line is INVALID, and the connection stays open")
     @Loop func lineLimit() async throws {
         let stage = try await Stage(at: .idle)
         #expect(await stage.client.exchange(Self.line(of: 1 << 20)) == [Self.level])
@@ -24,7 +24,7 @@ struct BadInputTests {
         #expect(await stage.client.exchange(#"{"cmd":"GET_API_LEVEL"}"#) == [Self.level])
     }
 
-    @Test("a line of 10 MiB is answered once, as soon as it is too long, and its rest is skipped")
+    @Test("a line of 10 MiB gets one answer at the limit, and the remainder is skipped")
     @Loop func hugeLine() async throws {
         let stage = try await Stage(at: .idle)
         await stage.client.send(bytes: Array(repeating: UInt8(ascii: "{"), count: 1 << 20 + 2))
@@ -41,7 +41,7 @@ struct BadInputTests {
     }
 
     @Test(
-        "a line that is not UTF-8 is INVALID, and the connection goes on",
+        "a line that is not UTF-8 is INVALID, and the connection stays open",
         arguments: [
             [0xFF], [0xFE], [0x80], [0xBF], [0xC0, 0x80], [0xC1, 0xBF], [0xC2], [0xC2, 0x20], [0xE0, 0x80, 0x80],
             [0xE0, 0x9F, 0xBF], [0xE2, 0x82], [0xED, 0xA0, 0x80], [0xED, 0xBF, 0xBF], [0xF0, 0x8F, 0xBF, 0xBF],
@@ -56,13 +56,13 @@ struct BadInputTests {
             #expect(answer?["msg"] == .string("INVALID"))
             #expect(answer?["error"]?.string == "invalid UTF8 string (offset: \(head.utf8.count))")
         }
-        // Outside of strings too.
+        // Invalid UTF-8 outside of strings is refused too.
         await stage.client.send(bytes: bytes + Array(#"{"cmd":"GET_API_LEVEL"}"#.utf8) + [0x0A])
         #expect(await stage.client.next()?["msg"] == .string("INVALID"))
         #expect(await stage.client.exchange(#"{"cmd":"GET_API_LEVEL"}"#) == [Self.level])
     }
 
-    @Test("a NUL in a string is a character like any other; elsewhere it is INVALID")
+    @Test("a NUL is accepted in a string and INVALID elsewhere")
     @Loop func nul() async throws {
         let stage = try await Stage(at: .idle)
         #expect(
@@ -81,7 +81,7 @@ struct BadInputTests {
     }
 
     @Test(
-        "100 000 brackets are INVALID and cost no stack",
+        "100 000 opening brackets are INVALID and do not exhaust the stack",
         arguments: [("[", ""), ("{\"a\":", ""), ("[", "]"), ("[[],", ""), (#"{"cmd":"GET_API_LEVEL","x":["#, "")]
     )
     @Loop func nesting(_ open: String, _ close: String) async throws {
@@ -93,7 +93,7 @@ struct BadInputTests {
         #expect(await stage.client.exchange(#"{"cmd":"GET_API_LEVEL"}"#) == [Self.level])
     }
 
-    @Test("1024 levels are read, 1025 are too deep")
+    @Test("1024 nested levels are accepted, 1025 are refused")
     @Loop func depth() async throws {
         let stage = try await Stage(at: .idle)
         func line(_ depth: Int) -> String {
@@ -105,7 +105,7 @@ struct BadInputTests {
         #expect(answers.last?["error"]?.string?.hasPrefix("too deeply nested document") == true)
     }
 
-    @Test("10 000 half lines make 5 000 commands, answered in order")
+    @Test("5 000 commands sent in 10 000 halves are answered in order")
     @Loop func halves() async throws {
         let stage = try await Stage(at: .idle)
         for number in 0..<5000 {
@@ -126,7 +126,7 @@ struct BadInputTests {
         #expect(answered == 5000)
     }
 
-    @Test("10 000 halves without an end are one line that waits, and costs what it holds")
+    @Test("10 000 writes without a line feed are buffered as one line, and other clients are served")
     @Loop func endless() async throws {
         let stage = try await Stage(at: .idle)
         let witness = try stage.server.connect()
@@ -138,7 +138,7 @@ struct BadInputTests {
         #expect(await stage.client.next()?["msg"] == .string("INVALID"))
     }
 
-    @Test("a command that comes byte by byte is answered")
+    @Test("a command that is sent byte by byte is answered")
     @Loop func bytewise() async throws {
         let stage = try await Stage(at: .idle)
         for byte in Array("{\"cmd\":\"GET_API_LEVEL\",\"x\":\"ä\"}\r\n".utf8) {
@@ -148,8 +148,8 @@ struct BadInputTests {
         #expect(await stage.client.next() == Self.level)
     }
 
-    @Test("20 000 lines of noise are each answered with INVALID or UNKNOWN_COMMAND")
-    @Loop func noise() async throws {
+    @Test("each of 20 000 random lines is answered with INVALID or UNKNOWN_COMMAND")
+    @Loop func randomLines() async throws {
         let stage = try await Stage(at: .idle)
         var random = SplitMix64(seed: 20_260_101)
         let alphabet = Array(#"{}[]:,"\ua1eEn.-+tfcmd GET_INFO"#.utf8) + [0x00, 0x0D, 0x80, 0xC3, 0xA4, 0xFF]

@@ -8,9 +8,9 @@ import Testing
 import Text
 import Wire
 
-@Suite("Crowds and slow clients", .timeLimit(.minutes(5)))
+@Suite("Many clients and slow clients", .timeLimit(.minutes(5)))
 struct CrowdTests {
-    @Test("500 clients at once are all answered and all hear of a card")
+    @Test("500 clients at once are all answered and all receive READER for a card")
     @Loop func clients() async throws {
         let server = try TestServer()
         try await server.ready()
@@ -43,7 +43,7 @@ struct CrowdTests {
         )
     }
 
-    @Test("50 workflows on 50 readers at once change 50 PINs")
+    @Test("50 concurrent workflows on 50 readers change 50 PINs")
     @Loop func workflows() async throws {
         let names = ["Simulator"] + (2...50).map { "Simulator \($0)" }
         let server = try TestServer(readers: names.count)
@@ -65,7 +65,7 @@ struct CrowdTests {
         #expect(names.allSatisfy { !server.isLent($0) })
     }
 
-    @Test("100 000 pipelined commands of a client that reads late are all answered, in order, and held back meanwhile")
+    @Test("the server stops reading from a client that reads late, then answers all 100 000 commands in order")
     @Loop func pipeline() async throws {
         let total = 100_000
         let stage = try await Stage(at: .idle)
@@ -75,7 +75,7 @@ struct CrowdTests {
         var lines: [UInt8] = []
         for number in 0..<total { lines += Array("{\"cmd\":\"GET_INFO\",\"request\":\(number)}\n".utf8) }
         var rest = lines[...]
-        // Nothing moves any more: the server takes no more commands than it may keep answers for.
+        // The server stops reading commands when its queue of answers for this client is full.
         var idleTurns = 0
         while idleTurns < 1000 {
             if client.trySend(&rest) { idleTurns = 0 } else { idleTurns += 1 }
@@ -98,22 +98,22 @@ struct CrowdTests {
         #expect(client.count == earlier + total)
     }
 
-    @Test("a client that never reads is disconnected with a log line when news of 1 MiB wait; others get all")
+    @Test("a client that never reads is disconnected at 1 MiB of queued events; other clients receive all events")
     @Loop func neverReads() async throws {
         let readers = ScriptedReaders { (_) throws(CardError) in throw .removed }
         let server = try TestServer(readers: 1, backends: [readers])
         try await server.ready()
-        let (deaf, witness) = (try server.connect(), try server.connect())
-        _ = await (deaf.exchange(), witness.exchange())
-        // It even has a workflow.
+        let (nonReader, witness) = (try server.connect(), try server.connect())
+        _ = await (nonReader.exchange(), witness.exchange())
+        // A running workflow does not prevent the disconnection.
         try await server.insert()
-        _ = await deaf.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "ENTER_PIN")
-        deaf.isReading = false
+        _ = await nonReader.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "ENTER_PIN")
+        nonReader.isReading = false
         _ = await witness.exchange()
         for number in 0..<40 {
             let name = "\(number)" + String(repeating: "x", count: 65_536)
             readers.add(ReaderDescription(name: name))
-            // Among them the Simulator becomes free.
+            // READER of the Simulator comes in between when the workflow of the disconnected client ends.
             while let message = await witness.next("READER"), message["name"]?.string != name {
                 #expect(message["name"]?.string == "Simulator")
             }
@@ -124,7 +124,7 @@ struct CrowdTests {
         #expect(await witness.exchange(#"{"cmd":"GET_STATUS"}"#).last == Moment.idle.status)
     }
 
-    @Test("news that later ones make stale are dropped for a client that does not read; it is not disconnected")
+    @Test("superseded events are dropped for a client that does not read, and the client stays connected")
     @Loop func coalescing() async throws {
         let readers = ScriptedReaders { (_) throws(CardError) in throw .removed }
         let server = try TestServer(readers: 0, backends: [readers])
@@ -145,7 +145,7 @@ struct CrowdTests {
 }
 
 extension [UInt8] {
-    /// Cheaper than reading 100 000 JSON texts.
+    /// Returns whether the line ends with this request; parsing 100 000 JSON texts would take too long.
     fileprivate func containsRequest(_ number: Int) -> Bool {
         let member = Array(#","request":\#(number)}"#.utf8)
         return suffix(member.count).elementsEqual(member)

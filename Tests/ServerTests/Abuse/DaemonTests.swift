@@ -6,7 +6,7 @@ import Testing
 import Text
 import Wire
 
-/// The real program; one test at a time, since they look at memory.
+/// Tests of the real program. They run one at a time because they measure memory.
 @Suite("The daemon under abuse", .timeLimit(.minutes(5)), .serialized)
 struct DaemonTests {
     private static func configuration(readers: Int = 1, clients: Int = 1000) -> String {
@@ -19,7 +19,7 @@ struct DaemonTests {
         #"{"cmd":"SET_CARD","name":"\#(reader(number))","card":\#(card)}"#
     }
 
-    @Test("SIGTERM with workflows running: each gets its final message, and the process ends")
+    @Test("SIGTERM ends every running workflow with its final message, then the process exits")
     @Loop func termination() async throws {
         let daemon = try await DaemonProcess(configuration: Self.configuration(readers: 12))
         var clients: [TestClient] = []
@@ -46,7 +46,7 @@ struct DaemonTests {
         #expect(access(daemon.socketPath, F_OK) != 0)
     }
 
-    @Test("SIGTERM while a card takes a minute for each answer ends the process before the card has answered")
+    @Test("SIGTERM ends the process without waiting for a card that needs a minute for each answer")
     @Loop func slowCard() async throws {
         let daemon = try await DaemonProcess()
         let client = try daemon.connect()
@@ -60,12 +60,12 @@ struct DaemonTests {
     }
 
     @Test(
-        "a client killed at any question leaves no secret in the daemon's memory",
+        "a client that disconnects at any question leaves no secret in the daemon's memory",
         .enabled(if: DaemonProcess.canReadMemory)
     )
     @Loop func secrets() async throws {
         let daemon = try await DaemonProcess()
-        // Typed in one write with what follows, in pieces, with escapes, and too long.
+        // Six digits, too many digits with escapes, and five digits; each line is sent in two writes.
         let typed: [(card: String, [String], secrets: [String])] = [
             ("{}", [#"{"cmd":"SET_PIN","value":"918273"}"#], ["918273"]),
             ("{}", [#"{"cmd":"SET_PIN","value":"\u0037\u0038192736"}"#], ["78192736", "78192"]),
@@ -87,10 +87,10 @@ struct DaemonTests {
                 _ = await client.next("ENTER_PIN", "ENTER_CAN", "ENTER_PUK", "ENTER_NEW_PIN", "CHANGE_PIN")
             }
             client.close()
-            // Until its card lies on the shelf again.
+            // The workflow has ended when its card is back on the shelf.
             while let reader = await witness.next("READER"), reader["busy"] != nil || reader["card"] != .null {}
         }
-        // Half a line with a PIN that never ends, and one to a workflow that is not there.
+        // A PIN without a workflow, and a PIN in a line that is never completed.
         let last = try daemon.connect()
         _ = await last.exchange(#"{"cmd":"SET_PIN","value":"246801"}"#)
         await last.send(bytes: Array(#"{"cmd":"SET_PIN","value":"864209""#.utf8))
@@ -101,22 +101,22 @@ struct DaemonTests {
             #expect(try daemon.occurrences(of: Array(secret.utf8)) == 0, "\(secret)")
             #expect(!daemon.log.contains { $0.contains(secret) })
         }
-        // What is there is found.
+        // The search finds a text that is known to be in memory.
         #expect(try daemon.occurrences(of: Array("GET_STATUS".utf8)) > 0)
     }
 
     @Test(
-        "after abuse the daemon's memory is what it was, give or take 4 MiB",
-        .disabled(if: Spawn.isSanitized, "a sanitizer keeps what was freed")
+        "after abuse the daemon uses less than 4 MiB more memory than before",
+        .disabled(if: Spawn.isSanitized, "a sanitizer keeps freed memory")
     )
     @Loop func memory() async throws {
         let daemon = try await DaemonProcess()
-        // What a first client makes it allocate is not the abuse.
+        // Allocations for a first client are not counted.
         let witness = try daemon.connect()
         _ = await witness.exchange(#"{"cmd":"GET_INFO"}"#, #"{"cmd":"GET_HEALTH"}"#, #"{"cmd":"RUN_CHANGE_PIN"}"#)
         let before = daemon.privateMemory
         var most = 0
-        // A long line that is answered, a longer one that is not, and half of a third.
+        // A line of the maximum length, a line that is too long, and an incomplete line.
         let lines =
             Array(repeating: UInt8(ascii: "x"), count: 1 << 20) + [0x0A]
             + Array(repeating: UInt8(ascii: "y"), count: 1 << 20 + 9) + [0x0A]
@@ -141,7 +141,7 @@ struct DaemonTests {
         #expect(daemon.end == nil)
     }
 
-    @Test("when descriptors run short further clients are told and refused; those that are there go on")
+    @Test("without free descriptors, new clients are refused with an error and connected clients continue")
     @Loop func descriptors() async throws {
         let daemon = try await DaemonProcess(openFiles: 64)
         var served: [TestClient] = []
@@ -156,7 +156,7 @@ struct DaemonTests {
         }
         #expect(!served.isEmpty && served.count < 64)
         #expect(daemon.log.contains { $0.contains("no descriptors are left") })
-        // A whole workflow runs meanwhile, and a place that is left is free at once.
+        // Connected clients can run a workflow, and each disconnection admits one new client.
         let client = served.removeLast()
         _ = await client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD")
         _ = await client.ask(Self.setCard(1), "ENTER_PIN")
@@ -173,7 +173,7 @@ struct DaemonTests {
         #expect(daemon.end == nil)
     }
 
-    @Test("max_clients of the configuration counts, and who is over it is told")
+    @Test("a client beyond max_clients of the configuration is refused with an error")
     @Loop func maximumClients() async throws {
         let daemon = try await DaemonProcess(configuration: Self.configuration(clients: 3))
         let clients = try (1...3).map { _ in try daemon.connect() }

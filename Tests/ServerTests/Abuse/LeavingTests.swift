@@ -8,10 +8,10 @@ import Testing
 import Text
 import Wire
 
-@Suite("Clients that leave", .timeLimit(.minutes(5)))
+@Suite("Clients that disconnect", .timeLimit(.minutes(5)))
 struct LeavingTests {
     @Test(
-        "a client killed at any moment leaves the reader free, its tries as they were, and the next one works",
+        "a client that disconnects at any moment frees the reader, costs no try, and the next client succeeds",
         arguments: Moment.allCases
     )
     @Loop func killed(at moment: Moment) async throws {
@@ -33,7 +33,7 @@ struct LeavingTests {
     }
 
     @Test(
-        "a client that ends its side gets the answers and the final message, then the end",
+        "a client that closes its writing side receives its answers, the final message and end of file",
         arguments: Moment.allCases
     )
     @Loop func halfClosed(at moment: Moment) async throws {
@@ -52,14 +52,14 @@ struct LeavingTests {
         #expect(!stage.server.isLent())
     }
 
-    @Test("a client that is gone when its question is asked leaves nothing behind")
+    @Test("the reader becomes free when a client disconnects before its question is sent")
     @Loop func goneBeforeTheQuestion() async throws {
         for _ in 0..<30 {
             let stage = try await Stage(at: .enterPIN)
             let gate = stage.readers.gate { _, command in command.cla == 0x00 && command.ins == 0x86 }
             await stage.client.send(Stage.setPIN)
             await gate.arrival()
-            // The server hears of it when it sends, or by itself, whichever comes first.
+            // The server detects the disconnection by a failed send or by a hang-up, whichever comes first.
             gate.open()
             stage.client.close()
             await stage.server.clients(0)
@@ -67,7 +67,7 @@ struct LeavingTests {
         }
     }
 
-    @Test("half a line at the end is no command")
+    @Test("an incomplete line at end of file is not a command")
     @Loop func halfLine() async throws {
         let stage = try await Stage(at: .idle)
         await stage.client.send(bytes: Array(#"{"cmd":"GET_API_LEVEL"}"#.utf8))
@@ -75,8 +75,8 @@ struct LeavingTests {
         #expect(await stage.client.next() == nil)
     }
 
-    @Test("a client that starts a workflow and leaves in the same breath leaves nothing behind")
-    @Loop func hitAndRun() async throws {
+    @Test("the reader becomes free when a client starts a workflow and disconnects at once")
+    @Loop func disconnectsAtOnce() async throws {
         let server = try TestServer()
         try await server.ready()
         for _ in 0..<100 {
@@ -93,7 +93,7 @@ struct LeavingTests {
         )
     }
 
-    @Test("the end of the server ends every workflow with its final message", arguments: Moment.allCases)
+    @Test("stopping the server ends every workflow with its final message", arguments: Moment.allCases)
     @Loop func serverEnds(at moment: Moment) async throws {
         let stage = try await Stage(at: moment)
         let idle = try stage.server.connect()

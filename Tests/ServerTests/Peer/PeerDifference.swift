@@ -3,26 +3,26 @@ import TestSupport
 import Text
 import Wire
 
-/// One way in which badged answers differently from AusweisApp2 1.26.2, on purpose.
+/// An intended difference between the answers of badged and of AusweisApp2 1.26.2.
 struct PeerDifference: Sendable {
     let name: String
     let reason: String
-    /// Where it shows; it must show there, and nowhere else.
+    /// The recordings that contain the difference; each of them must contain it.
     let transcripts: Set<String>
-    /// What badged is expected to hear and say instead; nil when the exchange is not concerned.
+    /// Returns the exchanges that badged is expected to have instead; nil when the exchange is not affected.
     let apply: @Sendable (Transcript.Exchange, Place) -> [Transcript.Exchange]?
 
-    /// An exchange among those of its recording.
+    /// The position of an exchange in its recording.
     struct Place {
         let transcript: Transcript
         let index: Int
 
-        /// Lines that the client has sent before, last first.
+        /// The lines that the client sent before, in reverse order.
         var earlier: some Sequence<String> {
             transcript.exchanges[..<index].flatMap(\.sent).reversed()
         }
 
-        /// Has a card been put into the Simulator before, and recognised?
+        /// Whether a card was inserted into the Simulator and identified before.
         var simulatorHasKeypad: Bool {
             transcript.exchanges[..<index].contains { $0.putsCardIn }
         }
@@ -37,7 +37,7 @@ struct PeerDifference: Sendable {
         (self.name, self.reason, self.transcripts, self.apply) = (name, reason, transcripts, apply)
     }
 
-    /// A difference that concerns single messages; `change` gives what comes instead of a message, nil for the same.
+    /// Creates a difference of single messages. `change` returns the replacement of a message, or nil to keep it.
     init(
         _ name: String,
         because reason: String,
@@ -69,7 +69,7 @@ extension Transcript.Exchange {
         received.contains { $0["msg"] == .string(name) }
     }
 
-    /// SET_CARD after which the card is known.
+    /// Whether the exchange sends SET_CARD and the card is identified after it.
     var putsCardIn: Bool {
         sends("SET_CARD") && received.contains { $0["msg"] == .string("READER") && $0["card"]?.members != nil }
     }
@@ -86,7 +86,7 @@ extension Transcript.Exchange {
 }
 
 extension JSON {
-    /// The object with a member changed, put in, or taken out; keys stay sorted.
+    /// Returns the object with a member set, or removed when the value is nil; keys stay sorted.
     func with(_ key: String, _ value: JSON?) -> JSON {
         guard var members else { return self }
         members.removeAll { $0.key == key }
@@ -98,7 +98,7 @@ extension JSON {
 
     var isMessage: (String) -> Bool { { self["msg"] == .string($0) } }
 
-    /// READER of the virtual reader.
+    /// Returns READER of the virtual reader.
     static func simulator(card: JSON, keypad: Bool) -> JSON {
         .object([
             .init("attached", .bool(true)), .init("card", card), .init("insertable", .bool(true)),
@@ -106,7 +106,7 @@ extension JSON {
         ])
     }
 
-    /// READER of the recording's card reader.
+    /// Returns READER of the recording's card reader.
     static func pcscReader(card: JSON) -> JSON {
         simulator(card: card, keypad: false).with("insertable", .bool(false)).with("name", .string(PeerReplay.reader))
     }
@@ -123,7 +123,7 @@ extension JSON {
         ])
     }
 
-    /// ENTER_PIN and its like, with a READER message as the reader.
+    /// Returns an ENTER message with the content of a READER message as its reader.
     static func enter(_ name: String, _ reader: JSON) -> JSON {
         .object([.init("msg", .string(name)), .init("reader", reader.with("msg", nil))])
     }

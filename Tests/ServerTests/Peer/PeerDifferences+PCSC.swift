@@ -3,12 +3,12 @@ import TestSupport
 import Text
 import Wire
 
-/// A card reader of pcscd.
+/// Differences with a card reader of pcscd.
 extension PeerDifference {
     static let pcsc: [PeerDifference] = [
         PeerDifference(
             "readers are known at the connection",
-            because: "the peer looks for readers when a workflow starts, badged always",
+            because: "the peer looks for readers when a workflow starts; badged does so at all times",
             in: pcscNames,
             apply: { exchange, _ in
                 guard exchange.isConnection else { return nil }
@@ -18,8 +18,8 @@ extension PeerDifference {
             }
         ),
         PeerDifference(
-            "a deactivated card is explained",
-            because: "the peer waits in silence; badged says in INSERT_CARD what is wrong",
+            "a deactivated card is reported",
+            because: "the peer waits without a message; badged reports the cause in INSERT_CARD",
             in: ["pcsc-deactivated"],
             apply: { exchange, _ in
                 var copy = exchange
@@ -39,8 +39,8 @@ extension PeerDifference {
             }
         ),
         PeerDifference(
-            "the tries are told as soon as they are known",
-            because: "the right PIN gives all tries back; the peer tells it in ENTER_NEW_PIN, READER comes at the end",
+            "READER reports the tries as soon as they are known",
+            because: "the right PIN resets the tries; the peer sends them in ENTER_NEW_PIN first, in READER at the end",
             in: ["pcsc-wrong-pin-to-can"],
             apply: { exchange, place in
                 var copy = exchange
@@ -54,7 +54,7 @@ extension PeerDifference {
         ),
         PeerDifference(
             "a card whose PUK is used up is inoperative",
-            because: "the card refuses to unblock the PIN ever again, whichever command it says so in",
+            because: "the card can never unblock the PIN again, whichever command it refuses",
             in: ["pcsc-puk-used-up"],
             apply: { exchange, _ in
                 var copy = exchange
@@ -72,7 +72,7 @@ extension PeerDifference {
 }
 
 extension PeerDifference.Place {
-    /// Tries of the card as the last message before told them.
+    /// The tries of the card in the last message before this exchange.
     fileprivate var tries: Int? {
         let messages = transcript.exchanges[..<index].flatMap(\.received)
         return messages.last { $0["reader"] != nil }?["reader"]?["card"]?["retryCounter"]?.int

@@ -3,7 +3,7 @@ import TestSupport
 import Text
 import Wire
 
-/// The virtual reader.
+/// Differences with the virtual reader.
 extension PeerDifference {
     private static let simulatorNames: Set<String> = [
         "sim-clients", "sim-full", "sim-handshake", "sim-no-simulator-arg", "sim-options", "sim-request-field",
@@ -12,8 +12,8 @@ extension PeerDifference {
 
     static let simulator: [PeerDifference] = [
         PeerDifference(
-            "the Simulator is told once",
-            because: "it takes cards from the start; the peer first says that it does not",
+            "READER of the Simulator is sent once",
+            because: "the Simulator accepts cards from the start; the peer first reports that it does not",
             in: pcscNames.union(simulatorNames).subtracting(["sim-full"]),
             apply: { exchange, _ in
                 guard exchange.isConnection, exchange.received.count == 2 else { return nil }
@@ -21,8 +21,8 @@ extension PeerDifference {
             }
         ),
         PeerDifference(
-            "the Simulator has a keypad only with a card that says so",
-            because: "only then values can be typed wrongly; the replay asks for a keypad in SET_CARD",
+            "the Simulator has a keypad only with a card that requests one",
+            because: "values can be wrong only without a keypad; the replay requests a keypad in SET_CARD",
             in: pcscNames.union(simulatorNames).union(["sim-files"]),
             apply: { exchange, place in
                 guard !place.simulatorHasKeypad else { return nil }
@@ -37,7 +37,7 @@ extension PeerDifference {
         ),
     ]
 
-    /// Entries of `simulator` that are wrong, and what badged says of them.
+    /// Invalid entries of `simulator`, with the error text of badged.
     private static let wrongEntries: [(entry: String, error: String)] = [
         (#""content":"zz""#, "files[0].content is not hexadecimal"),
         (#"[{"fileId":"0101"}]"#, "files[0].shortFileId is missing"),
@@ -47,7 +47,7 @@ extension PeerDifference {
         (#""private":"00""#, "keys[0].content is missing"),
     ]
 
-    /// Objects that leave the peer's card without its mandatory files.
+    /// `simulator` objects that give the peer's card no mandatory files.
     private static let partialCards = [
         #"{"files":[],"keys":[]}"#, #"{"files":[{"fileId":"0101","shortFileId":"01","content":"6104"#,
         #"{"unknown":1}"#,
@@ -60,19 +60,19 @@ extension PeerDifference {
     static let simulatorFiles: [PeerDifference] = [
         PeerDifference(
             "a wrong simulator entry is named",
-            because: "the peer drops it without a word and has no card then",
+            because: "the peer ignores the entry without a message and then has no card",
             in: ["sim-files"],
             apply: { exchange, place in
                 if exchange.sends("SET_CARD"), let error = exchange.sent.first.flatMap(wrongEntry) {
                     let refused = exchange.replaced(by: .insertCard(error))
                     guard exchange.putsCardIn, let line = exchange.sent.first else { return refused }
-                    // 1.26.2 knows no keys. To go on as it does, the card is put in without them.
+                    // 1.26.2 does not know keys. The replay sends the card without keys to follow the recording.
                     let rest = line.replacing(#","keys":[{"id":1,"private":"00"}]"#, with: "")
                     return refused + [
                         Transcript.Exchange(sent: [rest], received: exchange.received, line: exchange.line)
                     ]
                 }
-                // There is no card to give back.
+                // No card was inserted, so no READER reports its removal.
                 guard exchange.sends("CANCEL"), let last = place.earlier.first(where: { $0.contains("SET_CARD") }),
                     wrongEntry(last) != nil, exchange.receives("READER")
                 else { return nil }
@@ -81,7 +81,7 @@ extension PeerDifference {
         ),
         PeerDifference(
             "a card always has its mandatory files",
-            because: "as in 2.5.3: EF.DIR, EF.CardAccess and EF.CardSecurity are there unless they are given",
+            because: "as in 2.5.3, the card has a default EF.DIR, EF.CardAccess and EF.CardSecurity",
             in: ["sim-files"],
             apply: { exchange, place in
                 func isPartial(_ line: String) -> Bool { partialCards.contains { line.contains($0) } }
@@ -98,15 +98,15 @@ extension PeerDifference {
         ),
     ]
 
-    /// EF.CardAccess without anything in it.
+    /// Whether the line has an empty EF.CardAccess.
     private static func isForeign(_ line: String) -> Bool {
         line.contains(#""files":[{"fileId":"011c""#)
     }
 
     static let foreignCards: [PeerDifference] = [
         PeerDifference(
-            "a card that is no eID card is explained, not shown",
-            because: "as in 2.5.3 nothing is told of such a card below level 3; badged says why it goes on waiting",
+            "a card that is not an eID card is reported in INSERT_CARD only",
+            because: "as in 2.5.3, READER omits such a card below level 3; badged reports why it waits",
             in: ["sim-files"],
             apply: { exchange, place in
                 if exchange.sends("SET_CARD"), exchange.sent.contains(where: isForeign) {
@@ -123,7 +123,7 @@ extension PeerDifference {
 }
 
 extension JSON {
-    /// The virtual reader without a keypad, in READER and in READER_LIST.
+    /// The message with the virtual reader without a keypad, for READER and READER_LIST.
     fileprivate var withBasicSimulator: JSON {
         if let readers = self["readers"]?.array { return with("readers", .array(readers.map(\.withBasicSimulator))) }
         if let readers = self["reader"]?.array { return with("reader", .array(readers.map(\.withBasicSimulator))) }

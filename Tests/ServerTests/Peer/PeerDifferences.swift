@@ -4,7 +4,7 @@ import Text
 import Wire
 
 extension PeerDifference {
-    /// All of them, in the order in which they are applied.
+    /// All differences, in the order in which they are applied.
     static let all: [PeerDifference] =
         envelope + authentication + simulatorFiles + foreignCards + workflow + simulator + pcsc
 
@@ -18,7 +18,7 @@ extension PeerDifference {
     private static let envelope: [PeerDifference] = [
         PeerDifference(
             "INFO names badged",
-            because: "badged is another program; specification 1.4 and AusweisApp as in 2.5.3",
+            because: "badged is another program; specification version and AusweisApp are as in 2.5.3",
             in: ["01-basic", "pcsc-bad-values"],
             eachMessage: { message, _, place in
                 message.isMessage("INFO") ? [info(drivers: place.hasReaders ? ["virtual"] : [])] : nil
@@ -36,7 +36,7 @@ extension PeerDifference {
         ),
         PeerDifference(
             "level 3 can be set",
-            because: "level 3 came with 2.2.0; the replay goes back to 2 after it",
+            because: "level 3 came with 2.2.0; the replay sets level 2 again after it",
             in: ["01-basic"],
             apply: { exchange, _ in
                 guard exchange.sent == [#"{"cmd":"SET_API_LEVEL","level":3}"#] else { return nil }
@@ -47,7 +47,7 @@ extension PeerDifference {
         ),
         PeerDifference(
             "a line is a message",
-            because: "lines take the place of WebSocket frames, so a line feed ends a message",
+            because: "messages are lines instead of WebSocket frames, so a line feed ends a message",
             in: ["01-basic"],
             apply: { exchange, _ in
                 guard exchange.sent.contains(where: { $0.contains(#"}\n{"#) }) else { return nil }
@@ -56,7 +56,7 @@ extension PeerDifference {
         ),
         PeerDifference(
             "a line has 1 MiB at most",
-            because: "the memory that a client can take is bounded",
+            because: "the memory for one client is bounded",
             in: ["01-basic"],
             apply: { exchange, _ in
                 guard exchange.sent.contains(where: { $0.utf8.count > 1 << 20 }) else { return nil }
@@ -67,8 +67,8 @@ extension PeerDifference {
             }
         ),
         PeerDifference(
-            "request numbers come back as they were written",
-            because: "the peer sends them through a double, which rounds",
+            "request numbers are returned as they were written",
+            because: "the peer converts the numbers to double, which rounds them",
             in: ["sim-request-field"],
             eachMessage: { message, exchange, _ in
                 for number in ["12345678901234567890", "-0.0"]
@@ -80,7 +80,7 @@ extension PeerDifference {
         ),
         PeerDifference(
             "CONTINUE is known",
-            because: "it came with 2.2.0 and belongs to every level",
+            because: "CONTINUE came with 2.2.0 and is known at every level",
             in: ["01-basic", "pcsc-bad-values", "sim-set-card-errors"],
             eachMessage: { message, _, _ in
                 message == #"{"error":"CONTINUE","msg":"UNKNOWN_COMMAND"}"#
@@ -113,13 +113,13 @@ extension PeerDifference {
 
     private static let authentication: [PeerDifference] = [
         PeerDifference(
-            "AUTH says why, in words of its own",
-            because: "the reason came with 1.26.3; the sentences for people are badged's",
+            "AUTH has a reason and its own texts",
+            because: "the reason came with 1.26.3; badged has its own texts for users",
             in: ["sim-run-auth"],
             eachMessage: { message, exchange, _ in
                 guard message.isMessage("AUTH"), let result = message["result"] else { return nil }
                 let url = exchange.sent.first ?? ""
-                // Developer mode takes http.
+                // Developer mode accepts http.
                 let isAddress = url.contains(#"URL":"https://"#) || url.contains("developerMode")
                 return [
                     message.with(
@@ -140,8 +140,8 @@ extension PeerDifference {
             }
         ),
         PeerDifference(
-            "AUTH says that it was cancelled, or waited long enough",
-            because: "the reason came with 1.26.3; the sentences for people are badged's",
+            "AUTH reports a cancellation or a timeout",
+            because: "the reason came with 1.26.3; badged has its own texts for users",
             in: ["sim-run-auth-slow"],
             eachMessage: { message, exchange, _ in
                 guard message.isMessage("AUTH"), let result = message["result"] else { return nil }
@@ -166,7 +166,7 @@ extension PeerDifference {
         ),
         PeerDifference(
             "CANCEL in one write with RUN_AUTH cancels it",
-            because: "the peer starts a workflow after it has judged the commands behind RUN_AUTH",
+            because: "the peer starts the workflow after it has checked the commands that follow RUN_AUTH",
             in: ["sim-run-auth"],
             apply: { exchange, _ in
                 guard exchange.sent.count == 3 else { return nil }
@@ -186,7 +186,7 @@ extension PeerDifference {
     private static let workflow: [PeerDifference] = [
         PeerDifference(
             "success means that the PIN was changed",
-            because: "the peer now and then reports success without having asked for anything",
+            because: "the peer sometimes reports success without a question",
             in: ["sim-files", "sim-no-simulator-arg"],
             apply: { exchange, _ in
                 guard exchange.putsCardIn, exchange.received.contains(where: { $0["success"] == .bool(true) }) else {
@@ -205,7 +205,7 @@ extension PeerDifference {
         ),
         PeerDifference(
             "CHANGE_PIN has a reason",
-            because: "since 1.26.4 a failed workflow says why",
+            because: "since 1.26.4 the final message of a failed workflow has a reason",
             in: [
                 "pcsc-deactivated", "pcsc-puk-used-up", "sim-files", "sim-options", "sim-request-field",
                 "sim-set-card-errors",
@@ -219,7 +219,7 @@ extension PeerDifference {
         ),
         PeerDifference(
             "STATUS when PACE begins",
-            because: "as in 2.5.3, unless the client has said status:false",
+            because: "as in 2.5.3, unless the client has sent status:false",
             in: pcscNames.subtracting(["pcsc-deactivated"]).union([
                 "sim-files", "sim-full", "sim-no-simulator-arg", "sim-options",
             ]),
@@ -234,7 +234,7 @@ extension PeerDifference {
         ),
         PeerDifference(
             "commands in one write take effect in order",
-            because: "the peer starts a workflow after it has judged the commands behind RUN_CHANGE_PIN",
+            because: "the peer starts the workflow after it has checked the commands that follow RUN_CHANGE_PIN",
             in: ["sim-options"],
             apply: { exchange, _ in
                 guard exchange.sent.count == 3 else { return nil }
@@ -249,8 +249,8 @@ extension PeerDifference {
             }
         ),
         PeerDifference(
-            "the card of the one write is given back",
-            because: "SET_CARD in one write with RUN_CHANGE_PIN has put it in",
+            "the card goes back to the shelf after the workflow",
+            because: "SET_CARD in one write with RUN_CHANGE_PIN has inserted the card",
             in: ["sim-options"],
             apply: { exchange, place in
                 guard exchange.sends("CANCEL"), place.index > 2,
@@ -268,7 +268,7 @@ extension PeerDifference {
 extension PeerDifference.Place {
     fileprivate var hasReaders: Bool { transcript.name != "01-basic" }
 
-    /// The last boolean `status` of RUN_CHANGE_PIN.
+    /// Whether the last `status` of RUN_CHANGE_PIN enables STATUS.
     fileprivate var wantsStatus: Bool {
         for line in earlier where line.hasPrefix(#"{"cmd":"RUN_CHANGE_PIN""#) {
             if line.contains(#""status":false"#) { return false }

@@ -13,17 +13,17 @@ import Testing
 import Text
 import Wire
 
-/// Speaks the client's part of a recording to badged, at API level 2, and compares what both have answered.
+/// Sends the client's lines of a recording to badged, at API level 2, and compares the answers.
 @Loop struct PeerReplay {
-    /// Readers of the recording's pcscd.
+    /// The readers of pcscd in the recordings.
     nonisolated static let reader = "Virtual PCD 00 00"
     nonisolated static let emptyReader = "Virtual PCD 00 01"
 
-    /// Writes that a recording only tells of.
+    /// Lines that a recording mentions only in a remark.
     struct Unlisted {
         let transcript: String
         let remark: String
-        /// So many messages belong to the exchange before.
+        /// The number of messages that belong to the exchange before.
         var after = 0
         let lines: [String]
     }
@@ -33,14 +33,14 @@ import Wire
     private let readers: StagedReaders?
     private let server: TestServer
     private let client: TestClient
-    /// Held, so that it serves.
-    private let door: TestBrowserPort?
+    /// The browser port, which serves as long as this reference exists.
+    private let browserPort: TestBrowserPort?
     private let silent: SilentServer
-    /// The card that is put in when the workflow waits for one.
+    /// The card that is inserted when the workflow waits for one.
     private let card: VirtualCardDescription?
 
     private(set) var compared = 0
-    /// How often each difference was seen.
+    /// The number of exchanges that each difference changed.
     private(set) var uses: [String: Int] = [:]
 
     init(
@@ -64,19 +64,19 @@ import Wire
             readers: 0,
             backends: readers.map { [$0] } ?? [],
             service: { url, isDeveloperMode in
-                // The true one: the recordings go to addresses where nobody listens, or nobody answers.
+                // The real eID service client: the URLs of the recordings refuse connections or never answer.
                 var configuration = EServiceConfiguration(userAgent: .init(name: "badged", version: (0, 0, 0)))
-                let (address, isPatient) = silent.address(for: url)
-                configuration.limits.connect = isPatient ? .seconds(600) : .milliseconds(100)
+                let (address, hasLongTimeout) = silent.address(for: url)
+                configuration.limits.connect = hasLongTimeout ? .seconds(600) : .milliseconds(100)
                 return EServiceSession(tcTokenURL: address, isDeveloperMode: isDeveloperMode, configuration)
             }
         )
         if !names.isEmpty { try await server.ready(names) }
-        door = throughWebSocket ? try TestBrowserPort(server, permissions: .all) : nil
-        client = try door?.connect() ?? server.connect()
+        browserPort = throughWebSocket ? try TestBrowserPort(server, permissions: .all) : nil
+        client = try browserPort?.connect() ?? server.connect()
     }
 
-    /// Command APDUs that went to the card of the recording's reader.
+    /// The command APDUs that were sent to the card in the recording's reader.
     var commands: [CommandAPDU] {
         (readers?.recorded ?? []).filter { $0.reader == Self.reader }.map(\.command)
     }
@@ -91,27 +91,27 @@ import Wire
         }
         #expect(await client.exchange() == [], "at the end of \(transcript.name)")
         for difference in differences where uses[difference.name] == nil {
-            Issue.record("the difference '\(difference.name)' does not show in \(transcript.name)")
+            Issue.record("the difference '\(difference.name)' does not occur in \(transcript.name)")
         }
     }
 
     private mutating func connect() async {
         let pushed = await client.exchange(#"{"cmd":"SET_API_LEVEL","level":2}"#).dropLast().map(\.withoutAdditions)
-        // Some recordings begin later.
+        // Some recordings do not contain the connection.
         guard let first = transcript.exchanges.first, first.isConnection else { return }
         let expectation = expected(at: 0).flatMap(\.received).map(\.withoutAdditions)
         #expect(pushed == expectation, "at the connection of \(transcript.name)")
         compared += 1
     }
 
-    /// What badged should hear and say instead of an exchange of the recording.
+    /// Returns an exchange of the recording with the differences applied.
     private mutating func expected(at index: Int) -> [Transcript.Exchange] {
         let place = PeerDifference.Place(transcript: transcript, index: index)
         var exchanges = [transcript.exchanges[index]]
         for difference in differences {
             exchanges = exchanges.flatMap { exchange in
                 guard let changed = difference.apply(exchange, place) else { return [exchange] }
-                // A difference that changes nothing does not count: what is left over must not hide here.
+                // A difference that changes nothing is not counted; otherwise obsolete differences would go unnoticed.
                 let isSame = changed.count == 1 && changed[0].received == exchange.received
                 if isSame, changed[0].sent == exchange.sent { return [exchange] }
                 uses[difference.name, default: 0] += 1
@@ -121,9 +121,9 @@ import Wire
         return exchanges
     }
 
-    /// False when the replay cannot go on.
+    /// Plays one exchange; returns false when the replay cannot continue.
     private func play(_ exchange: Transcript.Exchange) async -> Bool {
-        // The cards wait until all direct answers are there, so that these come first, always.
+        // The cards are held until all direct answers have come, so that the order is always the same.
         let gate = readers?.gate()
         var received = await client.exchange(exchange.sent.flatMap(Self.lines)).map(\.withoutAdditions)
         gate?.open()
@@ -134,7 +134,7 @@ import Wire
                 Issue.record("no card: \(error)")
             }
         }
-        // What has gone wrong already is not waited for.
+        // After a difference no more messages are awaited.
         let expected = exchange.received.map(\.withoutAdditions)
         while received.count < expected.count, expected.starts(with: received),
             let message = await client.next()
@@ -143,7 +143,7 @@ import Wire
         return received == expected
     }
 
-    /// A frame of the recording as lines. The one at the end of a frame is the end of our line.
+    /// Splits a frame of the recording into lines. A line feed at the end of the frame gives no empty line.
     private static func lines(_ frame: String) -> [String] {
         var lines = frame.split(separator: #"}\n"#, omittingEmptySubsequences: false).map(String.init)
         for index in lines.indices.dropLast() { lines[index] += "}" }
@@ -151,7 +151,7 @@ import Wire
         return lines.map(withKeypad)
     }
 
-    /// The peer's virtual reader has a keypad; ours gets one with its card.
+    /// Adds a keypad to the card of SET_CARD, because the peer's virtual reader always has one.
     private static func withKeypad(_ line: String) -> String {
         guard line.hasPrefix(#"{"cmd":"SET_CARD","name":"Simulator""#) else { return line }
         return line.dropLast() + #","card":{"keypad":true}}"#
@@ -159,7 +159,7 @@ import Wire
 }
 
 extension JSON {
-    /// The message without our additions: the numbers of ENTER messages and the kinds of cards.
+    /// The message without badged's additions: the numbers of ENTER messages and the types of cards.
     fileprivate var withoutAdditions: JSON {
         switch self {
         case .object(let members):
@@ -173,9 +173,9 @@ extension JSON {
     }
 }
 
-/// The server of `sim-run-auth-slow`: it takes connections and says nothing. In the recording the first authentication
-/// with it is cancelled and the second ends by its time limit, which comes at once here: what comes then is compared, not
-/// how long it takes.
+/// The server of `sim-run-auth-slow`, which accepts connections and never answers. In the recording the first
+/// authentication is cancelled and the second ends by its timeout. The timeout is short here, because only the messages
+/// after it are compared.
 private final class SilentServer: Sendable {
     private let socket: Int32
     private let port: UInt16
@@ -198,8 +198,8 @@ private final class SilentServer: Sendable {
 
     deinit { close(socket) }
 
-    /// Where an address of the recordings leads, and whether its time limit is to be waited for.
-    func address(for url: String) -> (String, isPatient: Bool) {
+    /// Maps a URL of the recordings to this server, and chooses the timeout of the connection.
+    func address(for url: String) -> (String, hasLongTimeout: Bool) {
         let recorded = "https://127.0.0.1:54747/"
         guard url.hasPrefix(recorded) else { return (url, true) }
         let call = calls.withLock { calls in
@@ -211,7 +211,7 @@ private final class SilentServer: Sendable {
 }
 
 extension Transcript {
-    /// Puts in the writes that the recording only tells of.
+    /// Inserts the lines that the recording mentions only in remarks.
     fileprivate mutating func write(_ unlisted: [PeerReplay.Unlisted]) {
         for write in unlisted {
             guard let index = exchanges.firstIndex(where: { $0.remark.hasPrefix(write.remark) }) else {
@@ -229,7 +229,7 @@ extension Transcript {
         }
     }
 
-    /// Takes out what depends on the recording's circumstances.
+    /// Removes what depends on the circumstances of the recording.
     fileprivate mutating func normalise() {
         for index in exchanges.indices {
             exchanges[index].received = Self.withoutEmptyReader(exchanges[index].received)
@@ -245,8 +245,8 @@ extension Transcript {
         }
     }
 
-    /// Named normalisation "final message last": the peer's READER of the card that a workflow gives back races with
-    /// the workflow's final message; both orders are recorded.
+    /// Named normalisation "final message last": the peer's READER after a workflow races with the
+    /// final message; the recordings contain both orders.
     private static func withFinalMessageLast(_ messages: [JSON]) -> [JSON] {
         guard let final = messages.lastIndex(where: { $0["success"] != nil }) else { return messages }
         let (before, after) = (messages[..<final], messages[(final + 1)...])

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The recordings of AusweisApp2 1.26.2", .timeLimit(.minutes(5)))
 struct PeerTranscriptTests {
-    /// One recording and what it needs.
+    /// A recording with the readers and the card that its replay needs.
     struct Recording: Sendable, CustomTestStringConvertible {
         let name: String
         var readers = ["Simulator"]
@@ -83,7 +83,7 @@ struct PeerTranscriptTests {
         .pcsc("pcsc-transport-pin") { $0.transportPIN = .init(digits: "12345") },
         .pcsc("pcsc-wrong-pin-to-can"),
         .pcsc("pcsc-wrong-pin-to-puk"),
-        // What their remarks tell of is in ActivationTests/PeerHandshakeTests.
+        // ActivationTests/PeerHandshakeTests covers the content of their remarks.
         Recording(name: "sim-clients"),
         Recording(name: "sim-files"),
         Recording(name: "sim-full"),
@@ -96,7 +96,7 @@ struct PeerTranscriptTests {
         Recording(name: "sim-set-card-errors"),
     ]
 
-    @Test("badged answers like the peer but for the named differences", arguments: recordings)
+    @Test("badged answers like the peer, except for the named differences", arguments: recordings)
     @Loop func replay(_ recording: Recording) async throws {
         let replay = try await recording.replay()
         let used = replay.uses.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
@@ -104,12 +104,12 @@ struct PeerTranscriptTests {
         #expect(replay.compared > 0)
     }
 
-    @Test("a program at the WebSocket door hears the same", arguments: recordings)
+    @Test("a client at the WebSocket of the browser port receives the same answers", arguments: recordings)
     @Loop func replayThroughWebSocket(_ recording: Recording) async throws {
         #expect(try await recording.replay(throughWebSocket: true).compared > 0)
     }
 
-    @Test("every difference has a name of its own, a reason and a recording in which it shows")
+    @Test("every difference has a unique name, a reason and a recording that contains it")
     func table() {
         #expect(Set(PeerDifference.all.map(\.name)).count == PeerDifference.all.count)
         let names = Set(Self.recordings.map(\.name))

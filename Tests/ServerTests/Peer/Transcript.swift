@@ -5,22 +5,22 @@ import Testing
 import Text
 import Wire
 
-/// A recording of AusweisApp2; Tests/Vectors/peer-transcripts/README.md has the format.
+/// A recording of AusweisApp2; Tests/Vectors/peer-transcripts/README.md describes the format.
 struct Transcript {
-    /// What was sent in one write, and what came until the next one.
+    /// The lines of one write, and the messages received before the next write.
     struct Exchange {
-        /// Empty at the connection, and for a write that the recording only tells of in a remark.
+        /// The lines sent; empty at the connection and for a write that only a remark mentions.
         var sent: [String] = []
         var received: [JSON] = []
-        /// The last remark before it.
+        /// The last remark before the exchange.
         var remark = ""
-        /// First line in the file, for messages.
+        /// The number of its first line in the file, for failure messages.
         var line: Int
     }
 
     let name: String
     var exchanges: [Exchange] = []
-    /// Command APDUs.
+    /// The command APDUs of the recording.
     private(set) var commands: [[UInt8]] = []
 
     init(_ name: String) throws {

@@ -6,15 +6,15 @@ import TestSupport
 
 @testable import ReadersVirtual
 
-/// One of the dialogues of the fault matrix: a card, and what its honest user types.
+/// A dialogue of the fault matrix: a card, and the input of its user.
 struct Dialogue: Sendable {
     let name: String
-    /// Is the card in the reader before the workflow starts? Else the client puts it in when it is asked to.
+    /// Whether the card is inserted before the workflow starts; otherwise SET_CARD inserts it.
     var isInsertedBefore = true
-    /// The state of the card's PIN.
+    /// The tries left for the card's PIN at the start.
     var retryCounter = 3
     var isTransport = false
-    /// Tries left at which the user types a wrong PIN.
+    /// The tries left at which the user types a wrong PIN.
     var mistakes: Set<Int> = []
 
     static let all = [
@@ -26,7 +26,7 @@ struct Dialogue: Sendable {
         Dialogue(name: "card put in during the workflow", isInsertedBefore: false),
     ]
 
-    // Digits that stand nowhere else in messages and logs: no figure begins with 0, and none there is as long as a PIN.
+    // The digits must not occur elsewhere in messages and logs: other numbers have no leading 0 and are shorter.
     static let pin = "738291"
     static let transportPIN = "08305"
     static let wrongPIN = "605172"
@@ -50,8 +50,8 @@ struct Dialogue: Sendable {
         }
     }
 
-    /// The same card, but PACE is on NIST P-256, which libcrypto computes many times faster than brainpoolP256r1: that
-    /// is half of the matrix' time.
+    /// Returns the card with PACE on NIST P-256, which libcrypto computes much faster than brainpoolP256r1. This halves
+    /// the time of the matrix.
     func quickCard(_ faults: [VirtualCardDescription.Fault] = []) -> VirtualCardDescription {
         var card = card(faults)
         card.files = Self.quickFiles
@@ -65,7 +65,7 @@ struct Dialogue: Sendable {
 
     private static let chipAuthenticationKey = hex(DefaultCard.keys.first { $0.id == 41 }?.content ?? "")
 
-    /// The default card's EF.CardAccess with PACE on the parameters 12.
+    /// The default card's EF.CardAccess with PACE on standardized domain parameters 12.
     private static let cardAccess = hex(
         """
         3181C2300D060804007F00070202020201023012060A04007F000702020302020201020201293012060A04007F0007020204\
@@ -75,7 +75,7 @@ struct Dialogue: Sendable {
         """
     )
 
-    /// The card of `card` as the `card` object of SET_CARD.
+    /// Returns the card with a fault as the `card` object of SET_CARD.
     func json(_ fault: Fault, at index: Int) -> String {
         #"""
         {"pin":"\#(Self.pin)","can":"\#(Self.can)","puk":"\#(Self.puk)","retryCounter":\#(retryCounter),\#
@@ -85,7 +85,7 @@ struct Dialogue: Sendable {
     }
 }
 
-/// The faults of the matrix, by the names of the protocol.
+/// The faults of the matrix, with their names in the protocol.
 enum Fault: String, CaseIterable, Sendable {
     case remove, removeAfter, mute
     case sw6F00 = "sw:6F00"
@@ -106,13 +106,13 @@ enum Fault: String, CaseIterable, Sendable {
         }
     }
 
-    /// The card leaves the reader.
+    /// Whether the fault removes the card from the reader.
     var removesCard: Bool { self == .remove || self == .removeAfter }
 
-    /// No whole answer reaches the reader: the card is gone or silent.
+    /// Whether no answer reaches the reader, because the card is removed or silent.
     var losesCard: Bool { removesCard || self == .mute }
 
-    /// The command is executed although its answer is lost or spoilt.
+    /// Whether the card executes the command although its answer is lost or corrupted.
     var executes: Bool {
         switch self {
         case .removeAfter, .truncate, .garbage: true

@@ -7,24 +7,24 @@ import TestSupport
 import Text
 import Wire
 
-/// One cell of the fault matrix: a dialogue in which one command goes wrong, and the dialogue after it.
+/// A cell of the fault matrix: a dialogue with a fault at one command, and the dialogue of the next client.
 struct FaultCell: Sendable {
     let dialogue: Dialogue
     let fault: Fault
-    /// The command that it hits, counted from the insertion of the card.
+    /// The index of the faulty command, counted from the insertion of the card.
     let index: Int
-    /// What the dialogue is without the fault.
+    /// The dialogue without the fault.
     let plan: Plan
 
-    /// A dialogue without a fault.
+    /// The commands and questions of a dialogue without a fault.
     struct Plan: Sendable {
         /// One letter for each command that the card sees.
         let commands: [Character]
         let questions: [String]
-        /// Commands by which the card is identified.
+        /// The number of commands that identify the card.
         let identification: Int
 
-        /// The command that sets the new PIN.
+        /// The index of the command that sets the new PIN.
         var change: Int? { commands.lastIndex(of: "C") }
     }
 
@@ -42,7 +42,7 @@ struct FaultCell: Sendable {
             case .askedAgain: "the client is asked again, then success"
             case .failed: "success:false with a reason, PIN unchanged"
             case .failedButChanged: "success:false with a reason, the answer to the change is lost: PIN changed"
-            case .gaveUp: "asked in vain, CANCEL"
+            case .gaveUp: "too many questions, CANCEL"
             case .violated: "a rule is broken"
             }
         }
@@ -61,7 +61,7 @@ struct FaultCell: Sendable {
         if dialogue.isInsertedBefore {
             let watcher = try server.connect()
             try await readers.insert(dialogue.quickCard(faults), into: reader)
-            // Otherwise nobody ever sees the card before it is gone.
+            // A fault that removes the card during identification leaves no card to wait for.
             if !(fault.removesCard && index < plan.identification) { await watcher.waitForCard(in: reader) }
             watcher.close()
         }
@@ -87,7 +87,7 @@ struct FaultCell: Sendable {
         violations += judge(final, isChanged: isChanged, user)
 
         violations += try await changeAgain(server, reader, truePIN: isChanged ? Dialogue.newPIN : dialogue.firstPIN)
-        // Still nothing more for the first client.
+        // The first client must not receive a second final message.
         let late = await user.client.exchange().filter { $0["msg"] == .string("CHANGE_PIN") }
         if !late.isEmpty { violations.append("a late final message") }
         violations += leaks(in: user.client)
@@ -100,7 +100,7 @@ struct FaultCell: Sendable {
         )
     }
 
-    /// What the client is told must be what happened.
+    /// Compares the final message with the state of the card and returns the violations.
     @Loop private func judge(
         _ final: (success: Bool, reason: String?)?,
         isChanged: Bool,
@@ -113,18 +113,18 @@ struct FaultCell: Sendable {
         if final.success, final.reason != nil { violations.append("success with a reason") }
         if !final.success, final.reason == nil { violations.append("failure without a reason") }
         if !final.success, isChanged, !(hitsChange && fault.executes) {
-            violations.append("failure although the card said that the PIN is changed")
+            violations.append("failure although the card confirmed the new PIN")
         }
         if hitsChange, final.success { violations.append("success although the change was not confirmed") }
         if fault.losesCard, !hitsChange, !final.success { violations.append("a lost card ended the workflow") }
-        if user.hasGivenUp { violations.append("asked in vain") }
+        if user.hasGivenUp { violations.append("too many questions") }
         if fault.removesCard, !user.questions.contains("INSERT_CARD"), index < (plan.change ?? 0) {
-            violations.append("the card was not asked for")
+            violations.append("the card was not requested")
         }
         return violations
     }
 
-    /// The reader is usable at once, by somebody else, with the PIN that the card has.
+    /// Changes the PIN again with another client, which needs a free reader, and returns the violations.
     @Loop private func changeAgain(_ server: TestServer, _ reader: String, truePIN: String) async throws -> [String] {
         let tries = await server.cardState(reader)?.retryCounter ?? -1
         let next = try HonestUser(
@@ -164,7 +164,7 @@ struct FaultCell: Sendable {
 }
 
 extension TestClient {
-    /// Returns when a card is seen in the reader, of whatever kind.
+    /// Waits until the reader has a card of any type.
     func waitForCard(in reader: String) async {
         while let message = await next("READER") {
             guard message["name"]?.string == reader else { continue }

@@ -4,15 +4,15 @@ import TestSupport
 import Text
 import Wire
 
-/// A client with a person behind it who authenticates: agrees, types what is right, puts the card back when it is asked
-/// for, takes it out when it does not work, and gives up when they are asked in vain.
+/// A client that authenticates like a careful user. It consents, enters correct values, inserts the card when it is
+/// requested, removes a card that does not work, and cancels after too many questions.
 @Loop final class HonestHolder {
     let client: TestClient
     private let server: TestServer
     private let reader: String
 
     private(set) var questions: [String] = []
-    /// What the rules of the protocol do not allow.
+    /// The violations of the protocol.
     private(set) var violations: [String] = []
     private(set) var finals: [JSON] = []
     private(set) var typedPINs = 0
@@ -22,12 +22,12 @@ import Wire
         client = try server.connect()
     }
 
-    /// Returns after the final message and after the server had the chance to say more.
+    /// Authenticates. Returns after the final message and after one more exchange, which would show late messages.
     func authenticate(_ path: String = "") async {
         await client.send(#"{"cmd":"RUN_AUTH","reader":"\#(reader)","tcTokenURL":"https://dienst.example/\#(path)"}"#)
         while finals.isEmpty {
             guard let message = await client.next() else {
-                violations.append("the server fell silent after \(client.transcript.suffix(3))")
+                violations.append("the connection ended after \(client.transcript.suffix(3))")
                 return
             }
             await handle(message)
@@ -43,7 +43,7 @@ import Wire
         case "AUTH":
             if message["result"] != nil { finals.append(message) }
             return
-        // Asked twice for a card that was lost twice; the first one put back was found before the second came.
+        // A card that is lost twice is requested twice; the first SET_CARD may insert it before the second one.
         case "BAD_STATE" where error == "SET_CARD": return
         default: break
         }

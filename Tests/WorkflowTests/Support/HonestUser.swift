@@ -5,34 +5,34 @@ import TestSupport
 import Text
 import Wire
 
-/// A client with a person behind it, who answers every question as well as they know, puts the card back when it is
-/// asked for, takes it out when it does not work, and gives up when they are asked in vain.
+/// A client that changes the PIN like a careful user. It answers every question, inserts the card when it is requested,
+/// removes a card that does not work, and cancels after too many questions.
 @Loop final class HonestUser {
     let client: TestClient
     private let server: TestServer
     private let reader: String
-    /// What is typed when the old PIN is asked for, by tries left.
+    /// Returns the old PIN to type for a number of tries left.
     private let pin: (_ triesLeft: Int) -> String
     private let newPIN: String
-    /// The `card` object of a card that the client brings along.
+    /// The `card` object for the first SET_CARD.
     private var card: String?
-    /// The card's true PIN; typing another one is a mistake.
+    /// The card's real PIN.
     private let truePIN: String
 
-    /// Questions so far, by their messages.
+    /// The names of the questions.
     private(set) var questions: [String] = []
-    /// What the rules of the protocol do not allow.
+    /// The violations of the protocol.
     private(set) var violations: [String] = []
     private(set) var finals: [(success: Bool, reason: String?)] = []
     private(set) var hasGivenUp = false
-    /// Tries that the card must have after what the user typed and what it has judged.
+    /// The tries that the card must have after the values that it has verified.
     private(set) var triesDue: Int
     private var pukUses = 0
     private var judged = 0
-    /// Typed, and not known to be judged.
+    /// The typed PIN that the card may not have verified yet.
     private var typed: String?
 
-    /// More questions than any one fault can be the reason for: the person gives up.
+    /// The number of questions after which the user cancels; a single fault causes fewer questions.
     static let patience = 12
 
     init(
@@ -50,7 +50,7 @@ import Wire
         client = try server.connect()
     }
 
-    /// Changes the PIN; returns after the final message and after the server had the chance to say more.
+    /// Changes the PIN. Returns after the final message and after one more exchange, which would show late messages.
     func changePIN() async {
         if card == nil, let card = await server.cardState(reader) {
             (judged, pukUses) = (card.judgedPINs, 10 - card.pukCounter)
@@ -59,12 +59,12 @@ import Wire
         while finals.isEmpty {
             guard let message = await client.next() else {
                 let said = client.transcript.filter { $0["msg"] != .string("READER") }
-                violations.append("the server fell silent after \(said)")
+                violations.append("the connection ended after \(said)")
                 return
             }
             await handle(message)
         }
-        await account()
+        await checkTries()
         for message in await client.exchange() { await handle(message) }
     }
 
@@ -78,22 +78,22 @@ import Wire
             if let success = message["success"]?.bool { finals.append((success, message["reason"]?.string)) }
         case "INSERT_CARD":
             questions.append(error == nil ? name : "INSERT_CARD with error")
-            if giveUpIfInVain() { return await cancel() }
-            // What is said of a card that is there: take it out, and put it in again.
+            if giveUpAfterTooManyQuestions() { return await cancel() }
+            // An error means that the inserted card cannot be used; remove it and insert it again.
             if error != nil { await server.withdraw(from: reader) }
             let card = card.take().map { #""card":\#($0),"# } ?? ""
             await client.send(#"{\#(card)"cmd":"SET_CARD","name":"\#(reader)"}"#)
         case "ENTER_PIN", "ENTER_CAN", "ENTER_PUK", "ENTER_NEW_PIN":
-            await account()
+            await checkTries()
             if let error { violations.append("\(name) with error \(error)") }
             questions.append(name)
-            if giveUpIfInVain() { return await cancel() }
+            if giveUpAfterTooManyQuestions() { return await cancel() }
             await answer(name, triesLeft: message["reader"]?["card"]?["retryCounter"]?.int ?? -1)
         case "PAUSE":
             questions.append(name)
             await client.send(#"{"cmd":"CONTINUE"}"#)
         case "BAD_STATE" where error == "SET_CARD":
-            // Asked twice for a card that was lost twice; the first one put back was found before the second came.
+            // A card that is lost twice is requested twice; the first SET_CARD may insert it before the second one.
             return
         default:
             violations.append("\(message)")
@@ -115,8 +115,8 @@ import Wire
         await client.send(#"{"cmd":"\#(command)","value":"\#(value)"}"#)
     }
 
-    /// Compares what was typed with what the card has judged since.
-    private func account() async {
+    /// Compares the typed PIN with the PINs that the card has verified since the last call.
+    private func checkTries() async {
         guard let card = await server.cardState(reader) else { return }
         if 10 - card.pukCounter > pukUses {
             pukUses = 10 - card.pukCounter
@@ -125,7 +125,7 @@ import Wire
         let new = card.judgedPINs - judged
         judged = card.judgedPINs
         if new > 0 {
-            if new > 1 || typed == nil { violations.append("the card was given a PIN that was not typed for it") }
+            if new > 1 || typed == nil { violations.append("the card received a PIN that was not typed for it") }
             triesDue = typed == truePIN ? 3 : max(0, triesDue - 1)
         }
         typed = nil
@@ -135,7 +135,7 @@ import Wire
         }
     }
 
-    private func giveUpIfInVain() -> Bool {
+    private func giveUpAfterTooManyQuestions() -> Bool {
         guard questions.count > Self.patience else { return false }
         hasGivenUp = true
         return true

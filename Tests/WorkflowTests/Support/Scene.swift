@@ -9,25 +9,25 @@ import Wire
 @testable import Cards
 @testable import EIDFeature
 
-/// One client at one reader, whose dialogue is written down line by line.
+/// A client at one reader, whose dialogue is a script of lines.
 @Loop final class Scene {
     let server: TestServer
     let client: TestClient
     let reader: String
     private var sofar: [String] = []
 
-    /// The scene went another way; what came instead is recorded.
+    /// The error when a message differs from the script; the difference is recorded as an issue.
     struct Broken: Error {}
 
     init(_ server: TestServer, reader: String = "Simulator", level: Int = 3) async throws {
         (self.server, self.reader) = (server, reader)
         client = try server.connect()
-        // What is said of readers at the beginning is no part of the scene.
+        // The READER messages after the connection are not part of the script.
         _ = await client.exchange(#"{"cmd":"SET_API_LEVEL","level":\#(level)}"#)
     }
 
-    /// Plays lines: `>` is sent, `<` must come next, and nothing in between but news of other readers. Neighbours marked
-    /// `<~` may come in any order, and among them those marked `<?` or not.
+    /// Plays a script. `>` sends a line, and `<` expects the next message; READER of other readers is ignored.
+    /// Adjacent lines with `<~` may come in any order. Lines with `<?` among them are optional.
     func play(_ script: String, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         var (anyOrder, optional): ([String], [String]) = ([], [])
         for line in script.split(separator: "\n") {
@@ -49,14 +49,14 @@ import Wire
                 var one = [String(text.dropFirst(2))]
                 try await expect(&one, [], sourceLocation)
             } else {
-                Issue.record("'\(line)' is no line of a scene", sourceLocation: sourceLocation)
+                Issue.record("'\(line)' is not a line of a script", sourceLocation: sourceLocation)
                 throw Broken()
             }
         }
         try await expect(&anyOrder, optional, sourceLocation)
     }
 
-    /// Everything that came has been expected.
+    /// Checks that no unexpected message has come.
     func isQuiet(sourceLocation: SourceLocation = #_sourceLocation) async {
         let rest = await client.exchange().compactMap(render)
         #expect(rest.isEmpty, "\(sofar.joined(separator: "\n"))", sourceLocation: sourceLocation)
@@ -86,7 +86,7 @@ import Wire
         }
     }
 
-    /// The next line; nil when the connection or the time for the test is over.
+    /// Returns the next message as text; nil at the end of the connection or at the time limit of the test.
     private func next() async -> String? {
         while let message = await client.next() {
             if let line = render(message) { return line }
@@ -96,7 +96,7 @@ import Wire
 
     // MARK: Commands
 
-    /// `SET_PIN 123456`, `SET_CARD {card}`, `RUN_CHANGE_PIN any`; anything else is sent as it stands.
+    /// Returns the JSON of `SET_PIN 123456`, `SET_CARD {card}` or `RUN_CHANGE_PIN any`; JSON stays unchanged.
     private func command(_ text: String) -> String {
         if text.hasPrefix("{") { return text }
         let words = text.split(separator: " ", maxSplits: 1).map(String.init)
@@ -120,7 +120,7 @@ import Wire
 
     // MARK: Messages
 
-    /// A message in few words; nil for news of other readers.
+    /// Returns a short text of a message; nil for READER of other readers.
     private func render(_ message: JSON) -> String? {
         let name = message["msg"]?.string ?? "?"
         let error = message["error"]?.string
@@ -161,7 +161,7 @@ import Wire
         }
     }
 
-    /// `-` no card, `?` an unknown one, else the tries left and what is special.
+    /// Returns `-` for no card, `?` for an unknown card, otherwise the tries left and the flags that are set.
     private static func card(_ reader: JSON) -> String {
         guard reader["attached"]?.bool == true else { return "gone" }
         var words: [String] = []

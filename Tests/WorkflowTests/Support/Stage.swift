@@ -7,7 +7,7 @@ import Secrets
 import TestSupport
 
 extension TestServer {
-    /// A server whose readers are all known to it: virtual ones, or those of a backend.
+    /// Returns a server when all its readers are attached: virtual readers or those of a backend.
     static func stage(
         _ backend: (any ReaderBackend)? = nil,
         readers names: [String] = ["Simulator"]
@@ -20,19 +20,19 @@ extension TestServer {
         return server
     }
 
-    /// Of the card in a virtual reader or on its shelf.
+    /// Returns the state of the card in a virtual reader or on its shelf.
     func cardState(_ reader: String = "Simulator") async -> VirtualCard.State? {
         await readers?.cardState(in: reader)
     }
 
-    /// Has the card in a virtual reader, or on its shelf, this PIN? Costs no try.
+    /// Returns whether the card in a virtual reader or on its shelf has this PIN; costs no try.
     func hasPIN(_ pin: String, _ reader: String = "Simulator") async -> Bool {
         await readers?.cardHasPIN(Secret(pin.utf8), in: reader) ?? false
     }
 }
 
 extension VirtualCardDescription {
-    /// The default card with changes.
+    /// Returns the default card with changes.
     static func card(_ change: (inout VirtualCardDescription) -> Void = { _ in }) -> VirtualCardDescription {
         var description = VirtualCardDescription()
         change(&description)
@@ -41,15 +41,15 @@ extension VirtualCardDescription {
 }
 
 extension CommandAPDU {
-    /// The instruction and how it travels.
+    /// The instruction byte, and whether the command is secured and chained.
     var short: String {
         let ins = String(self.ins, radix: 16, uppercase: true)
         return ins + (cla & 0x0C == 0x0C ? " secured" : " plain") + (isChained ? " chained" : "")
     }
 
-    /// The last step of PACE: the one by which a password is judged.
+    /// Whether this is the last step of PACE, which verifies the password.
     var isToken: Bool { ins == 0x86 && !isChained }
 
-    /// Ends a channel: a command that a card cannot but refuse.
+    /// Whether this is the command that ends a channel; every card refuses it.
     var endsChannel: Bool { self == CommandAPDU(0x00, 0x22, 0xC1, 0xA4) }
 }
