@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import EIDServer
-import FoundationEssentials
 import Glibc
 import TestSupport
 import Testing
 import Text
 import Wire
 
-/// A browser, the programs badged, badged-activation and badgectl, a virtual card and an eID-Server: the whole way.
+/// A browser, the programs badged, badged-activation and badgectl, a virtual card and an eID-Server.
 @Suite("A browser starts an online authentication", .timeLimit(.minutes(5)))
 struct BrowserTests {
     private let eidServer: EIDServer
@@ -17,13 +16,24 @@ struct BrowserTests {
     init() async throws {
         eidServer = try EIDServer()
         port = try TestBrowserPort.freePort()
-        let folder = "/tmp/badged-test-browser-\(UInt32.random(in: .min ... .max))"
-        try FileManager.default.createDirectory(atPath: folder + "/test", withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(atPath: folder) }
-        try Data(eidServer.authority.root).write(to: URL(filePath: folder + "/test/cvca.cvcert"))
-        let configuration = "[eid]\ntrust_anchors=\(folder)\n[activation]\nenabled=yes\nport=\(port)\n"
-        try Data(configuration.utf8).write(to: URL(filePath: folder + "/badged.conf"))
-        daemon = try await RunningDaemon(["--config", folder + "/badged.conf"])
+        daemon = try await RunningDaemon.trusting(eidServer, browserPort: port)
+    }
+
+    /// Starts `badgectl agent` in a terminal and waits until it is ready.
+    private func startAgent() async throws -> RunningProgram {
+        let agent = try RunningProgram("badgectl", ["--socket", daemon.path, "agent"], hasTerminal: true)
+        await expectReady(agent)
+        return agent
+    }
+
+    private func expectReady(_ agent: RunningProgram) async {
+        #expect(await agent.says("Waiting for browsers.", on: .output))
+    }
+
+    /// Ends the agent with Ctrl-C.
+    private func interrupt(_ agent: RunningProgram) async {
+        agent.signal(SIGINT)
+        #expect(await agent.exitCode == 130)
     }
 
     private func get(_ url: String) async throws -> String {
@@ -40,11 +50,10 @@ struct BrowserTests {
         return "GET /eID-Client?tcTokenURL=\(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\r\n"
     }
 
-    @Test("the agent shows who asks, takes consent and PIN, and the browser is sent back to the service; twice")
-    func whole() async throws {
+    @Test("the agent takes consent and PIN, and the browser returns to the service; twice")
+    func authentication() async throws {
         defer { eidServer.stop() }
-        let agent = try RunningProgram("badgectl", ["--socket", daemon.path, "agent"], hasTerminal: true)
-        #expect(await agent.says("Waiting for browsers.", on: .output))
+        let agent = try await startAgent()
         for _ in 0..<2 {
             async let answer = get(try eidServer.tcTokenURL())
             #expect(await agent.says("Agree? "))
@@ -56,55 +65,45 @@ struct BrowserTests {
             #expect(head.hasPrefix("HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 303 See Other\r\n"))
             #expect(head.contains("/refresh/\(session)?ResultMajor=ok\r\n"), "\(head)")
             #expect(eidServer.report()?["outcome"] == .string("ok"))
-            #expect(await agent.says("Waiting for browsers.", on: .output))
+            await expectReady(agent)
         }
-        agent.signal(SIGINT)
-        #expect(await agent.exitCode == 130)
+        await interrupt(agent)
         #expect(try await get(try eidServer.tcTokenURL()).hasPrefix("HTTP/1.1 503 Service Unavailable\r\n"))
     }
 
-    @Test("a second badged for the same port asks the first to show itself, says so, and does the rest")
+    @Test("a second badged with the same port asks the first one to show itself")
     func secondInstance() async throws {
         defer { eidServer.stop() }
-        let agent = try RunningProgram("badgectl", ["--socket", daemon.path, "agent"], hasTerminal: true)
-        #expect(await agent.says("Waiting for browsers.", on: .output))
-        let path = "/tmp/badged-test-browser-\(UInt32.random(in: .min ... .max)).conf"
-        defer { unlink(path) }
-        try Data("[activation]\nenabled=yes\nport=\(port)\n".utf8).write(to: URL(filePath: path))
-        let second = try await RunningDaemon(["--config", path])
+        let agent = try await startAgent()
+        let second = try await RunningDaemon(configuration: "[activation]\nenabled=yes\nport=\(port)\n")
         #expect(await agent.says("A browser has asked this program to show itself.", on: .output))
         #expect(await second.program.says("(TR-03124-1/1.4), which was asked to show itself", on: .error))
-        agent.signal(SIGINT)
-        #expect(await agent.exitCode == 130)
+        await interrupt(agent)
     }
 
-    @Test("a browser that leaves ends what it began, the service hears of it, and the agent goes on")
-    func left() async throws {
+    @Test("a browser that disconnects ends its authentication, and the agent continues")
+    func disconnected() async throws {
         defer { eidServer.stop() }
-        let agent = try RunningProgram("badgectl", ["--socket", daemon.path, "agent"], hasTerminal: true)
-        #expect(await agent.says("Waiting for browsers.", on: .output))
+        let agent = try await startAgent()
         let browser = try TestBrowserPort.begin(request(try eidServer.tcTokenURL()), port: port)
         #expect(await agent.says("Agree? "))
         close(browser)
         #expect(await agent.says("the browser could not be reached (Browser_Send_Failed)", on: .output))
-        #expect(await agent.says("Waiting for browsers.", on: .output))
+        await expectReady(agent)
         #expect(eidServer.report()?["outcome"]?.string?.contains("cancellationByUser") == true)
-        agent.signal(SIGINT)
-        #expect(await agent.exitCode == 130)
+        await interrupt(agent)
     }
 
-    @Test("a user who does not agree sends the browser back with the reason, and the agent goes on")
+    @Test("a user who declines sends the browser back with the reason, and the agent continues")
     func declined() async throws {
         defer { eidServer.stop() }
-        let agent = try RunningProgram("badgectl", ["--socket", daemon.path, "agent"], hasTerminal: true)
-        #expect(await agent.says("Waiting for browsers.", on: .output))
+        let agent = try await startAgent()
         async let answer = get(try eidServer.tcTokenURL())
         #expect(await agent.says("Agree? "))
         agent.type("n\n")
         #expect(try await answer.contains("ResultMajor=error&ResultMinor=cancellationByUser\r\n"))
         #expect(await agent.says("not agreed: the service got no data", on: .output))
-        #expect(await agent.says("Waiting for browsers.", on: .output))
-        agent.signal(SIGINT)
-        #expect(await agent.exitCode == 130)
+        await expectReady(agent)
+        await interrupt(agent)
     }
 }

@@ -8,11 +8,11 @@ import Testing
 import Text
 import Wire
 
-/// BadgedClient against the program badged and an eID-Server, as an app meets them.
-@Suite("Online authentication by the client library", .timeLimit(.minutes(5)))
+/// BadgedClient against the program badged and an eID-Server.
+@Suite("Online authentication with the client library", .timeLimit(.minutes(5)))
 struct ClientLibraryTests {
-    @Test("BadgedClient shows who asks for what, gives the PIN, and has the address to go on at")
-    func modern() async throws {
+    @Test("BadgedClient shows the request, sends the PIN, and returns the address for the browser")
+    func authentication() async throws {
         let eidServer = try EIDServer()
         defer { eidServer.stop() }
         let daemon = try await RunningDaemon.trusting(eidServer)
@@ -36,12 +36,12 @@ struct ClientLibraryTests {
         #expect(request.service.subjectURL.hasPrefix("https://localhost"))
         let report = try #require(eidServer.report())
         #expect(report["outcome"] == .string("ok"))
-        // What was not granted was not read.
+        // The address was not granted, so it must not be read.
         let data = report["data"]?.members?.map(\.key) ?? []
         #expect(data == ["DocumentValidity", "GivenNames", "FamilyName"])
     }
 
-    @Test("without consent the service gets nothing")
+    @Test("without consent the service gets no data")
     func declined() async throws {
         let eidServer = try EIDServer()
         defer { eidServer.stop() }

@@ -4,6 +4,7 @@ import BadgedSDKWrapper
 import Dispatch
 import EIDServer
 import FoundationEssentials
+import Glibc
 import Secrets
 import Synchronization
 import TestSupport
@@ -11,86 +12,98 @@ import Text
 import Wire
 
 extension RunningDaemon {
-    /// The program with the trust of `eidServer`.
-    static func trusting(_ eidServer: EIDServer) async throws -> RunningDaemon {
+    /// Starts the program with the trust anchor of `eidServer`, and with a browser port if one is given.
+    static func trusting(_ eidServer: EIDServer, browserPort: UInt16? = nil) async throws -> RunningDaemon {
         let folder = "/tmp/badged-test-trust-\(UInt32.random(in: .min ... .max))"
         try FileManager.default.createDirectory(atPath: folder + "/anchors/test", withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let root = Data(eidServer.authority.root)
         try root.write(to: URL(filePath: folder + "/anchors/test/cvca.cvcert"))
         try root.write(to: URL(filePath: folder + "/cvca.cvcert"))
-        let configuration = "[eid]\ntrust_anchors=\(folder)/anchors\n[virtual]\ncvca=\(folder)/cvca.cvcert\n"
-        try Data(configuration.utf8).write(to: URL(filePath: folder + "/badged.conf"))
-        return try await RunningDaemon(["--config", folder + "/badged.conf"])
+        var configuration = "[eid]\ntrust_anchors=\(folder)/anchors\n[virtual]\ncvca=\(folder)/cvca.cvcert\n"
+        if let browserPort { configuration += "[activation]\nenabled=yes\nport=\(browserPort)\n" }
+        return try await RunningDaemon(configuration: configuration)
+    }
+
+    /// Starts the program with this text as its configuration file.
+    convenience init(configuration: String) async throws {
+        let path = "/tmp/badged-test-\(UInt32.random(in: .min ... .max)).conf"
+        try Data(configuration.utf8).write(to: URL(filePath: path))
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try await self.init(["--config", path])
+    }
+
+    /// Stops the process with SIGSTOP and returns when it is stopped.
+    func freeze() async {
+        program.signal(SIGSTOP)
+        await program.stops()
     }
 }
 
-/// An app of the AusweisApp SDK Wrapper, written from its documentation alone: what it is told is a line of text, and
-/// what it does about it is the test's.
+/// An application of the AusweisApp SDK Wrapper, written from the wrapper's documentation. Each callback becomes a line of
+/// text; `react` says what the application does then.
 final class WrapperApp: WorkflowCallbacks, Sendable {
     let controller: WorkflowController
     private let react: @Sendable (WorkflowController, String) -> Void
-    private let lines = Mutex<[String]>([])
-    private let told: AsyncStream<String>
-    private let feed: AsyncStream<String>.Continuation
+    private let recorded = Mutex<[String]>([])
+    private let (callbacks, continuation) = AsyncStream.makeStream(of: String.self)
 
     init(
         _ transport: any SDKConnection,
         _ react: @escaping @Sendable (_ controller: WorkflowController, _ callback: String) -> Void
     ) {
         controller = WorkflowController(transport: transport, callbackQueue: DispatchQueue(label: "callbacks"))
-        (told, feed) = AsyncStream.makeStream(of: String.self)
         self.react = react
         controller.registerCallbacks(self)
         controller.start()
     }
 
     /// All callbacks so far.
-    var all: [String] { lines.withLock { $0 } }
+    var all: [String] { recorded.withLock { $0 } }
 
-    /// Waits for a callback that begins so.
-    func until(_ start: String) async -> String? {
-        for await line in told where line.hasPrefix(start) { return line }
+    /// Waits for the next callback with this prefix.
+    func until(_ prefix: String) async -> String? {
+        for await callback in callbacks where callback.hasPrefix(prefix) { return callback }
         return nil
     }
 
-    private func tell(_ line: String) {
-        lines.withLock { $0.append(line) }
-        feed.yield(line)
-        react(controller, line)
+    private func record(_ callback: String) {
+        recorded.withLock { $0.append(callback) }
+        continuation.yield(callback)
+        react(controller, callback)
     }
 
-    func onStarted() { tell("started") }
-    func onAuthenticationStarted() { tell("authentication") }
-    func onAuthenticationStartFailed(error: String) { tell("failed \(error)") }
-    func onAccessRights(error: String?, accessRights: BadgedSDKWrapper.AccessRights?) { tell("rights") }
-    func onCertificate(certificateDescription: BadgedSDKWrapper.CertificateDescription) { tell("certificate") }
-    func onInsertCard(error: String?) { tell("card") }
-    func onEnterPin(error: String?, reader: BadgedSDKWrapper.Reader) { tell("PIN") }
-    func onEnterNewPin(error: String?, reader: BadgedSDKWrapper.Reader) { tell("new PIN") }
-    func onEnterCan(error: String?, reader: BadgedSDKWrapper.Reader) { tell("CAN") }
-    func onEnterPuk(error: String?, reader: BadgedSDKWrapper.Reader) { tell("PUK") }
-    func onPause(cause: Cause) { tell("pause") }
-    func onInfo(versionInfo: VersionInfo) { tell("info \(versionInfo.name)") }
-    func onReader(reader: BadgedSDKWrapper.Reader?) { tell("reader \(reader?.name ?? "nil")") }
-    func onReaderDetached(name: String) { tell("detached \(name)") }
-    func onBadState(error: String) { tell("bad state \(error)") }
-    func onInternalError(error: String) { tell("internal error \(error)") }
-    func onReaderList(readers: [BadgedSDKWrapper.Reader]?) { tell("readers \(readers?.map(\.name) ?? [])") }
-    func onStatus(workflowProgress: WorkflowProgress) { tell("status") }
-    func onOtherMessage(name: String, message: JSON) { tell("\(name) \(message["current"]?.int ?? 0)") }
-    func onChangePinStarted() { tell("change") }
+    func onStarted() { record("started") }
+    func onAuthenticationStarted() { record("authentication") }
+    func onAuthenticationStartFailed(error: String) { record("failed \(error)") }
+    func onAccessRights(error: String?, accessRights: BadgedSDKWrapper.AccessRights?) { record("rights") }
+    func onCertificate(certificateDescription: BadgedSDKWrapper.CertificateDescription) { record("certificate") }
+    func onInsertCard(error: String?) { record("card") }
+    func onEnterPin(error: String?, reader: BadgedSDKWrapper.Reader) { record("PIN") }
+    func onEnterNewPin(error: String?, reader: BadgedSDKWrapper.Reader) { record("new PIN") }
+    func onEnterCan(error: String?, reader: BadgedSDKWrapper.Reader) { record("CAN") }
+    func onEnterPuk(error: String?, reader: BadgedSDKWrapper.Reader) { record("PUK") }
+    func onPause(cause: Cause) { record("pause") }
+    func onInfo(versionInfo: VersionInfo) { record("info \(versionInfo.name)") }
+    func onReader(reader: BadgedSDKWrapper.Reader?) { record("reader \(reader?.name ?? "nil")") }
+    func onReaderDetached(name: String) { record("detached \(name)") }
+    func onBadState(error: String) { record("bad state \(error)") }
+    func onInternalError(error: String) { record("internal error \(error)") }
+    func onReaderList(readers: [BadgedSDKWrapper.Reader]?) { record("readers \(readers?.map(\.name) ?? [])") }
+    func onStatus(workflowProgress: WorkflowProgress) { record("status") }
+    func onOtherMessage(name: String, message: JSON) { record("\(name) \(message["current"]?.int ?? 0)") }
+    func onChangePinStarted() { record("change") }
     func onChangePinCompleted(changePinResult: BadgedSDKWrapper.ChangePinResult) {
-        tell("changed \(changePinResult.success)")
+        record("changed \(changePinResult.success)")
     }
     func onAuthenticationCompleted(authResult: BadgedSDKWrapper.AuthResult) {
-        tell("authenticated \(!authResult.hasError) \(authResult.url?.query()?.contains("ResultMajor=ok") ?? false)")
+        record("authenticated \(!authResult.hasError) \(authResult.url?.query()?.contains("ResultMajor=ok") ?? false)")
     }
-    func onWrapperError(error: WrapperError) { tell("error \(error.msg): \(error.error)") }
-    func onDisconnected(error: WrapperError?) { tell("disconnected \(error == nil)") }
+    func onWrapperError(error: WrapperError) { record("error \(error.msg): \(error.error)") }
+    func onDisconnected(error: WrapperError?) { record("disconnected \(error == nil)") }
 }
 
-/// badged's socket with a `card` in the next SET_CARD, for which the wrapper has no parameter.
+/// badged's socket, with `card` in the next SET_CARD. The wrapper has no parameter for it.
 final class CardTransport: SDKConnection {
     private let base: DaemonTransport
     private let card: Mutex<JSON?>
@@ -100,7 +113,7 @@ final class CardTransport: SDKConnection {
         self.card = Mutex(card)
     }
 
-    func next(_ card: String) { self.card.withLock { $0 = try? JSON(card.utf8) } }
+    func setNext(card: String) { self.card.withLock { $0 = try? JSON(card.utf8) } }
 
     func start(_ receive: @escaping @Sendable (SDKEvent) -> Void) { base.start(receive) }
     func stop() { base.stop() }
@@ -111,7 +124,7 @@ final class CardTransport: SDKConnection {
     }
 }
 
-/// `card` of SET_CARD for one that ten runs of PACE lose, after which badged pauses: seven commands identify it, three open
-/// it, then PACE begins.
+/// `card` of SET_CARD for a card that is lost in ten runs of PACE, after which badged sends PAUSE. Seven commands identify
+/// the card and three open it; the twelfth is in PACE.
 let slippingCard =
     #"{"faults":[\#(Array(repeating: #"{"afterApdu":11,"do":"remove"}"#, count: 10).joined(separator: ","))]}"#

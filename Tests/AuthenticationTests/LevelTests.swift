@@ -10,8 +10,8 @@ import Testing
 import Text
 import Wire
 
-/// badged's socket at an API level, for the wrapper, which has no command for it. SET_CARD is not there at level 1, where
-/// a card is put in by hand; here the level goes up for it, and down again.
+/// badged's socket at an API level, which the wrapper cannot set. Level 1 has no SET_CARD, so the level is raised for it
+/// and lowered again.
 private final class LevelTransport: SDKConnection {
     private let base: DaemonTransport
     private let level: Int
@@ -39,17 +39,17 @@ private final class LevelTransport: SDKConnection {
     }
 }
 
-/// Whole workflows at each API level, of both libraries against the program badged and an eID-Server.
+/// Workflows of both client libraries at each API level, against the program badged and an eID-Server.
 @Suite("Client libraries at each API level", .timeLimit(.minutes(5)))
 struct LevelTests {
-    /// The holder of the virtual card; counts the STATUS messages.
-    private struct Holder: EIDUser {
+    /// Answers all questions, and collects the percentages of STATUS.
+    private struct CardHolder: EIDUser {
         let badged: DaemonConnection
         let level: Int
-        let seen: SeenStatus
+        let progress = Progress()
 
-        final class SeenStatus: Sendable {
-            let percents = Mutex<[Int]>([])
+        final class Progress: Sendable {
+            let percentages = Mutex<[Int]>([])
         }
 
         func answer(_ question: SecretQuestion) async -> SecretBox? {
@@ -65,11 +65,11 @@ struct LevelTests {
             if level < 2 { try? await badged.setAPILevel(level) }
         }
 
-        func progress(_ percent: Int) async { seen.percents.withLock { $0.append(percent) } }
+        func progress(_ percent: Int) async { progress.percentages.withLock { $0.append(percent) } }
     }
 
     @Test("BadgedClient changes a PIN and authenticates", arguments: [1, 2, 3])
-    func modern(level: Int) async throws {
+    func client(level: Int) async throws {
         let eidServer = try EIDServer()
         defer { eidServer.stop() }
         let daemon = try await RunningDaemon.trusting(eidServer)
@@ -82,20 +82,20 @@ struct LevelTests {
             #expect(try await badged.status() == WorkflowStatus())
         }
         let url = try eidServer.tcTokenURL(["required": "FamilyName", "optional": "GivenNames,Address"])
-        let authenticating = Holder(badged: badged, level: level, seen: .init())
+        let authenticating = CardHolder(badged: badged, level: level)
         let result = try await badged.authenticate(tcTokenURL: url, user: authenticating)
         #expect(result.isSuccess, "\(result)")
         #expect(eidServer.report()?["outcome"] == .string("ok"))
-        let percents = authenticating.seen.percents.withLock { $0 }
-        #expect(percents.suffix(4) == (level == 1 ? [] : [20, 40, 60, 80]))
-        let changing = Holder(badged: badged, level: level, seen: .init())
+        let percentages = authenticating.progress.percentages.withLock { $0 }
+        #expect(percentages.suffix(4) == (level == 1 ? [] : [20, 40, 60, 80]))
+        let changing = CardHolder(badged: badged, level: level)
         #expect(try await badged.changePIN(user: changing).success)
-        // PACE has begun twice, with the same percentage.
-        #expect(changing.seen.percents.withLock { $0 } == (level == 1 ? [] : [0]))
+        // Both runs of PACE have the same percentage.
+        #expect(changing.progress.percentages.withLock { $0 } == (level == 1 ? [] : [0]))
         #expect(try await badged.apiLevels().current == level)
     }
 
-    @Test("an app of the AusweisApp SDK Wrapper changes a PIN and authenticates", arguments: [1, 2, 3])
+    @Test("an application of the AusweisApp SDK Wrapper changes a PIN and authenticates", arguments: [1, 2, 3])
     func wrapper(level: Int) async throws {
         let eidServer = try EIDServer()
         defer { eidServer.stop() }

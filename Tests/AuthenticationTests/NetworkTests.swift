@@ -17,39 +17,40 @@ struct NetworkTests {
         ["transaction": "a deal"], ["eidtypes": "CardCertified"],
     ]
 
-    @Test("what a service may ask for works, and the eID-Server finds nothing odd", arguments: services)
+    @Test("every option of a service works, and the eID-Server notes nothing unusual", arguments: services)
     @Loop func service(parameters: [String: String]) async throws {
         let eidServer = try EIDServer()
+        defer { eidServer.stop() }
         let server = try await TestServer.online(eidServer)
-        let run = try await Run(server, try eidServer.tcTokenURL(parameters))
-        #expect(run.outcome == "ok" && run.oddities.isEmpty, "\(run.outcome) \(run.oddities)")
+        let run = try await AuthenticationRun(server, try eidServer.tcTokenURL(parameters))
+        #expect(run.outcome == "ok" && run.unexpected.isEmpty, "\(run.outcome) \(run.unexpected)")
         #expect(run.url?.contains("ResultMajor=ok") == true)
         let report = try #require(eidServer.report())
         #expect(report["outcome"] == .string("ok"))
         #expect(report["notes"] == .array([]), "\(report)")
         #expect(!server.isLent())
-        eidServer.stop()
     }
 
-    @Test("ten clients authenticate at once with ten cards")
+    @Test("ten clients authenticate at the same time with ten cards")
     @Loop func ten() async throws {
         let eidServer = try EIDServer()
+        defer { eidServer.stop() }
         let server = try await TestServer.online(eidServer, readers: 10)
         let url = try eidServer.tcTokenURL()
         let runs = (1...10).map { number in
             Task { @Loop in
-                try await Run(server, url, reader: number == 1 ? "Simulator" : "Simulator \(number)")
+                try await AuthenticationRun(server, url, reader: number == 1 ? "Simulator" : "Simulator \(number)")
             }
         }
         for run in runs { #expect(try await run.value.outcome == "ok") }
-        eidServer.stop()
     }
 
-    @Test("the log says where the time of an authentication went")
+    @Test("the log says how long the parts of an authentication took")
     @Loop func times() async throws {
         let eidServer = try EIDServer()
+        defer { eidServer.stop() }
         let server = try await TestServer.online(eidServer)
-        _ = try await Run(server, try eidServer.tcTokenURL())
+        _ = try await AuthenticationRun(server, try eidServer.tcTokenURL())
         let line = try #require(server.logged.compactMap { $0.split(separator: "AUTH took, in ms: ").last }.last)
         var times: [String: Double] = [:]
         for word in line.split(separator: " ") {
@@ -59,32 +60,32 @@ struct NetworkTests {
         let parts = ["tls", "server", "xml", "card", "cryptography"]
         let total = try #require(times["total"])
         for part in parts { #expect(times[part].map { (0.001..<total).contains($0) } == true, "\(part) in \(line)") }
-        #expect(parts.compactMap { times[$0] }.reduce(0, +) <= total + 0.0005, "nothing is counted twice: \(line)")
-        eidServer.stop()
+        #expect(parts.compactMap { times[$0] }.reduce(0, +) <= total + 0.0005, "a part counts twice: \(line)")
     }
 
-    @Test("a service without a trust anchor gets nothing, and no card is asked for")
+    @Test("a service without a trust anchor gets no data, and no card is asked for")
     @Loop func noAnchor() async throws {
         let eidServer = try EIDServer()
+        defer { eidServer.stop() }
         let server = try await TestServer.online(eidServer) { $0.trustAnchors = TrustAnchors() }
-        let run = try await Run(server, try eidServer.tcTokenURL())
+        let run = try await AuthenticationRun(server, try eidServer.tcTokenURL())
         #expect(run.outcome == "invalidCertificatePath Pre_Verification_Invalid_Certificate_Chain")
-        #expect(run.oddities.isEmpty)
+        #expect(run.unexpected.isEmpty)
         #expect(await server.readers?.cardState(in: "Simulator") == nil)
-        eidServer.stop()
     }
 
-    @Test("developer mode takes test services, and no productive one")
+    @Test("developer mode accepts test services and refuses productive ones")
     @Loop func developerMode() async throws {
         let eidServer = try EIDServer()
+        defer { eidServer.stop() }
+        let url = try eidServer.tcTokenURL()
         let test = try await TestServer.online(eidServer)
-        #expect(try await Run(test, try eidServer.tcTokenURL(), developerMode: true).outcome == "ok")
+        #expect(try await AuthenticationRun(test, url, developerMode: true).outcome == "ok")
         let productive = try await TestServer.online(eidServer) { configuration in
             configuration.trustAnchors = TrustAnchors(productive: configuration.trustAnchors.test)
         }
-        let run = try await Run(productive, try eidServer.tcTokenURL(), developerMode: true)
+        let run = try await AuthenticationRun(productive, url, developerMode: true)
         #expect(run.outcome == "invalidCertificatePath Pre_Verification_No_Test_Environment")
-        #expect(try await Run(productive, try eidServer.tcTokenURL()).outcome == "ok")
-        eidServer.stop()
+        #expect(try await AuthenticationRun(productive, url).outcome == "ok")
     }
 }

@@ -8,8 +8,9 @@ import Testing
 import Text
 import Wire
 
-@Suite("Callbacks of the AusweisApp SDK Wrapper", .timeLimit(.minutes(5))) struct WrapperTests {
-    @Test("each comes from the program badged when the documentation says so")
+@Suite("Callbacks of the AusweisApp SDK Wrapper", .timeLimit(.minutes(5)))
+struct WrapperTests {
+    @Test("the program badged causes each callback of the documentation")
     func everyCallback() async throws {
         let eidServer = try EIDServer()
         defer { eidServer.stop() }
@@ -17,7 +18,7 @@ import Wire
         let transport = CardTransport(daemon.path)
         let app = WrapperApp(transport) { _, _ in }
         let controller = app.controller
-        /// Waits for a callback, says the next thing, and so on.
+        /// Waits for callbacks, then does the next thing.
         func expect(_ callbacks: String..., then next: (WorkflowController) -> Void) async {
             for callback in callbacks { #expect(await app.until(callback) == callback) }
             next(controller)
@@ -40,21 +41,21 @@ import Wire
         await expect("rights") { $0.setAccessRights([]) }
         await expect("rights") { $0.getCertificate() }
         await expect("certificate") { $0.accept() }
-        transport.next(#"{"retryCounter":1}"#)
+        transport.setNext(card: #"{"retryCounter":1}"#)
         await expect("card") { $0.setCard(name: "Simulator") }
         await expect("CAN") { $0.setCan("500540") }
         await expect("PIN") { $0.setPin("123456") }
         await expect("authenticated true true") { $0.startChangePin() }
         #expect(eidServer.report()?["outcome"] == .string("ok"))
 
-        transport.next(#"{"retryCounter":0}"#)
+        transport.setNext(card: #"{"retryCounter":0}"#)
         await expect("change", "card") { $0.setCard(name: "Simulator") }
         await expect("PUK") { $0.setPuk("9876543210") }
         await expect("PIN") { $0.setPin("123456") }
         await expect("new PIN") { $0.setNewPin("654321") }
         await expect("changed true") { $0.startChangePin(withStatusMsgEnabled: false) }
 
-        transport.next(slippingCard)
+        transport.setNext(card: slippingCard)
         for _ in 1...10 {
             await expect("card") { $0.setCard(name: "Simulator") }
             await expect("PIN") { $0.setPin("123456") }
@@ -65,7 +66,7 @@ import Wire
         await expect("disconnected true") { _ in }
     }
 
-    @Test("a PIN said before the next question was told is for the question before: it costs no try")
+    @Test("a PIN that is sent before the application gets the next question uses no try")
     func crossingPIN() async throws {
         let daemon = try await RunningDaemon()
         let transport = HoldingTransport(daemon.path)
@@ -75,35 +76,35 @@ import Wire
         }
         _ = await app.until("PIN")
         app.controller.setPin("111111")
-        // badged asks again, which the app has not been told yet.
+        // badged asks again; the transport holds the question back.
         for await _ in transport.held {}
         app.controller.setPin("222222")
         #expect(await app.until("bad state") == "bad state SET_PIN")
         transport.release()
-        // With another try spent it would be the CAN.
+        // After another wrong try badged would ask for the CAN.
         #expect(await app.until("PIN") == "PIN")
         app.controller.setPin("123456")
         #expect(await app.until("new PIN") == "new PIN")
     }
 
-    /// badged's socket, with the second question held back for a while.
+    /// badged's socket. The second question is held back until `release`.
     private final class HoldingTransport: SDKConnection {
         private let base: DaemonTransport
-        /// Ends when the second question has come.
+        /// Ends when the second question has arrived.
         let held: AsyncStream<Void>
-        private let feed: AsyncStream<Void>.Continuation
+        private let continuation: AsyncStream<Void>.Continuation
         private let question = Mutex<(@Sendable () -> Void)?>(nil)
 
         init(_ path: String) {
             base = DaemonTransport(path: path)
-            (held, feed) = AsyncStream.makeStream(of: Void.self)
+            (held, continuation) = AsyncStream.makeStream(of: Void.self)
         }
 
         func start(_ receive: @escaping @Sendable (SDKEvent) -> Void) {
             base.start { [self] event in
                 guard case .message(let message) = event, message["question"]?.int == 2 else { return receive(event) }
                 question.withLock { $0 = { receive(event) } }
-                feed.finish()
+                continuation.finish()
             }
         }
 
@@ -112,12 +113,9 @@ import Wire
         func release() { question.withLock { $0.take() }?() }
     }
 
-    @Test("a badged that is full says so")
+    @Test("a client that badged has no place for gets an error")
     func full() async throws {
-        let path = "/tmp/badged-test-full-\(UInt32.random(in: .min ... .max)).conf"
-        try Data("[server]\nmax_clients = 1\n".utf8).write(to: URL(filePath: path))
-        defer { try? FileManager.default.removeItem(atPath: path) }
-        let daemon = try await RunningDaemon(["--config", path])
+        let daemon = try await RunningDaemon(configuration: "[server]\nmax_clients = 1\n")
         let first = WrapperApp(DaemonTransport(path: daemon.path)) { _, _ in }
         _ = await first.until("started")
         let second = WrapperApp(DaemonTransport(path: daemon.path)) { _, _ in }

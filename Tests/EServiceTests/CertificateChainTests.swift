@@ -13,12 +13,12 @@ struct CertificateChainTests {
     // MARK: For a card
 
     @Test(
-        "a card gets the chain that begins at what it trusts, whatever the order of the certificates",
+        "the chain begins at the trust point of the card, for any order of the certificates",
         arguments: [
             (["dv"], first, ["dv"]), (["cvca", "dv"], first, ["dv"]), (["dv", "dv-next"], second, ["dv-next"]),
             (["dv-next", "link"], first, ["link", "dv-next"]), (["link", "dv-next"], first, ["link", "dv-next"]),
             (["cvca-next", "dv-next", "cvca", "link"], first, ["link", "dv-next"]),
-            // The shorter one, where there are two.
+            // Of two chains the shorter one.
             (["link", "dv-next", "dv"], first, ["dv"]),
             (["dv"], second, nil), ([], first, nil), (["link", "cvca", "cvca-next"], first, nil),
             (["dv-next"], first, nil),
@@ -30,7 +30,7 @@ struct CertificateChainTests {
         #expect(chain == certificates)
     }
 
-    @Test("the current trust point of a card counts before its previous one")
+    @Test("the current trust point of a card comes before its previous one")
     func bothReferences() throws {
         let pool = try Fixtures.pool(["link", "dv-next"])
         #expect(pool.chain(startingAtFirstOf: [Self.second, Self.first])?.count == 2)
@@ -39,7 +39,7 @@ struct CertificateChainTests {
         #expect(pool.chain(startingAtFirstOf: []) == nil)
     }
 
-    @Test("a pool takes no second terminal certificate, nothing twice, and no more than it can search")
+    @Test("a pool ignores other terminal certificates, repeated ones, and those beyond its limit")
     func bounds() throws {
         var pool = try Fixtures.pool(["dv", "dv", "terminal", "link"])
         #expect(try pool.certificates == ["dv", "link"].map(Fixtures.certificate))
@@ -50,7 +50,7 @@ struct CertificateChainTests {
     // MARK: From an anchor
 
     @Test(
-        "a chain is believed that begins at an anchor",
+        "a chain from an anchor is accepted",
         arguments: [
             (["dv"], ["cvca"], 2), (["dv-next"], ["cvca-next"], 2), (["dv-next", "link"], ["cvca"], 3),
             (["link", "cvca-next", "dv-next"], ["cvca"], 3),
@@ -65,7 +65,7 @@ struct CertificateChainTests {
     }
 
     @Test(
-        "a chain is refused that begins nowhere",
+        "a chain without an anchor is refused",
         arguments: [
             (["dv"], []), (["dv"], ["cvca-next"]), (["dv-next"], ["cvca"]), ([], ["cvca"]), (["cvca", "dv"], []),
         ] as [([String], [String])]
@@ -75,7 +75,7 @@ struct CertificateChainTests {
         #expect(throws: TrustAnchors.Refusal.noChain) { try anchors.verify(Fixtures.pool(names), on: Fixtures.day()) }
     }
 
-    @Test("one wrong signature anywhere in a chain is enough", arguments: ["terminal", "dv-next", "link"])
+    @Test("a chain with one wrong signature is refused", arguments: ["terminal", "dv-next", "link"])
     func signature(name: String) throws {
         func forged(_ other: String) throws -> CVCertificate {
             let certificate = try Fixtures.certificate(other)
@@ -90,14 +90,14 @@ struct CertificateChainTests {
     }
 
     @Test(
-        "a document verifier for other terminals certifies none for authentication, though the same root has signed it",
+        "a document verifier for other terminals cannot certify an authentication terminal",
         arguments: [CHAT.TerminalType.inspectionSystem, .signatureTerminal]
     )
     func otherTerminals(type: CHAT.TerminalType) throws {
         let other = try CertificateRecipe.documentVerifier.changed { recipe in
             recipe.chat = CHAT(type, .documentVerifierOfficial, authorization: .max)
         }.certificate()
-        // The one that has to be there has signed nothing.
+        // A document verifier of the right type that has not signed the terminal.
         let decoy = try CertificateRecipe.documentVerifier.changed { $0.holder = "DEDVOTHER00001" }.certificate()
         let terminal = try CertificateRecipe().certificate()
         let pool = CVCertificatePool(terminal: terminal, [decoy, other])
@@ -108,7 +108,7 @@ struct CertificateChainTests {
         #expect(try anchors.verify(genuine, on: CertificateRecipe.today).chain.count == 2)
     }
 
-    @Test("the first and the last day of a certificate belong to its time, the days around do not")
+    @Test("a certificate is valid from its first to its last day")
     func dates() throws {
         let anchors = TrustAnchors(test: [try Fixtures.certificate("cvca")])
         let pool = try Fixtures.pool(["dv"])
@@ -117,7 +117,7 @@ struct CertificateChainTests {
             _ = try anchors.verify(pool, on: CVDate(year: year, month: month, day: day) ?? .earliest)
         }
         let (from, to) = (terminal.effectiveDate, terminal.expirationDate)
-        // Else the days below would be others.
+        // The days below rely on this.
         #expect((from.month, from.day) == (1, 1))
         #expect((to.month, to.day) == (12, 31))
         #expect(throws: Never.self) { try verify(from.year, 1, 1) }
@@ -129,7 +129,7 @@ struct CertificateChainTests {
 
     // MARK: Files
 
-    @Test("a folder of anchors: the productive ones, those in test, link certificates, and what is wrong")
+    @Test("a folder of anchors is read, with warnings for wrong files")
     func folder() throws {
         let folder = try TemporaryFolder()
         #expect(TrustAnchors(folder: folder.path + "/none").warnings.count == 1)
@@ -152,7 +152,7 @@ struct CertificateChainTests {
         #expect(anchors.warnings.count == 4)
     }
 
-    @Test("link certificates are kept once, and are there the next time")
+    @Test("a link certificate is stored once and read again")
     func store() throws {
         let folder = try TemporaryFolder()
         let store = LinkCertificateStore(folder: folder.path + "/links")
@@ -162,14 +162,14 @@ struct CertificateChainTests {
         #expect(store.save([link], today: try Fixtures.day()))
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path + "/links").count == 1)
         #expect(LinkCertificateStore(folder: folder.path + "/links").load() == [link])
-        // What is no link certificate does not come back.
+        // Other certificates in the folder are ignored.
         try folder.write("links/root.cvcert", TestPKI.file("cvca.cvcert"))
         try folder.write("links/broken.cvcert", [0])
         #expect(store.load() == [link])
         #expect(!LinkCertificateStore(folder: "/proc/nowhere").save([link], today: try Fixtures.day()))
     }
 
-    @Test("the store is bounded; what has expired makes room")
+    @Test("the store is bounded, and expired certificates make room")
     func storeBound() throws {
         let folder = try TemporaryFolder()
         let store = LinkCertificateStore(folder: folder.path)
@@ -183,8 +183,8 @@ struct CertificateChainTests {
         #expect(store.load() == [link])
     }
 
-    @Test("a link certificate that has led to an anchor serves a service that leaves it out")
-    func keptLinks() throws {
+    @Test("a stored link certificate completes the chain of a service that does not send it")
+    func storedLinks() throws {
         let folder = try TemporaryFolder()
         var configuration = EServiceConfiguration(userAgent: .init(name: "badged", version: (0, 1, 0)))
         configuration.trustAnchors = TrustAnchors(test: [try Fixtures.certificate("cvca")])
@@ -203,7 +203,7 @@ struct CertificateChainTests {
     }
 }
 
-/// A folder that goes away with the test.
+/// A folder that is removed after the test.
 final class TemporaryFolder {
     let path: String
 

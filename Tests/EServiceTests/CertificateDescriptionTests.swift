@@ -10,7 +10,7 @@ struct CertificateDescriptionTests {
     private static let utf8: UInt32 = 0x0C
     private static let printable: UInt32 = 0x13
 
-    /// A description of that kind with these fields: number, tag of the content, content.
+    /// A description of this kind with fields: number, tag of the content, content.
     private static func encoded(kind: UInt8 = 1, _ fields: [(UInt32, UInt32, [UInt8])]) -> [UInt8] {
         let type = BERTLV(0x06, CertificateDescription.Kind.family + [kind])
         return BERTLV(0x30, [type] + fields.map { BERTLV(0xA0 | $0, [BERTLV($1, $2)]) }).encoded
@@ -20,7 +20,7 @@ struct CertificateDescriptionTests {
         encoded(kind: kind, [(1, utf8, []), (3, utf8, []), (5, utf8, Array(terms.utf8))])
     }
 
-    @Test("the description of Tests/PKI is read, and belongs to the terminal certificate")
+    @Test("the description of Tests/PKI is read and belongs to the terminal certificate")
     func example() throws {
         let description = try CertificateDescription(TestPKI.file("description.der"))
         #expect(description.kind == .plain)
@@ -37,7 +37,7 @@ struct CertificateDescriptionTests {
         #expect(!other.belongs(to: try Fixtures.certificate("terminal")))
     }
 
-    @Test("all fields, and the hashes of the servers' certificates")
+    @Test("all fields are read")
     func allFields() throws {
         let hashes = BERTLV(0x04, [1, 2]).encoded + BERTLV(0x04, [3]).encoded
         let description = try CertificateDescription(
@@ -54,7 +54,7 @@ struct CertificateDescriptionTests {
         #expect(description.communicationCertificates == [[1, 2], [3]])
     }
 
-    @Test("terms of usage in PDF are given as digits, those in HTML as text")
+    @Test("terms of usage in PDF become hexadecimal digits, those in HTML stay text")
     func kinds() throws {
         let pdf = Self.encoded(kind: 3, [(1, Self.utf8, []), (3, Self.utf8, []), (5, 0x04, [0x25, 0x0F, 0xAB])])
         #expect(try CertificateDescription(pdf).termsOfUsage == "250FAB")
@@ -64,7 +64,7 @@ struct CertificateDescriptionTests {
     }
 
     @Test(
-        "the purpose is the paragraph behind the first label that is there",
+        "the purpose is the paragraph after the first known label",
         arguments: [
             ("Geschäftszweck:\nA\nB\n\nC", "A\nB"), ("x\r\nGeschäftszweck:\r\nA\r\n\r\nC", "A"),
             ("Geschäftszweck: A\nB", "A\nB"),
@@ -76,7 +76,7 @@ struct CertificateDescriptionTests {
         #expect(try CertificateDescription(Self.text(terms)).purpose == purpose)
     }
 
-    @Test("control characters are not shown, tabulators and line ends are")
+    @Test("control characters are dropped, except tabs and line ends")
     func controls() throws {
         let terms = "a\u{0}b\u{1B}[2Jc\td\r\ne\u{C}"
         let bytes = Self.encoded([
@@ -87,13 +87,13 @@ struct CertificateDescriptionTests {
         let description = try CertificateDescription(bytes)
         #expect(description.issuerName == "Issuer" && description.subjectURL == "https://s")
         #expect(description.termsOfUsage == "ab[2Jc\td\r\ne")
-        #expect(description.encoded == bytes, "the hash is made of what came")
+        #expect(description.encoded == bytes, "the hash is made of the original bytes")
     }
 
     @Test("a description of more than 192 KiB is refused")
     func length() throws {
         let frame = Self.text("").count
-        // Three lengths of three bytes more.
+        // Three lengths need three bytes more.
         let longest = String(repeating: "x", count: CertificateDescription.maximumLength - frame - 9)
         #expect(try CertificateDescription(Self.text(longest)).encoded.count == CertificateDescription.maximumLength)
         #expect(throws: CVCertificateError.malformed("certificate description too long")) {
@@ -102,7 +102,7 @@ struct CertificateDescriptionTests {
     }
 
     @Test(
-        "what is no description is refused",
+        "an invalid description is refused",
         arguments: [
             [], [0x30, 0x00], [0x30, 0x03, 0x02, 0x01], text("x", kind: 4), text("x") + [0],
             encoded([(1, utf8, []), (3, utf8, [])]), encoded([(1, utf8, []), (5, utf8, [])]),

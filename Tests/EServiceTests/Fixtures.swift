@@ -4,8 +4,8 @@ import TestSupport
 
 @testable import EService
 
-/// Certificates of Tests/PKI: `cvca` certifies `dv` and, by `link`, `cvca-next`, which certifies `dv-next`. Both document
-/// verifiers have the same name and key, and `terminal` is certified with it.
+/// Certificates of Tests/PKI. `cvca` certifies `dv` and, by `link`, `cvca-next`, which certifies `dv-next`. Both document
+/// verifiers have the same name and key, which certifies `terminal`.
 enum Fixtures {
     static func certificate(_ name: String) throws -> CVCertificate {
         try CVCertificate(TestPKI.file("\(name).cvcert"))
@@ -15,12 +15,10 @@ enum Fixtures {
         CVCertificatePool(terminal: try certificate("terminal"), try names.map(certificate))
     }
 
-    /// A day on which all of them are valid.
+    /// A day on which all certificates are valid.
     static func day() throws -> CVDate { try certificate("terminal").effectiveDate }
-}
 
-extension Fixtures {
-    /// The link certificate with a holder of its own; its signature is wrong.
+    /// The link certificate with another holder. Its signature is wrong.
     static func numbered(_ number: Int) throws -> CVCertificate {
         var bytes = try TestPKI.file("link.cvcert")
         let holder = Array("DETESTeIDBG00002".utf8)

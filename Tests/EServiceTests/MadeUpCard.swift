@@ -4,7 +4,7 @@ import TestSupport
 
 @testable import EService
 
-/// Answers that have the form of a card's: with them a server goes as far as chip authentication, which it has to refuse.
+/// Answers with the form of a card's answers. The server accepts them up to chip authentication, which it refuses.
 enum MadeUpCard {
     static let cardAccess = hex(
         """
@@ -29,7 +29,7 @@ enum MadeUpCard {
         nonce: [UInt8](repeating: 2, count: 8)
     )
 
-    /// Runs the steps, and tells the server of a failure as a workflow does.
+    /// Runs the steps, and reports a failure to the server as a workflow does.
     /// - Returns: the first failure.
     static func authenticate(_ session: EServiceSession) async -> EServiceFailure? {
         do throws(EServiceFailure) {

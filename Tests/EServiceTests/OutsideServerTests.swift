@@ -5,16 +5,16 @@ import Testing
 
 @testable import EService
 
-/// Runs against an eID-Server of somebody else, up to what needs a card: docs/testing.md, Other software as the judge.
+/// Runs against another eID-Server, up to the step that needs a card. docs/testing.md.
 ///
-/// BADGED_EID_SERVER: the address of its TcToken; BADGED_EID_ANCHORS: the folder of its authorities;
-/// BADGED_EID_FAULTS: values of the parameter `fault`, `-` for none, separated by commas.
+/// BADGED_EID_SERVER is the address of its TcToken, BADGED_EID_ANCHORS the folder of its authorities.
+/// BADGED_EID_FAULTS lists values of the parameter `fault`, separated by commas; `-` stands for none.
 @Suite(.enabled(if: ProcessInfo.processInfo.environment["BADGED_EID_SERVER"] != nil), .serialized)
 struct OutsideServerTests {
     static let environment = ProcessInfo.processInfo.environment
     static let faults = (environment["BADGED_EID_FAULTS"] ?? "-").split(separator: ",").map(String.init)
 
-    @Test("an authentication with an eID-Server of somebody else", arguments: faults)
+    @Test("an authentication with another eID-Server", arguments: faults)
     func authentication(fault: String) async throws {
         let address = try #require(Self.environment["BADGED_EID_SERVER"])
         var configuration = EServiceConfiguration(userAgent: .init(name: "badged", version: (0, 1, 0)))

@@ -38,7 +38,7 @@ struct PAOSMessageTests {
 
     // MARK: From the server
 
-    @Test("EAC1 brings certificates, description, rights, auxiliary data, text and kinds of eID")
+    @Test("EAC1 is read with all its fields")
     func eac1() throws {
         let auxiliary = AuxiliaryData([.dateOfBirth: Array("20081121".utf8), .communityID: [0x02, 0x76]])
         let content = try Self.read(
@@ -64,7 +64,7 @@ struct PAOSMessageTests {
         #expect(input.acceptedEIDTypes == [.seEndorsed])
     }
 
-    @Test("without AcceptedEIDType every certified kind of eID and SEEndorsed are")
+    @Test("without AcceptedEIDType the kinds CardCertified, SECertified and SEEndorsed are accepted")
     func eidTypes() throws {
         guard case .eac1(let input) = try Self.read(Self.authenticate("EAC1InputType", "")) else {
             return #expect(Bool(false), "another message")
@@ -74,7 +74,7 @@ struct PAOSMessageTests {
     }
 
     @Test(
-        "EAC1 with a field that it cannot have is answered with an error",
+        "EAC1 with an invalid field is refused, and can be answered",
         arguments: [
             "<i:RequiredCHAT>7F4C03060100</i:RequiredCHAT>", "<i:RequiredCHAT>0</i:RequiredCHAT>",
             "<i:OptionalCHAT>\(hex(CHAT(.cvca, []).object.encoded))</i:OptionalCHAT>",
@@ -84,7 +84,7 @@ struct PAOSMessageTests {
             "<i:TransactionInfo>a</i:TransactionInfo><i:TransactionInfo>b</i:TransactionInfo>",
             "<i:TransactionInfo>\(String(repeating: "a", count: EAC1Input.maximumInfo + 1))</i:TransactionInfo>",
             "<i:AuthenticatedAuxiliaryData>6701</i:AuthenticatedAuxiliaryData>",
-            // An unknown kind, a kind that is there twice, a date that is none, a community of no bytes.
+            // An unknown kind, a repeated kind, an invalid date, an empty community.
             "<i:AuthenticatedAuxiliaryData>\(entry(9, "00"))</i:AuthenticatedAuxiliaryData>",
             "<i:AuthenticatedAuxiliaryData>\(entries([entry(3, "02"), entry(3, "03")]))</i:AuthenticatedAuxiliaryData>",
             "<i:AuthenticatedAuxiliaryData>\(entry(1, hex(Array("20081321".utf8))))</i:AuthenticatedAuxiliaryData>",
@@ -99,7 +99,7 @@ struct PAOSMessageTests {
         }
     }
 
-    /// The object 67 with one entry of that kind.
+    /// The object 67 with one entry of this kind.
     private static func entry(_ kind: UInt8, _ value: String) -> String {
         let identifier: [UInt8] = [0x04, 0x00, 0x7F, 0x00, 0x07, 0x03, 0x01, 0x04, kind]
         return hex(BERTLV(0x67, [BERTLV(0x73, [BERTLV(0x06, identifier), BERTLV(0x53, hex(value))])]).encoded)
@@ -109,7 +109,7 @@ struct PAOSMessageTests {
         hex(BERTLV(0x67, objects.flatMap { (try? BERTLV(hex($0)).value) ?? [] }).encoded)
     }
 
-    @Test("EAC2 brings a key, certificates and perhaps a signature")
+    @Test("EAC2 is read with all its fields")
     func eac2() throws {
         let content = try Self.read(
             Self.authenticate(
@@ -136,7 +136,7 @@ struct PAOSMessageTests {
     }
 
     @Test(
-        "a key that is no uncompressed point is answered with an error",
+        "a key that is not an uncompressed point is refused, and can be answered",
         arguments: [
             "", "AABB", "04", "04AA", "02AABB", String(repeating: "04", count: 135),
             // One byte too few and one too many on each side of the two coordinates of a curve.
@@ -152,7 +152,7 @@ struct PAOSMessageTests {
         }
     }
 
-    @Test("the other messages")
+    @Test("the other messages are read")
     func others() throws {
         #expect(try Self.read("<InitializeFramework xmlns='urn:other'/>") == .initializeFramework)
         #expect(
@@ -175,7 +175,7 @@ struct PAOSMessageTests {
     }
 
     @Test(
-        "a status is acceptable by its beginning, and any is where none is named",
+        "a status is accepted by its prefix; without prefixes every status is",
         arguments: [
             ([], 0x6982, true), ([[0x90]], 0x9001, true), ([[0x90, 0x00]], 0x9001, false),
             ([[0x90], [0x6A, 0x82]], 0x6A82, true), ([[0x6A, 0x82]], 0x9000, false),
@@ -186,7 +186,7 @@ struct PAOSMessageTests {
     }
 
     @Test(
-        "Transmit without commands, or with one that is none, is answered with an error",
+        "Transmit without a valid command is refused, and can be answered",
         arguments: [
             "", "<i:InputAPDUInfo/>", "<i:InputAPDUInfo><i:InputAPDU>zz00A4</i:InputAPDU></i:InputAPDUInfo>",
             "<i:InputAPDUInfo><i:InputAPDU>00A4</i:InputAPDU></i:InputAPDUInfo>",
@@ -202,7 +202,7 @@ struct PAOSMessageTests {
         }
     }
 
-    @Test("the last message has the server's result, below Result or in itself; without one it is an error")
+    @Test("StartPAOSResponse is read with and without the element Result; without a result it is an error")
     func result() throws {
         let major = "http://www.bsi.bund.de/ecard/api/1.1/resultmajor#"
         let content = try Self.read(
@@ -214,7 +214,7 @@ struct PAOSMessageTests {
         )
         let expected = ECardResult(.error, ResultMinor(uri: "urn:x#y"), message: "No good.", origin: .server)
         #expect(content == .startPAOSResponse(expected))
-        // One character, as Swift counts.
+        // Swift counts this as one character.
         let long = "e" + String(repeating: "\u{301}", count: 100_000)
         let wordy = try Self.read("<StartPAOSResponse><ResultMessage>\(long)</ResultMessage></StartPAOSResponse>")
         guard case .startPAOSResponse(let result) = wordy else { throw FieldError(words: "another message") }
@@ -225,7 +225,7 @@ struct PAOSMessageTests {
     }
 
     @Test(
-        "what is no message of the protocol is unknown",
+        "a document that is not a message of the protocol is refused",
         arguments: [
             envelope(""), envelope("<i:Bogus/>"), envelope("<s:Fault><faultcode>s:Server</faultcode></s:Fault>"),
             envelope(authenticate("EAC3InputType", "")), envelope("<i:DIDAuthenticate/>"),
@@ -245,7 +245,7 @@ struct PAOSMessageTests {
 
     // MARK: To the server
 
-    @Test("each of our messages has the addressing header, and can be read again")
+    @Test("each of our messages has the addressing header and the expected elements")
     func envelopes() throws {
         let output = EAC1Output(
             chat: CHAT(.terminal, AccessRights([.readGivenNames])),
@@ -296,7 +296,7 @@ struct PAOSMessageTests {
         }
     }
 
-    @Test("the server hears what the card trusts only when it has sent no chain for it")
+    @Test("the trust points of the card are sent only when the server has no chain for them")
     func authorities() throws {
         let output = EAC1Output(
             chat: CHAT(.terminal, []),
@@ -318,7 +318,7 @@ struct PAOSMessageTests {
         #expect(try references(false) == [])
     }
 
-    @Test("an error is said with major, minor and words")
+    @Test("an error is sent with major, minor and message")
     func errorResult() throws {
         let body = PAOSEnvelope.Body.error(ECardResult(.cardRemoved), to: .transmitResponse)
         let root = try XMLReader.read(

@@ -20,7 +20,7 @@ struct ResultTests {
     }
 
     @Test(
-        "every minor result of a server has words, also one that nobody knows",
+        "every minor result has words, even an unknown one",
         arguments: [
             ("http://www.bsi.bund.de/ecard/api/1.1/resultminor/al/common#incorrectParameter", "parameter"),
             ("http://www.bsi.bund.de/ecard/api/1.1/resultminor/dp#nodeNotReachable", "reached"),
@@ -37,7 +37,7 @@ struct ResultTests {
         #expect(description.contains(word) && description.hasSuffix("."))
     }
 
-    @Test("a server's own result goes on as it is")
+    @Test("the result of a server is kept unchanged")
     func serverResult() {
         let result = ECardResult(.error, ResultMinor(uri: "urn:x"), message: "No.", origin: .server)
         #expect(EServiceFailure(.startPAOSResponseError, .serverError, serverResult: result).result == result)
@@ -45,7 +45,7 @@ struct ResultTests {
     }
 
     @Test(
-        "the browser hears one of five words",
+        "the address for the browser has one of five results",
         arguments: [
             (.ok, "ResultMajor=ok"), (ECardResult(.warning), "ResultMajor=ok"),
             (ECardResult(.cancelledByUser), "ResultMajor=error&ResultMinor=cancellationByUser"),
@@ -67,7 +67,7 @@ struct ResultTests {
     }
 
     @Test(
-        "an HTTP status is told apart by its class",
+        "each class of HTTP status has its own reason",
         arguments: [
             (
                 503, .getTcTokenServiceUnavailable, .genericSendReceiveServiceUnavailable,

@@ -4,7 +4,7 @@ import Testing
 @testable import EService
 
 struct TcTokenTests {
-    /// A token with these elements changed; nil leaves one out.
+    /// A token with changed elements; nil leaves an element out.
     private static func document(_ changes: [String: String?] = [:], extra: String = "") -> [UInt8] {
         let names = [
             "ServerAddress", "SessionIdentifier", "RefreshAddress", "CommunicationErrorAddress", "Binding",
@@ -22,7 +22,7 @@ struct TcTokenTests {
         return Array("<?xml version=\"1.0\"?><TCTokenType>\(elements)\(key)\(extra)</TCTokenType>".utf8)
     }
 
-    @Test("a token says where to go, with which key, and how to come back")
+    @Test("a token is read with all its elements")
     func valid() throws {
         let token = try TcToken(Self.document(["SessionIdentifier": " 1a2b\n"]))
         #expect(token.serverAddress.text == "https://eid.example/paos")
@@ -32,7 +32,7 @@ struct TcTokenTests {
         #expect(token.preSharedKey == [0x00, 0xFF])
     }
 
-    @Test("elements count by local name, and others are passed over")
+    @Test("elements are found by local name, and unknown ones are ignored")
     func namespaces() throws {
         let text = String(decoding: Self.document(extra: "<More/>"), as: UTF8.self)
             .replacing("<TCTokenType>", with: "<t:TCTokenType xmlns:t='urn:t' xmlns='urn:u'>")
@@ -41,7 +41,7 @@ struct TcTokenTests {
     }
 
     @Test(
-        "a token without these is valid all the same",
+        "a token without an optional element is valid",
         arguments: ["CommunicationErrorAddress", "PathSecurity-Protocol", "PSK"]
     )
     func optional(name: String) throws {
@@ -51,7 +51,7 @@ struct TcTokenTests {
     }
 
     @Test(
-        "a token that breaks a rule is refused, and the way back is still known",
+        "a token that breaks a rule is refused, and its addresses are still known",
         arguments: [
             ("Binding", "urn:liberty:paos:2003-08"), ("Binding", nil), ("PathSecurity-Protocol", "urn:ietf:rfc:5487"),
             ("PathSecurity-Protocol", ""), ("ServerAddress", nil), ("ServerAddress", ""),
@@ -70,7 +70,7 @@ struct TcTokenTests {
         }
     }
 
-    @Test("without a RefreshAddress, or with one that is not https, only the error address is left")
+    @Test("without an https RefreshAddress only the CommunicationErrorAddress is left")
     func noRefresh() {
         for value in [nil, "", "http://service.example/", "nowhere"] as [String?] {
             #expect {
@@ -82,7 +82,7 @@ struct TcTokenTests {
         }
     }
 
-    @Test("developer mode takes the way back over http, but no eID-Server")
+    @Test("developer mode accepts an http RefreshAddress, and no http ServerAddress")
     func developerMode() throws {
         #expect(
             try TcToken(Self.document(["RefreshAddress": "http://localhost/r"]), allowsHTTP: true).refreshAddress
@@ -93,14 +93,14 @@ struct TcTokenTests {
         }
     }
 
-    @Test("an element that is there twice makes the token unreadable")
+    @Test("a token with a repeated element is refused")
     func duplicates() {
         for extra in ["<Binding>urn:liberty:paos:2006-08</Binding>", "<PathSecurity-Parameters/>"] {
             #expect(throws: TcToken.Refusal.self) { try TcToken(Self.document(extra: extra)) }
         }
     }
 
-    @Test("a token of more than 64 KiB is not looked at")
+    @Test("a token of more than 64 KiB is refused")
     func tooLarge() {
         let blanks = [UInt8](repeating: 0x20, count: TcToken.maximumLength)
         #expect(throws: TcToken.Refusal.self) { try TcToken(Self.document() + blanks) }

@@ -5,7 +5,7 @@ import Testing
 
 struct WebAddressTests {
     @Test(
-        "an address has the origin of RFC 6454",
+        "the origin of an address is that of RFC 6454",
         arguments: [
             ("https://service.example/token?a=b", true, "service.example", 443),
             ("HTTPS://Service.EXAMPLE", true, "service.example", 443),
@@ -22,7 +22,7 @@ struct WebAddressTests {
     }
 
     @Test(
-        "what could mean another host than it seems to is no address",
+        "an address that is invalid or could hide its host is refused",
         arguments: [
             "", "https://", "https:///path", "service.example/token", "//service.example", "ftp://service.example",
             "file:///etc/passwd", "https://user@service.example", "https://service.example@evil.example/",
@@ -39,7 +39,7 @@ struct WebAddressTests {
     }
 
     @Test(
-        "the result goes behind the query that is there",
+        "the result is appended to the query",
         arguments: [
             ("https://a.example/r", "https://a.example/r?x=1&y=2"),
             ("https://a.example/r?s=7", "https://a.example/r?s=7&x=1&y=2"),

@@ -8,7 +8,7 @@ struct XMLReaderTests {
         try XMLReader.read(Array(text.utf8), maximumLength: 1024 * 1024)
     }
 
-    @Test("elements and attributes are known by local name, whatever prefix or namespace they have")
+    @Test("elements and attributes are read by local name, with any prefix or namespace")
     func names() throws {
         let root = try read(
             "<p:a xmlns:p='urn:x' xmlns:q='urn:y' q:type='p:T'><b>1</b><p:b> 2 </p:b>text<![CDATA[<&]]></p:a>"
@@ -21,7 +21,7 @@ struct XMLReaderTests {
     }
 
     @Test(
-        "a document type is refused before anything in it counts",
+        "a document type is refused",
         arguments: [
             "<!DOCTYPE a><a/>",
             "<!DOCTYPE a SYSTEM 'file:///etc/passwd'><a/>",
@@ -38,7 +38,7 @@ struct XMLReaderTests {
         #expect(throws: XMLError.doctype) { try read(text) }
     }
 
-    @Test("what is larger or deeper than any message is refused")
+    @Test("a document that is too large or too deep is refused")
     func bounds() {
         func nested(_ depth: Int) -> String {
             String(repeating: "<a>", count: depth) + String(repeating: "</a>", count: depth)
@@ -57,7 +57,7 @@ struct XMLReaderTests {
     }
 
     @Test(
-        "what is not well-formed is refused",
+        "a document that is not well-formed is refused",
         arguments: [
             "", " ", "text", "<a>", "<a></b>", "<a/><b/>", "<a b=1/>", "<a b='' b=''/>", "<p:a/>", "<a>&x;</a>",
             "<a>\u{1}</a>",
@@ -72,7 +72,7 @@ struct XMLReaderTests {
         }
     }
 
-    @Test("bytes that are no UTF-8 are refused")
+    @Test("bytes that are not UTF-8 are refused")
     func encoding() {
         #expect(throws: XMLError.self) {
             try XMLReader.read([0x3C, 0x61, 0x3E, 0xFF, 0x3C, 0x2F, 0x61, 0x3E], maximumLength: 99)

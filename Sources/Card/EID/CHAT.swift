@@ -37,7 +37,7 @@ package struct CHAT: Sendable, Hashable {
 
     package let terminalType: TerminalType
     package let role: Role
-    /// The discretionary data without the role. `AccessRights` of an authentication terminal.
+    /// The discretionary data without the role; the `AccessRights` of an authentication terminal.
     package let authorization: UInt64
 
     package init(_ terminalType: TerminalType = .authenticationTerminal, _ role: Role, authorization: UInt64) {

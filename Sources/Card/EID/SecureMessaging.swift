@@ -220,17 +220,17 @@ package struct SecureMessaging: ~Copyable, Sendable {
     }
 }
 
-/// Why a secured command or answer was refused; the channel is dead then.
+/// Why a command or answer was refused. The channel is dead afterwards.
 package enum SecureMessagingError: Error, Sendable, Equatable {
-    /// An object that must be there is not. The chip answers 6987.
+    /// A mandatory object is missing. The chip answers 6987.
     case missingObject
-    /// Wrong order, length, padding or status, or bytes that are no objects. The chip answers 6988.
+    /// Order, length, padding or status is wrong, or the bytes are not objects. The chip answers 6988.
     case malformed
     /// The cryptographic checksum is wrong. The chip answers 6988.
     case wrongMAC
-    /// The command does not fit into an APDU any more.
+    /// The protected command is too long for an APDU.
     case tooLong
-    /// The channel died before, or it is the other side's turn.
+    /// The channel is dead, or it is the turn of the other side.
     case dead
     case crypto(CryptoError)
 }
@@ -251,7 +251,7 @@ private enum Padding {
         }
     }
 
-    /// The bytes before the padding; nil when the last block ends in none.
+    /// Returns the bytes before the padding; nil when the padding is wrong.
     static func remove(from bytes: borrowing Secret) -> [UInt8]? {
         bytes.withBytes { padded in
             guard let end = padded.lastIndex(where: { $0 != 0 }), padded[end] == 0x80,
@@ -263,6 +263,6 @@ private enum Padding {
 }
 
 extension PACE.Outcome {
-    /// Secure messaging with the keys of this run.
+    /// Makes the secure messaging with the keys of this run.
     package consuming func secureMessaging() -> SecureMessaging { SecureMessaging(keys) }
 }
