@@ -219,7 +219,6 @@ let package = Package(
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
         tests("ISODEPTests", ["ISODEP", "NFCTestSupport", "TestSupport"]),
         tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
-        tests("EIDVirtualTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
         tests("OpenPACETests", ["EID", "Crypto", "ISO7816", "Secrets", "COpenPACE", "TestSupport"]),
         tests("ReadersPCSCTests", ["ReadersPCSC", "Readers", "ISO7816", "Host", "TestSupport"]),
         tests(

@@ -2,7 +2,7 @@
 import Text
 import Wire
 
-/// The web side: what each path answers.
+/// The web side: the answer to each path.
 extension EIDServer {
     func answer(_ request: HTTPRequest, _ handshake: Handshake, _ listener: ListenerName) -> HTTPResponse {
         let words = request.path.split(separator: "/", maxSplits: 1).map(String.init)
@@ -42,7 +42,7 @@ extension EIDServer {
         return .object(members)
     }
 
-    /// A page with a link for a browser.
+    /// Answers with a page that has a link for a browser.
     private func index(_ listener: ListenerName) throws -> HTTPResponse {
         let url = try tcTokenURL(on: listener)
         let link = "http://127.0.0.1:24727/eID-Client?tcTokenURL=\(Percent.encode(url))"
@@ -53,17 +53,17 @@ extension EIDServer {
     // MARK: PAOS
 
     private func post(_ request: HTTPRequest, _ handshake: Handshake, _ id: String?) -> HTTPResponse {
-        guard request.method == "POST" else { return HTTPResponse(405, text: "POST alone\n") }
+        guard request.method == "POST" else { return HTTPResponse(405, text: "only POST\n") }
         guard let conversation = conversation(handshake.pskIdentity ?? id ?? "") else {
             return HTTPResponse(404, text: "no such run\n")
         }
         guard conversation.options.mode == .attached || handshake.pskIdentity == conversation.id else {
-            return HTTPResponse(403, text: "PSK is needed\n")
+            return HTTPResponse(403, text: "a pre-shared key is needed\n")
         }
         return conversation.answer(request, handshake)
     }
 
-    // MARK: The way back
+    // MARK: The refresh address
 
     private func refresh(_ request: HTTPRequest, _ handshake: Handshake, _ id: String?) -> HTTPResponse {
         guard let conversation = conversation(id ?? "") else { return HTTPResponse(404, text: "no such run\n") }
@@ -86,13 +86,13 @@ extension EIDServer {
         return Self.json(conversation.json)
     }
 
-    /// The refresh address of another origin.
+    /// Answers at the refresh address with another origin.
     private func hop(_ request: HTTPRequest, _ id: String?) throws -> HTTPResponse {
         guard let conversation = conversation(id ?? "") else { return HTTPResponse(404, text: "no such run\n") }
         conversation.locked { $0.report.event("hop", [.init("method", .string(request.method))]) }
         switch conversation.options.fault {
-        case .refresh404: return HTTPResponse(404, text: "as asked for\n")
-        case .refresh200: return HTTPResponse(200, text: "as asked for\n")
+        case .refresh404: return HTTPResponse(404, text: "requested fault\n")
+        case .refresh200: return HTTPResponse(200, text: "requested fault\n")
         case .refreshHTTP:
             return HTTPResponse(302, location: "http://localhost:\(try listeners.port(.plain))/refresh")
         case .refreshLoop: return HTTPResponse(302, location: "\(try origin(.webOther))/hop/\(conversation.id)")

@@ -38,8 +38,8 @@ extension EIDServer {
 
     private func spoil(_ response: inout HTTPResponse, _ fault: Fault?) {
         switch fault {
-        case .tcToken404: response = HTTPResponse(404, text: "as asked for\n")
-        case .tcToken500: response = HTTPResponse(500, text: "as asked for\n")
+        case .tcToken404: response = HTTPResponse(404, text: "requested fault\n")
+        case .tcToken500: response = HTTPResponse(500, text: "requested fault\n")
         case .tcTokenEmpty: response.body = []
         case .tcTokenHTML:
             response = HTTPResponse(200, "text/html", Array("<!doctype html><title>Hello</title><p>Hello".utf8))
@@ -61,7 +61,7 @@ extension EIDServer {
         }
     }
 
-    /// After the first line.
+    /// Inserts text after the first line.
     private func insert(_ text: String, into document: inout [UInt8]) {
         let end = document.firstIndex(of: 0x0A) ?? document.startIndex
         document.insert(contentsOf: [0x0A] + Array(text.utf8), at: end)

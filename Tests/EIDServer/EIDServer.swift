@@ -8,9 +8,9 @@ package import Text
 import Wire
 
 /// An eService with its eID-Server on loopback, for tests: TR-03124-1 and TR-03112 towards the client, TR-03110 towards
-/// the card. It can be told to do almost anything wrong; see `ServiceOptions` and `Fault`.
+/// the card. `ServiceOptions` and `Fault` select its behaviour.
 package final class EIDServer: Sendable {
-    /// The root of its CV certificates, and how it can be checked.
+    /// The authority of its CV certificates.
     package let authority: CVAuthority
     private let certificates: TLSCertificates
     private let certificateHashes: [[UInt8]]
@@ -19,28 +19,28 @@ package final class EIDServer: Sendable {
     private let state: State
     let listeners: Listeners
 
-    /// What threads share.
+    /// The state that threads share.
     final class State: Sendable {
         let conversations = Mutex<(all: [String: Conversation], order: [String])>(([:], []))
         let handshakeErrors = Mutex<[JSON]>([])
         let server = Mutex<Weak>(Weak())
 
-        /// The handlers of connections must not keep a server that nobody wants any more.
+        /// Weak, so that the handlers of connections do not keep the server alive.
         struct Weak { weak var server: EIDServer? }
 
-        /// Older ones are forgotten.
+        /// The most runs; older ones are forgotten.
         static let capacity = 1000
     }
 
-    /// Listens when it returns. `host` stands in URLs and certificates and must lead to 127.0.0.1. `port` is that of the
-    /// eService, the eID-Server has the next one; 0 takes free ones. `date` counts instead of the system's day.
+    /// Starts to listen. `host` is the name in URLs and certificates, and must resolve to 127.0.0.1. `port` is the port of
+    /// the eService, and the next one that of the eID-Server; 0 takes free ports. `date` replaces the current day.
     package init(
         authority: CVAuthority? = nil,
         host: String = "localhost",
         port: UInt16 = 0,
         date: CVDate? = nil
     ) throws {
-        // A client that goes away while it is answered must not end the process.
+        // A client that disconnects during an answer must not end the process.
         signal(SIGPIPE, SIG_IGN)
         let state = State()
         (self.host, self.date, self.state) = (host, date, state)
@@ -76,7 +76,7 @@ package final class EIDServer: Sendable {
     /// Ends all connections.
     package func stop() { listeners.close() }
 
-    /// The authority of the TLS certificates, PEM: for tools that want one.
+    /// The authority of the TLS certificates in PEM, for other tools.
     package var tlsAuthority: String {
         let buffer = BIO_new(BIO_s_mem())
         defer { BIO_free(buffer) }
@@ -88,7 +88,7 @@ package final class EIDServer: Sendable {
 
     // MARK: Addresses
 
-    /// Scheme, host and port.
+    /// The scheme, host and port of a listener.
     package func origin(_ listener: ListenerName = .web) throws -> String {
         "https://\(host):\(try listeners.port(listener))"
     }
@@ -99,15 +99,15 @@ package final class EIDServer: Sendable {
         return try origin(listener) + "/tctoken" + (query.isEmpty ? "" : "?" + query.joined(separator: "&"))
     }
 
-    // MARK: What happened
+    // MARK: Reports
 
-    /// The report of a run, the last one without a name; nil when there is none.
+    /// The report of a run, or of the last one without a session; nil when there is none.
     package func report(_ session: String? = nil) -> JSON? { conversation(session)?.json }
 
     /// All messages of a run.
     package func messages(_ session: String? = nil) -> JSON? { conversation(session)?.messages }
 
-    /// TLS handshakes that failed: port and reason.
+    /// The TLS handshakes that failed: listener and reason.
     package var handshakeErrors: JSON { .array(state.handshakeErrors.withLock { $0 }) }
 
     package var reports: JSON {

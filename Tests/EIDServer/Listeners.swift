@@ -2,11 +2,11 @@
 import Glibc
 import Synchronization
 
-/// The ports of the server. Each serves everything; they differ in their TLS.
+/// The ports of the server. All serve the same paths; their TLS settings differ.
 package enum ListenerName: String, Sendable, CaseIterable {
-    /// As an eService should be.
+    /// The settings of a correct eService.
     case web
-    /// As an eID-Server should be: RSA-PSK.
+    /// The settings of a correct eID-Server: RSA-PSK.
     case psk
     case webEC = "web-ec"
     case webUnlisted = "web-unlisted"
@@ -15,9 +15,9 @@ package enum ListenerName: String, Sendable, CaseIterable {
     case webWeak = "web-weak"
     case webTLS11 = "web-tls11"
     case webTLS13 = "web-tls13"
-    /// Key agreement with RSA alone.
+    /// Only key agreement with RSA.
     case webCiphers = "web-ciphers"
-    /// No TLS session is resumed.
+    /// TLS sessions cannot be resumed.
     case webNoResume = "web-noresume"
     /// Another origin for redirects.
     case webOther = "web-other"
@@ -34,10 +34,10 @@ package enum ListenerName: String, Sendable, CaseIterable {
     case pskNoPSK = "psk-nopsk"
     /// HTTP without TLS.
     case plain
-    /// Accepts and says nothing.
+    /// Accepts connections and sends nothing.
     case silent
 
-    /// nil for those without TLS.
+    /// The TLS settings; nil for a listener without TLS.
     var profile: TLSProfile? {
         switch self {
         case .web, .webOther: TLSProfile(certificate: .web, alternative: .webEC)
@@ -74,7 +74,7 @@ package enum ListenerName: String, Sendable, CaseIterable {
     }
 }
 
-/// Opens a port when it is asked for the first time.
+/// Opens each port when it is needed for the first time.
 final class Listeners: Sendable {
     typealias Handler = @Sendable (HTTPRequest, Handshake, ListenerName) -> HTTPResponse
 
@@ -86,7 +86,7 @@ final class Listeners: Sendable {
 
     private let certificates: TLSCertificates
     private let callbacks: Callbacks
-    /// Port of `web`; `psk` is the next one. 0: any.
+    /// The port of `web`; `psk` has the next one. 0 takes free ports.
     private let base: UInt16
     private let open = Mutex<[ListenerName: Listener]>([:])
     private let reserved = Mutex<(socket: Int32, port: UInt16)?>(nil)
@@ -104,7 +104,7 @@ final class Listeners: Sendable {
         }
     }
 
-    /// A port at which nothing listens, and nothing will.
+    /// Reserves a port at which nothing listens.
     func refusingPort() throws(TLSError) -> UInt16 {
         try reserved.withLock { reserved throws(TLSError) in
             if let reserved { return reserved.port }

@@ -9,7 +9,7 @@ import Text
 @testable import EIDServer
 @testable import ReadersVirtual
 
-/// What the server sends is right by the rules of EID; that AusweisApp2 takes it is shown by `make peer-test`.
+/// Checks with EID what the server sends. `make peer-test` shows that AusweisApp2 accepts it.
 @Suite struct CertificateTests {
     private func conversation(_ query: [String: String]) throws -> Conversation {
         try Conversation(
@@ -17,7 +17,7 @@ import Text
             origin: "https://localhost:1",
             authority: try CVAuthority(folder: CVAuthority.folder),
             certificateHashes: [[UInt8](repeating: 1, count: 32)],
-            today: .today,
+            today: CertificateRecipe.today,
             handshake: Handshake(
                 version: "TLSv1.2",
                 cipher: "",
@@ -29,7 +29,7 @@ import Text
         )
     }
 
-    /// The answer to StartPAOS.
+    /// The protocol data of the answer to StartPAOS.
     private func eac1(_ query: [String: String]) throws -> XMLElement {
         let conversation = try conversation(query)
         let start = XML.element(
@@ -61,7 +61,7 @@ import Text
     }
 
     @Test(
-        "the chain of a run leads from the root to a terminal that is bound to the description",
+        "the chain of a run leads from the root to a terminal with the hash of the description",
         arguments: [[:], ["chain": "link"], ["reverse": "1"], ["cvca": "1", "can": "1"]]
     )
     func chain(query: [String: String]) throws {
@@ -75,7 +75,7 @@ import Text
             let digest = try #require(issuer.digest)
             #expect(try next.isSigned(by: try issuer.publicKey.key(inheriting: .brainpoolP256r1), digest))
             #expect(issuer.chat.role.mayIssue(next.chat.role))
-            #expect(next.effectiveDate <= .today && next.expirationDate >= .today)
+            #expect(next.effectiveDate <= CertificateRecipe.today && next.expirationDate >= CertificateRecipe.today)
             chain.append(next)
             issuer = next
         }
@@ -87,8 +87,8 @@ import Text
         #expect(try DigestAlgorithm.sha256.hash(description) == terminal.descriptionHash)
     }
 
-    @Test("rights and comparisons are those of the URL")
-    func wishes() throws {
+    @Test("rights and auxiliary data are those of the URL")
+    func rights() throws {
         let data = try eac1(["required": "GivenNames,AgeVerification", "optional": "DG16", "age": "21"])
         func rights(_ name: String) throws -> AccessRights {
             try CHAT(try BERTLV(try #require(Hex.decode(data.child(.iso, name)?.trimmed ?? "-")))).rights
@@ -96,11 +96,11 @@ import Text
         #expect(try rights("RequiredCHAT") == AccessRights([.readGivenNames, .ageVerification]))
         #expect(try rights("OptionalCHAT") == AccessRights([.readDataGroup16]))
         let auxiliary = try #require(Hex.decode(data.child(.iso, "AuthenticatedAuxiliaryData")?.trimmed ?? "-"))
-        #expect(try AuxiliaryData(try BERTLV(auxiliary)).values[.dateOfBirth] == CVDate.today.yearsAgo(21))
+        #expect(try AuxiliaryData(try BERTLV(auxiliary)).values[.dateOfBirth] == CertificateRecipe.today.yearsAgo(21))
     }
 
     @Test(
-        "parameters that say nothing are refused",
+        "invalid parameters are refused",
         arguments: [
             ("mode", "tls"), ("required", "Shoes"), ("age", "-1"), ("can", "yes"), ("fault", "none"),
             ("community", "1"),
@@ -110,7 +110,7 @@ import Text
         #expect(throws: ServiceOptions.Wrong.self) { try ServiceOptions([name: value]) }
     }
 
-    @Test("EF.CardSecurity of the virtual card passes, a changed one does not")
+    @Test("EF.CardSecurity of the virtual card is genuine, a changed one is not")
     func passiveAuthentication() throws {
         let authority = try TestPKI.file("csca.der")
         let digits = try #require(DefaultCard.mandatoryFiles.first { $0.fileID == 0x011D }).content

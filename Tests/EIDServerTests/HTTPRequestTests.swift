@@ -19,7 +19,7 @@ import Testing
         return (request, String(decoding: buffer, as: UTF8.self))
     }
 
-    @Test("a request is read whole, however it is cut, and no byte of the next one", arguments: [1, 2, 7, 1000])
+    @Test("a request is read from pieces of any length, without bytes of the next one", arguments: [1, 2, 7, 1000])
     func reads(pieces: Int) throws {
         let text = "POST /paos/1?a=%C3%A9+b&c HTTP/1.1\r\nHost: x\r\nContent-LENGTH: 3\r\n\r\nabcGET"
         let (read, rest) = request(text, pieces: pieces)
@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test(
-        "what has no length, or too much of it, is no request",
+        "a request without a valid length is refused",
         arguments: [
             "", "GET / HTTP/1.1\r\n", "GET /\r\n\r\n", "GET / FTP\r\n\r\n", "GET / HTTP/1.1\r\nno colon\r\n\r\n",
             "POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", "POST / HTTP/1.1\r\nContent-Length: 9999999999\r\n\r\n",
@@ -44,13 +44,13 @@ import Testing
         #expect(request(text).0 == nil)
     }
 
-    @Test("a head of more than 64 KiB is no request, with an end or without", arguments: ["", "\r\n\r\n"])
+    @Test("a head of more than 64 KiB is refused", arguments: ["", "\r\n\r\n"])
     func refusesLongHead(end: String) {
         let text = "GET / HTTP/1.1\r\nA: " + String(repeating: "a", count: 70_000) + end
         #expect(request(text, pieces: 10_000).0 == nil, "the long head was read")
     }
 
-    @Test("percent encoding keeps every text")
+    @Test("percent encoding can be decoded")
     func percent() {
         let text = "https://localhost:1/tctoken?a=b&c=ü+ /~"
         #expect(Percent.decode(Percent.encode(text)[...]) == text)

@@ -5,7 +5,7 @@ import Testing
 @testable import EIDServer
 
 @Suite struct ListenerTests {
-    @Test("who closes a listener twice meets nobody who has got the number of its socket since")
+    @Test("closing a listener twice does not close a later socket with the same number")
     func closedTwice() throws {
         for _ in 0..<50 {
             let listener = try Listener(port: 0, .silent)

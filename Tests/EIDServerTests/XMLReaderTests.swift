@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test(
-        "what is no XML for PAOS is refused",
+        "invalid XML is refused",
         arguments: [
             "", "a", "<a>", "<a></b>", "<a/><a/>", "<a/>b", "<a b=c/>", "<a b='1' b='2'/>", "<a b='<'/>", "<x:a/>",
             "<a:b:c/>", "<a>&b;</a>", "<a>&#xD800;</a>", "<a>&amp</a>", "<!DOCTYPE a><a/>", "<a><![CDATA[</a>", "<a",
@@ -38,7 +38,7 @@ import Testing
         #expect(throws: XMLReader.Malformed.self) { try XMLReader.document(Array(wide.utf8)) }
     }
 
-    @Test("what is written is read back")
+    @Test("written XML can be read")
     func writes() throws {
         let written = XML.element("a", [("b", "\"<&>")], text: "<&>\"'")
         let read = try XMLReader.document(written.document)

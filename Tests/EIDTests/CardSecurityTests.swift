@@ -46,7 +46,10 @@ struct CardSecurityTests {
         return try await EIDCard(channel: card, profile: profile).readCardSecurity()
     }
 
-    @Test("it is read in pieces of any length, and reading stops when it is complete", arguments: [1, 10, 100, 4096])
+    @Test(
+        "the file is read in pieces of any length, and reading stops when it is complete",
+        arguments: [1, 10, 100, 4096]
+    )
     func pieces(length: Int) async throws {
         let content = Self.file + [UInt8](repeating: 0, count: 500)
         let card = card { ResponseAPDU(data: Array(content.dropFirst($0).prefix(length)), .ok) }
@@ -63,7 +66,7 @@ struct CardSecurityTests {
         #expect(try await read(card).bytes == Self.file)
     }
 
-    @Test("a file without end is given up after a bounded number of commands and bytes", arguments: [1, 256, 30_000])
+    @Test("reading a file without end is bounded in commands and bytes", arguments: [1, 256, 30_000])
     func endless(length: Int) async throws {
         let card = card { _ in ResponseAPDU(data: [UInt8](repeating: 0, count: length), .ok) }
         await #expect(throws: EIDError.protocolViolation("EF.CardSecurity is too long")) { try await read(card) }
@@ -71,7 +74,7 @@ struct CardSecurityTests {
         #expect(card.commands.count * length <= 0x7FFF + length)
     }
 
-    @Test("a card that refuses the file, or breaks off, is an error")
+    @Test("a card that refuses the file, or a part of it, is an error")
     func refused() async throws {
         await #expect(throws: EIDError.status(StatusWord(0x6982))) {
             try await read(card { _ in ResponseAPDU(StatusWord(0x6982)) })

@@ -5,16 +5,16 @@ import Secrets
 import TestSupport
 import Testing
 
-/// What a card, a reader or a forger does instead of answering as it should, at each command of each dialogue.
+/// A card, a reader or an attacker disturbs each command of each dialogue.
 @Suite("Faults in dialogues with an eID card")
 struct EIDCardFaultTests {
-    /// One fault: in the place of the card's answer, or to it.
+    /// A fault replaces or changes the card's answer.
     enum Fault: CaseIterable {
         case removed, mute, removedAfter
         case generalError, securityNotSatisfied, smObjectsIncorrect
         case truncated, garbage, empty, unprotectedSuccess, replayed
 
-        /// What is thrown, or answered instead; nil when the card's own answer is to be changed.
+        /// The error or answer instead of the card's; nil when the card answers.
         func before() throws(CardError) -> ResponseAPDU? {
             switch self {
             case .removed: throw .removed
@@ -26,7 +26,7 @@ struct EIDCardFaultTests {
             }
         }
 
-        /// What becomes of the card's answer.
+        /// Changes the card's answer.
         func after(_ answer: ResponseAPDU, previous: ResponseAPDU?) throws(CardError) -> ResponseAPDU {
             switch self {
             case .removed, .mute, .generalError, .securityNotSatisfied, .smObjectsIncorrect: answer
@@ -39,7 +39,7 @@ struct EIDCardFaultTests {
         }
     }
 
-    /// A dialogue that succeeds with the undisturbed card.
+    /// A dialogue that succeeds without faults.
     enum Dialogue: CaseIterable {
         case change, changeAfterCAN, unblock
 
@@ -51,7 +51,7 @@ struct EIDCardFaultTests {
             }
         }
 
-        /// Number of commands.
+        /// The number of commands.
         var length: Int {
             switch self {
             case .change, .unblock: 6
@@ -59,7 +59,7 @@ struct EIDCardFaultTests {
             }
         }
 
-        /// Runs it; true when every step says that it succeeded.
+        /// Runs the dialogue; true when every step succeeds.
         func run(_ eid: EIDCard) async throws(EIDError) -> Bool {
             switch self {
             case .change:
@@ -84,7 +84,7 @@ struct EIDCardFaultTests {
         }
     }
 
-    @Test("the dialogues succeed when nothing is disturbed", arguments: Dialogue.allCases)
+    @Test("the dialogues succeed without faults", arguments: Dialogue.allCases)
     func undisturbed(dialogue: Dialogue) async throws {
         let card = TestCard(tries: dialogue.tries)
         let eid = EIDCard(channel: card, profile: try exampleProfile())
@@ -93,7 +93,7 @@ struct EIDCardFaultTests {
     }
 
     @Test(
-        "a disturbed dialogue ends at once as an error, claims no success, and sends nothing twice",
+        "a disturbed dialogue ends at once with an error, and no command is sent twice",
         arguments: Dialogue.allCases,
         Fault.allCases
     )
@@ -109,13 +109,13 @@ struct EIDCardFaultTests {
                 }
             )
             let eid = EIDCard(channel: card, profile: try exampleProfile())
-            // MSE:Set AT, unprotected, has no data in its answer: there is nothing to cut, replay or leave out.
-            let isUnspoilt = index == 0 && [.truncated, .empty, .unprotectedSuccess, .replayed].contains(fault)
+            // The answer to the first MSE:Set AT has no data that these faults could change.
+            let isUnchanged = index == 0 && [.truncated, .empty, .unprotectedSuccess, .replayed].contains(fault)
             do throws(EIDError) {
                 let isDone = try await dialogue.run(eid)
-                #expect(isDone == isUnspoilt, "command \(index)")
+                #expect(isDone == isUnchanged, "command \(index)")
             } catch {
-                #expect(!isUnspoilt, "command \(index): \(error)")
+                #expect(!isUnchanged, "command \(index): \(error)")
                 switch fault {
                 case .removed, .removedAfter: #expect(error == .card(.removed))
                 case .mute: #expect(error == .card(.mute))
@@ -127,10 +127,10 @@ struct EIDCardFaultTests {
                 #expect(card.commands.count == index + 1, "command \(index)")
             }
             #expect(Set(card.commands).count == card.commands.count, "a command was sent twice")
-            if index < dialogue.length - 1, !isUnspoilt { #expect(card.pin == "123456") }
+            if index < dialogue.length - 1, !isUnchanged { #expect(card.pin == "123456") }
             if index == dialogue.length - 1 { #expect(await !eid.hasChannel) }
 
-            // The reader is usable at once: channel dropped, the counter can be read.
+            // Afterwards the card can be used again.
             let before = card.commands.count
             await eid.destroyChannel()
             #expect(try await eid.readPINStatus().retryCounter == card.tries)
@@ -138,7 +138,7 @@ struct EIDCardFaultTests {
         }
     }
 
-    @Test("in a closed channel nothing is sent any more until it is destroyed")
+    @Test("a closed channel sends no command until it is destroyed")
     func closedChannel() async throws {
         let card = TestCard(forge: { at, answer in at == 5 ? ResponseAPDU(.ok) : answer })
         let eid = EIDCard(channel: card, profile: try exampleProfile())
@@ -157,7 +157,7 @@ struct EIDCardFaultTests {
         #expect(try await eid.readPINStatus() == PINStatus(retryCounter: 3))
     }
 
-    @Test("a refused token counts as a wrong password inside a channel even without protection")
+    @Test("an unprotected refusal of the token in a channel is a wrong password")
     func unprotectedRefusal() async throws {
         let card = TestCard(
             tries: 1,
@@ -171,7 +171,7 @@ struct EIDCardFaultTests {
     }
 
     @Test(
-        "MSE:Set AT decides whether a run begins",
+        "the answer to MSE:Set AT decides whether the run continues",
         arguments: [
             (.pin, 0x9000, 5), (.pin, 0x63C2, 5), (.pin, 0x63C1, 5), (.pin, 0x63C0, 1), (.pin, 0x6283, 1),
             (.pin, 0x6A80, 1),
@@ -200,7 +200,7 @@ struct EIDCardFaultTests {
         #expect(card.commands.count == commands)
     }
 
-    @Test("an error never tells what was typed")
+    @Test("an error never contains a PIN")
     func silentErrors() async throws {
         for index in 0..<6 {
             let card = TestCard(forge: { at, answer in at == index ? ResponseAPDU(data: [1, 2, 3], .ok) : answer })

@@ -10,7 +10,7 @@ func secret(_ digits: String) -> Secret { Secret(Array(digits.utf8)) }
 
 @Suite("Dialogues with an eID card")
 struct EIDCardTests {
-    /// Commands as the peer sends them to the same card; a `?` is a digit that differs from run to run.
+    /// The commands that AusweisApp2 sends to the same card; `?` is a digit that differs in each run.
     static let mseCAN = "0022C1A412800A04007F0007020204020283010284010D"
     static let msePIN = "0022C1A412800A04007F0007020204020283010384010D"
     static let msePUK = "0022C1A412800A04007F0007020204020283010484010D"
@@ -18,7 +18,7 @@ struct EIDCardTests {
         "10860000027C0000", "10860000457C43814104" + wild(64) + "00", "10860000457C43834104" + wild(64) + "00",
         "008600000C7C0A8508" + wild(8) + "00",
     ]
-    /// The same inside a channel, its MSE:Set AT included.
+    /// MSE:Set AT and PACE inside a channel.
     static let nestedPACE = [
         "0C22C1A42D872101" + wild(32) + "8E08" + wild(8) + "00",
         "1C86000020871101" + wild(16) + "9701008E08" + wild(8) + "00",
@@ -32,7 +32,7 @@ struct EIDCardTests {
 
     private static func wild(_ bytes: Int) -> String { String(repeating: "??", count: bytes) }
 
-    @Test("changing the PIN takes the commands of the peer")
+    @Test("changing the PIN sends the same commands as AusweisApp2")
     func changePIN() async throws {
         let (card, eid) = try await connect(TestCard())
         try await eid.select()
@@ -54,7 +54,7 @@ struct EIDCardTests {
         )
     }
 
-    @Test("a wrong PIN is a result that tells the tries before and after")
+    @Test("the result of a wrong PIN has the tries before and after")
     func wrongPIN() async throws {
         let (card, eid) = try await connect(TestCard())
         let first = try await eid.establishPACE(.pin, password: secret("111111"))
@@ -66,7 +66,7 @@ struct EIDCardTests {
         expect(card.commands, like: [Self.msePIN] + Self.pace + [Self.msePIN] + Self.pace)
     }
 
-    @Test("the third try runs inside the channel of the CAN, whose keys the new channel replaces")
+    @Test("the third try runs in the channel of the CAN, which the new channel replaces")
     func thirdTry() async throws {
         let (card, eid) = try await connect(TestCard(tries: 1))
         _ = try established(await eid.establishPACE(.can, password: secret("500540")))
@@ -78,14 +78,14 @@ struct EIDCardTests {
         expect(card.commands, like: [Self.mseCAN] + Self.pace + Self.nestedPACE + [Self.change])
     }
 
-    @Test("a wrong third try leaves the channel of the CAN as it was")
+    @Test("a wrong third try keeps the channel of the CAN")
     func wrongThirdTry() async throws {
         let (card, eid) = try await connect(TestCard(tries: 1))
         _ = try established(await eid.establishPACE(.can, password: secret("500540")))
         let outcome = try await eid.establishPACE(.pin, password: secret("333333"))
         #expect(outcome == .wrongPassword(statusBefore: StatusWord(0x63C1), status: StatusWord(0x63C0)))
         #expect(await eid.hasChannel)
-        // The channel of the CAN may not change the PIN, and says so protected.
+        // The card refuses a new PIN in the channel of the CAN, with a protected answer.
         #expect(try await eid.changePIN(to: secret("654321")) == StatusWord(0x6982))
         #expect(card.pin == "123456")
         #expect(card.tries == 0)
@@ -108,7 +108,7 @@ struct EIDCardTests {
         )
     }
 
-    @Test("a PUK that is used up is a result, and no try is made")
+    @Test("a PUK that is used up is a result without a try")
     func usedUp() async throws {
         let (card, eid) = try await connect(
             TestCard(tries: 0, interfere: { _, _ in ResponseAPDU(StatusWord(0x63C0)) })
@@ -117,7 +117,7 @@ struct EIDCardTests {
         #expect(card.commands == [Self.msePUK])
     }
 
-    @Test("a CHAT follows the other objects, and brings the names of the trust points")
+    @Test("a CHAT follows the other objects, and the result names the trust points")
     func chat() async throws {
         let (card, eid) = try await connect(TestCard())
         let chat = hex("7F4C12060904007F0007030102025305000513FF87")
@@ -126,7 +126,7 @@ struct EIDCardTests {
         #expect(card.commands.first == "0022C1A427800A04007F0007020204020283010384010D" + hex(chat))
     }
 
-    @Test("other commands go through the channel when there is one")
+    @Test("other commands use the channel when there is one")
     func transmit() async throws {
         let (card, eid) = try await connect(TestCard())
         let command = CommandAPDU.readBinary(shortFileID: CardAccess.shortFileID)
@@ -140,7 +140,7 @@ struct EIDCardTests {
         #expect(card.log.last?.answer?.data.starts(with: [0x87]) == true)
     }
 
-    @Test("without a channel no new PIN goes out")
+    @Test("without a channel no new PIN is sent")
     func noChannel() async throws {
         let (card, eid) = try await connect(TestCard())
         await #expect(throws: EIDError.self) { try await eid.changePIN(to: secret("654321")) }
@@ -148,14 +148,14 @@ struct EIDCardTests {
         #expect(card.commands.isEmpty)
     }
 
-    @Test("destroying the channel does not depend on an answer")
+    @Test("the channel is destroyed even without an answer")
     func destroyWithoutCard() async throws {
         let (card, eid) = try await connect(TestCard(interfere: { _, _ throws(CardError) in throw .removed }))
         await eid.destroyChannel()
         #expect(card.commands == [Self.destroy])
     }
 
-    /// A card and our side of it.
+    /// The card and the dialogue with it.
     private func connect(_ card: TestCard) async throws -> (TestCard, EIDCard) {
         (card, EIDCard(channel: card, profile: try exampleProfile()))
     }
@@ -168,7 +168,7 @@ struct EIDCardTests {
         return result
     }
 
-    /// Compares digit by digit; `?` stands for any.
+    /// Compares digit by digit; `?` matches any digit.
     private func expect(
         _ commands: [String],
         like patterns: [String],
@@ -183,7 +183,7 @@ struct EIDCardTests {
     }
 }
 
-/// What is known of the test card.
+/// The profile of the test card.
 func exampleProfile() throws -> EIDProfile {
     EIDProfile(
         applicationID: ApplicationID.eid,

@@ -6,13 +6,13 @@ import Testing
 
 @Suite("Identification of cards")
 struct IdentificationTests {
-    /// What the peer sends for the same card, without its questions to the reader.
+    /// The commands that AusweisApp2 sends to the same card.
     static let commands = [
         "00A4040C09E80704007F00070302", "00A4000C023F00", "00B09E0000", "00B0002600", "00B09C0000", "00B0005700",
         "0022C1A412800A04007F0007020204020283010384010D",
     ]
 
-    @Test("an eID card is found with just the commands that it needs")
+    @Test("an eID card is identified with the same commands as by AusweisApp2")
     func sequence() async throws {
         let card = TestCard()
         let identity = try await EIDCard.identify(on: card)
@@ -26,7 +26,7 @@ struct IdentificationTests {
         #expect(card.commands == Self.commands)
     }
 
-    @Test("the tries left are told", arguments: 0...3)
+    @Test("the remaining tries are read", arguments: 0...3)
     func tries(count: Int) async throws {
         guard case .eid(let profile) = try await EIDCard.identify(on: TestCard(tries: count)) else {
             Issue.record("not identified")
@@ -36,7 +36,7 @@ struct IdentificationTests {
     }
 
     @Test(
-        "an application that may not be selected, or not by name, is there all the same",
+        "an application that cannot be selected is still found",
         arguments: [0x9000, 0x6982, 0x6D00] as [UInt16]
     )
     func selected(word: UInt16) async throws {
@@ -45,7 +45,7 @@ struct IdentificationTests {
         #expect(card.commands == Self.commands)
     }
 
-    @Test("the applications are tried one after the other, and a passport is no eID card")
+    @Test("the applications are tried in order, and a passport is not an eID card")
     func applications() async throws {
         let persoSim = TestCard(interfere: { index, _ in index == 0 ? ResponseAPDU(StatusWord(0x6A82)) : nil })
         guard case .eid(let profile) = try await EIDCard.identify(on: persoSim) else {
@@ -61,8 +61,8 @@ struct IdentificationTests {
         #expect(other.commands.count == 3)
     }
 
-    /// What goes wrong with which command.
-    static let strangers: [(Int, ResponseAPDU)] = [
+    /// Unexpected answers, with the number of the command.
+    static let otherCards: [(Int, ResponseAPDU)] = [
         (1, ResponseAPDU(StatusWord(0x6A82))),
         (2, ResponseAPDU(StatusWord(0x6A82))),
         (2, ResponseAPDU(.ok)),
@@ -76,13 +76,13 @@ struct IdentificationTests {
         (6, ResponseAPDU(StatusWord(0x6983))),
     ]
 
-    @Test("a card that does not answer like an eID card is unknown", arguments: strangers)
+    @Test("a card that does not answer like an eID card is unknown", arguments: otherCards)
     func unknown(index: Int, answer: ResponseAPDU) async throws {
         let card = TestCard(interfere: { at, _ in at == index ? answer : nil })
         #expect(try await EIDCard.identify(on: card) == .unknown)
     }
 
-    @Test("a card that is lost at any command is an error, and nothing is sent again", arguments: 0..<7)
+    @Test("a card that is lost at any command is an error, and no command is repeated", arguments: 0..<7)
     func lost(index: Int) async throws {
         let card = TestCard(interfere: { at, _ throws(CardError) in
             if at == index { throw .removed }
@@ -93,13 +93,13 @@ struct IdentificationTests {
     }
 
     @Test(
-        "a file is read until the card has no more, however it says so",
+        "a file is read until its end, for each way in which cards report the end",
         arguments: [
             (0x9000, true), (0x6282, true), (0x6B00, true), (0x6A86, true), (0x6700, true), (0x6282, false),
         ] as [(UInt16, Bool)]
     )
     func endOfFile(word: UInt16, isSeparate: Bool) async throws {
-        // The end comes with the last bytes, or alone after them.
+        // The end is reported with the last bytes, or in an answer of its own.
         let card = TestCard(interfere: { index, command in
             guard command.ins == 0xB0, index > 3 else { return nil }
             let offset = command.p1 & 0x80 != 0 ? 0 : Int(command.p1) << 8 | Int(command.p2)
@@ -115,7 +115,7 @@ struct IdentificationTests {
         #expect(profile.cardAccess.bytes == exampleCardAccess)
     }
 
-    @Test("a file without end is given up", arguments: [1, 10, 256])
+    @Test("reading a file without end is bounded", arguments: [1, 10, 256])
     func endless(chunk: Int) async throws {
         let card = TestCard(interfere: { _, command in
             command.ins == 0xB0 ? ResponseAPDU(data: [UInt8](repeating: 0, count: chunk), .ok) : nil
@@ -124,7 +124,7 @@ struct IdentificationTests {
         #expect(card.commands.count <= 2 + 256)
     }
 
-    @Test("no part of a file is read after the task is cancelled")
+    @Test("no command is sent for a file after the task is cancelled")
     func cancelled() async throws {
         let card = TestCard(interfere: { _, command in
             guard command.ins == 0xB0 else { return nil }

@@ -6,7 +6,7 @@ import Secrets
 import TestSupport
 import Testing
 
-/// The key of a password of digits.
+/// The key of a PIN.
 func passwordKey(_ password: String, _ cipher: AES) throws -> Secret {
     try PACE.passwordKey(Secret(Array(password.utf8)), id: .pin, cipher: cipher)
 }
@@ -16,7 +16,7 @@ struct PACETests {
     static let parameters = PACEParameters(curve: .brainpoolP256r1, cipher: .aes128)
 
     @Test(
-        "both sides end with the same channel, on every curve and with every AES",
+        "both sides get the same channel, with every curve and every AES key length",
         arguments: Curve.allCases,
         AES.allCases
     )
@@ -36,7 +36,7 @@ struct PACETests {
         #expect(other.encryption != other.authentication)
     }
 
-    @Test("the chip notices a wrong password at the token, and no earlier", arguments: [AES.aes128, .aes256])
+    @Test("the chip detects a wrong password at the token", arguments: [AES.aes128, .aes256])
     func wrongPassword(cipher: AES) throws {
         let parameters = PACEParameters(curve: .brainpoolP256r1, cipher: cipher)
         var terminal = PACE.Terminal(parameters, passwordKey: try passwordKey("123456", cipher))
@@ -48,7 +48,7 @@ struct PACETests {
         #expect(throws: PACEError.outOfOrder) { try chip.answer(PACE.Terminal.request) }
     }
 
-    @Test("names of trust points are handed over when the chip has them")
+    @Test("the terminal gets the names of the trust points")
     func certificationAuthorities() throws {
         let names = PACE.CertificationAuthorities(
             current: Array("DETESTeIDBG00002".utf8),
@@ -63,7 +63,7 @@ struct PACETests {
         #expect(try complete(&terminal, &chip).certificationAuthorities == names)
     }
 
-    @Test("the terminal takes longer nonces as well", arguments: [16, 32, 48, 64])
+    @Test("the terminal accepts longer nonces", arguments: [16, 32, 48, 64])
     func longNonce(count: Int) throws {
         let nonce = try Random.secret(count)
         var terminal = PACE.Terminal(Self.parameters, passwordKey: try passwordKey("1", .aes128))
@@ -71,7 +71,7 @@ struct PACETests {
         #expect(try complete(&terminal, &chip).idPICC.count == 32)
     }
 
-    @Test("the MRZ is hashed before the key is derived, other passwords are not")
+    @Test("only the MRZ is hashed before the key is derived")
     func passwordKinds() throws {
         let text = Array("123456".utf8)
         let hash = try DigestAlgorithm.sha1.hash(text)
@@ -84,18 +84,18 @@ struct PACETests {
         }
     }
 
-    /// Whose number is to begin with a zero byte.
+    /// The value that begins with a zero byte.
     enum Part: CaseIterable { case chipKey, terminalKey, sharedSecret }
 
     @Test(
-        "leading zero bytes of keys and secrets are kept by both sides",
+        "both sides keep leading zero bytes of keys and secrets",
         arguments: [Curve.brainpoolP256r1, .secp256r1, .brainpoolP320r1],
         Part.allCases
     )
     func leadingZeros(curve: Curve, part: Part) throws {
         let parameters = PACEParameters(curve: curve, cipher: .aes128)
         let nonce = try Random.secret(16)
-        // Fixed mapping keys fix the generator; then ephemeral keys are drawn until one fits.
+        // The mapping keys fix the generator. Then random ephemeral keys are tried until one has a leading zero.
         let mappingScalars = [try scalar(curve), try scalar(curve)]
         let mappingTerminal = try ECPrivateKey(Secret(mappingScalars[0]), on: try curve.group)
         let mappingChip = try ECPrivateKey(Secret(mappingScalars[1]), on: try curve.group)
@@ -155,12 +155,12 @@ struct PACETests {
     }
 
     private func scalar(_ curve: Curve) throws -> [UInt8] {
-        // One byte less than the order: always in range, and 2^-8 less random, which does not matter here.
+        // One byte shorter than the order, so that the scalar is in range.
         try Random.bytes(curve.scalarLength - 1)
     }
 }
 
-/// What a chip ends with, as values that can be compared.
+/// The result of a chip as values that can be compared.
 struct ChipOutcome: Equatable {
     let idPICC: [UInt8]
     let idPCD: [UInt8]
@@ -177,7 +177,7 @@ struct ChipOutcome: Equatable {
     }
 }
 
-/// Runs the first three steps and gives the terminal's token.
+/// Runs the first three steps and returns the terminal's token.
 func exchange(_ terminal: inout PACE.Terminal, _ chip: inout PACE.Chip) throws -> [UInt8] {
     let mapping = try terminal.receiveNonce(try chip.answer(PACE.Terminal.request))
     let ephemeral = try terminal.receiveMapping(try chip.answer(mapping))

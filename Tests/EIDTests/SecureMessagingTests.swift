@@ -6,7 +6,7 @@ import Secrets
 import TestSupport
 import Testing
 
-/// Session keys that a test chooses: the same bytes again and again.
+/// Session keys of constant bytes.
 func sessionKeys(_ cipher: AES) -> SessionKeys {
     SessionKeys(
         encryption: Secret([UInt8](repeating: 0xE5, count: cipher.keyLength)),
@@ -24,7 +24,10 @@ struct SecureMessagingTests {
         }
     }
 
-    @Test("a command arrives as it was sent, with every AES, length and instruction", arguments: AES.allCases)
+    @Test(
+        "a command is unwrapped unchanged, with every key length, data length and instruction",
+        arguments: AES.allCases
+    )
     func commands(cipher: AES) throws {
         var terminal = SecureMessaging(sessionKeys(cipher))
         var chip = SecureMessaging(sessionKeys(cipher))
@@ -33,14 +36,18 @@ struct SecureMessagingTests {
             #expect(wrapped.cla == command.cla | 0x0C)
             #expect([wrapped.ins, wrapped.p1, wrapped.p2] == [command.ins, command.p1, command.p2])
             #expect(wrapped.le == (wrapped.isExtended || command.isExtended ? 65_536 : 256))
-            // What goes over the wire, and back.
+            // Encoded and decoded, as on the wire.
             let received = try #require(CommandAPDU(bytes: wrapped.bytes))
             #expect(try chip.unwrap(received) == command)
             _ = try terminal.unwrap(try chip.wrap(ResponseAPDU(.ok)))
         }
     }
 
-    @Test("an answer arrives as it was sent, with every AES, length and status", arguments: AES.allCases, [0xB0, 0xB1])
+    @Test(
+        "an answer is unwrapped unchanged, with every key length, data length and status",
+        arguments: AES.allCases,
+        [0xB0, 0xB1]
+    )
     func answers(cipher: AES, ins: UInt8) throws {
         var terminal = SecureMessaging(sessionKeys(cipher))
         var chip = SecureMessaging(sessionKeys(cipher))
@@ -57,7 +64,7 @@ struct SecureMessagingTests {
     }
 
     @Test(
-        "objects are those of the standard",
+        "commands have the objects of the standard",
         arguments: [
             // class, instruction, data, Le, then tags and lengths of the objects and the last byte
             (0x00, 0x2C, 0, nil, "0C2C02030A 8E08 00"),
@@ -86,7 +93,7 @@ struct SecureMessagingTests {
         #expect(rest.isEmpty)
     }
 
-    @Test("data of a secret give the same command as data of an array")
+    @Test("data in a secret and in an array give the same command")
     func secretData() throws {
         var one = SecureMessaging(sessionKeys(.aes256))
         var other = SecureMessaging(sessionKeys(.aes256))
@@ -103,7 +110,7 @@ struct SecureMessagingTests {
         var chip = SecureMessaging(sessionKeys(.aes128))
         let command = CommandAPDU(0x00, 0xB0, 0, 0, data: [1, 2, 3], le: 256)
         var seen: Set<[UInt8]> = []
-        for _ in 0..<300 {  // past the first byte of the counter
+        for _ in 0..<300 {  // more than one byte of the counter
             let wrapped = try terminal.wrap(command)
             #expect(seen.insert(wrapped.bytes).inserted)
             #expect(try chip.unwrap(wrapped) == command)
@@ -113,7 +120,7 @@ struct SecureMessagingTests {
         }
     }
 
-    @Test("an answer with one changed bit anywhere is refused, and the channel is dead", arguments: AES.allCases)
+    @Test("an answer with one changed bit is refused, and the channel is dead", arguments: AES.allCases)
     func tamperedAnswer(cipher: AES) throws {
         let good = try answer(cipher)
         for index in good.indices {
@@ -131,7 +138,7 @@ struct SecureMessagingTests {
         }
     }
 
-    @Test("a command with one changed bit anywhere is refused, and the channel is dead")
+    @Test("a command with one changed bit is refused, and the channel is dead")
     func tamperedCommand() throws {
         var terminal = SecureMessaging(sessionKeys(.aes128))
         let good = try terminal.wrap(CommandAPDU(0x00, 0x2C, 0x02, 0x03, data: Array("654321".utf8), le: 256)).bytes
@@ -146,7 +153,7 @@ struct SecureMessagingTests {
         }
     }
 
-    @Test("a cut answer is refused at every length")
+    @Test("a truncated answer is refused")
     func truncatedAnswer() throws {
         let good = try answer(.aes128)
         for count in 2..<good.count {
@@ -157,7 +164,7 @@ struct SecureMessagingTests {
         }
     }
 
-    /// Objects that a forger without keys, or a confused card, may send; the right ones are 87, 99, 8E.
+    /// Objects in a wrong order or number; the right ones are 87, 99, 8E.
     static let rearranged: [(String, [UInt32], SecureMessagingError)] = [
         ("nothing", [], .missingObject),
         ("no checksum", [0x87, 0x99], .missingObject),
@@ -171,7 +178,7 @@ struct SecureMessagingTests {
         ("data twice", [0x87, 0x87, 0x99, 0x8E], .missingObject),
     ]
 
-    @Test("objects that are missing, repeated or in another order are refused", arguments: rearranged)
+    @Test("missing, repeated and rearranged objects are refused", arguments: rearranged)
     func rearrangedAnswer(name: String, tags: [UInt32], error: SecureMessagingError) throws {
         let objects = try BERTLV.sequence(try answer(.aes128).dropLast(2))
         let data = tags.flatMap { tag in objects.filter { $0.tag == tag }.flatMap(\.encoded) }
@@ -180,7 +187,7 @@ struct SecureMessagingTests {
         #expect(throws: error) { try terminal.unwrap(ResponseAPDU(data: data, .ok)) }
     }
 
-    @Test("an authentic answer with wrong padding, indicator or status is refused")
+    @Test("an authentic answer with a wrong padding, indicator or status is refused")
     func authenticButWrong() throws {
         let status: [UInt8] = [0x90, 0x00]
         let wholeBlocks = [UInt8](repeating: 0x55, count: 16)
@@ -210,7 +217,7 @@ struct SecureMessagingTests {
         }
     }
 
-    @Test("a step out of turn kills the channel")
+    @Test("a step out of turn makes the channel dead")
     func turns() throws {
         var terminal = SecureMessaging(sessionKeys(.aes128))
         _ = try terminal.wrap(CommandAPDU(0, 0xB0, 0, 0))
@@ -225,7 +232,7 @@ struct SecureMessagingTests {
         #expect(throws: SecureMessagingError.wrongMAC) { try replayed.unwrap(good) }
     }
 
-    @Test("a class that asks for secure messaging already, and an Le that there is not, are refused")
+    @Test("commands with a wrong class, Le or length are refused")
     func wrongCommands() {
         for command in [
             CommandAPDU(0x0C, 0xB0, 0, 0), CommandAPDU(0, 0xB0, 0, 0, le: 0), CommandAPDU(0, 0xB0, 0, 0, le: 65_537),
@@ -238,7 +245,7 @@ struct SecureMessagingTests {
         #expect(throws: SecureMessagingError.tooLong) { try terminal.wrap(long) }
     }
 
-    @Test("random answers never trap and are never taken")
+    @Test("random answers are refused")
     func randomAnswers() throws {
         var random = SplitMix64(seed: 0x5EC)
         for _ in 0..<5_000 {

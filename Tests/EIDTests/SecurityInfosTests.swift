@@ -41,7 +41,7 @@ struct SecurityInfosTests {
         #expect(access.bytes == exampleCardAccess)
     }
 
-    @Test("the rarer infos are read")
+    @Test("rare infos are read")
     func others() throws {
         let infos = try SecurityInfos(
             BERTLV(
@@ -79,7 +79,7 @@ struct SecurityInfosTests {
         #expect(infos.paceDomainParameters.map(\.id) == [5])
     }
 
-    @Test("each variant of PACE that we speak is chosen, with each curve", arguments: Curve.allCases, AES.allCases)
+    @Test("each supported variant of PACE is selected, with each curve", arguments: Curve.allCases, AES.allCases)
     func variants(curve: Curve, cipher: AES) throws {
         let parameters = PACEParameters(curve: curve, cipher: cipher)
         let info = paceInfo(Array(parameters.protocolID.dropFirst(OID.pace.count)), parameterID: curve.rawValue)
@@ -87,7 +87,7 @@ struct SecurityInfosTests {
     }
 
     @Test(
-        "a card with no variant that we speak has no access",
+        "a card without a supported variant of PACE is refused",
         arguments: [
             ("Triple DES", paceInfo([2, 1])), ("Diffie-Hellman", paceInfo([1, 2])),
             ("integrated mapping", paceInfo([4, 2])),
@@ -102,14 +102,14 @@ struct SecurityInfosTests {
     )
     func unsupported(name: String, info: BERTLV) throws {
         #expect(try CardAccess(BERTLV(0x31, [info]).encoded) == nil)
-        // It does not hide one that we speak, wherever it stands.
+        // The unsupported variant does not hide a supported one.
         let good = paceInfo([2, 4], parameterID: 16)
         let expected = PACEParameters(curve: .brainpoolP384r1, cipher: .aes256)
         #expect(try CardAccess(BERTLV(0x31, [info, good]).encoded)?.pace == expected)
         #expect(try CardAccess(BERTLV(0x31, [good, info]).encoded)?.pace == expected)
     }
 
-    @Test("of several variants the first is chosen, and a repeated one counts once")
+    @Test("the first of several variants is selected, and a repeated one counts once")
     func order() throws {
         let set = BERTLV(0x31, [paceInfo([2, 3]), paceInfo([2, 2]), paceInfo([2, 3]), paceInfo([2, 2])])
         let access = try #require(try CardAccess(set.encoded))
@@ -117,7 +117,7 @@ struct SecurityInfosTests {
         #expect(access.securityInfos.pace.count == 2)
     }
 
-    @Test("infos that are unknown or break their syntax are skipped")
+    @Test("unknown and invalid infos are ignored")
     func skipped() throws {
         let odd: [BERTLV] = [
             BERTLV(0x30, [BERTLV]()),
@@ -139,7 +139,7 @@ struct SecurityInfosTests {
         #expect(try CardAccess(BERTLV(0x31, odd).encoded) == nil)
     }
 
-    @Test("a file that is no set, is cut or has left-over bytes is refused; zero bytes behind it are not")
+    @Test("a file with a wrong outer structure is refused; zero bytes at the end are not")
     func outer() throws {
         #expect(throws: BERError.truncated) { try SecurityInfos([UInt8]()) }
         #expect(throws: BERError.invalidTag) { try SecurityInfos([0x30] + exampleCardAccess.dropFirst()) }
@@ -148,7 +148,7 @@ struct SecurityInfosTests {
         #expect(try SecurityInfos(exampleCardAccess + [0, 0, 0]) == SecurityInfos(exampleCardAccess))
     }
 
-    @Test("a set of thousands of infos is bounded")
+    @Test("the number of infos is bounded")
     func many() throws {
         let infos = (0..<5_000).map { index in
             BERTLV(
@@ -162,7 +162,7 @@ struct SecurityInfosTests {
         #expect(try SecurityInfos(BERTLV(0x31, infos).encoded).pace.count <= SecurityInfos.maximumCount)
     }
 
-    @Test("spoiled files never make the reader trap")
+    @Test("damaged files do not trap")
     func fuzz() throws {
         var random = SplitMix64(seed: 0x1C)
         var stillCards = 0
@@ -201,7 +201,7 @@ struct SecurityInfosTests {
     }
 
     @Test(
-        "the answer to MSE:Set AT tells the tries left",
+        "the answer to MSE:Set AT has the remaining tries",
         arguments: [
             (0x9000, PINStatus(retryCounter: 3)), (0x63C2, PINStatus(retryCounter: 2)),
             (0x63C1, PINStatus(retryCounter: 1)),

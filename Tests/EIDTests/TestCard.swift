@@ -6,20 +6,19 @@ import Secrets
 import Synchronization
 import TestSupport
 
-/// An eID card of the least size: EF.DIR, EF.CardAccess, PACE with PIN, CAN and PUK, secure messaging, RESET RETRY
-/// COUNTER. It writes down every command, and a test may answer in its place.
+/// A minimal eID card: EF.DIR, EF.CardAccess, PACE with PIN, CAN and PUK, secure messaging, RESET RETRY COUNTER. It
+/// records every command, and a test may replace or change its answers.
 final class TestCard: CardChannel {
-    /// One command that arrived, and what was answered; nil when nothing was.
+    /// A command and its answer; nil when there was no answer.
     struct Exchange: Sendable, Equatable {
         let command: CommandAPDU
         let answer: ResponseAPDU?
     }
 
-    /// Answers command number `index` (from 0) in the place of the card, which then has not seen it; nil leaves it to
-    /// the card.
+    /// Answers command number `index`, counted from 0, instead of the card; nil leaves the command to the card.
     typealias Interference = @Sendable (_ index: Int, _ command: CommandAPDU) throws(CardError) -> ResponseAPDU?
 
-    /// Changes the card's answer on its way.
+    /// Changes the card's answer.
     typealias Forgery = @Sendable (_ index: Int, _ answer: ResponseAPDU) throws(CardError) -> ResponseAPDU
 
     private struct State: ~Copyable {
@@ -31,7 +30,7 @@ final class TestCard: CardChannel {
         var selected: PasswordID?
         var chip: PACE.Chip?
         var messaging: SecureMessaging?
-        /// Proved in the channel that is open.
+        /// The password of the open channel.
         var proved: PasswordID?
     }
 
@@ -57,7 +56,7 @@ final class TestCard: CardChannel {
     }
 
     var log: [Exchange] { state.withLock { $0.log } }
-    /// The commands as they came, upper-case hexadecimal.
+    /// The commands in upper-case hexadecimal digits.
     var commands: [String] { log.map { hex($0.command.bytes) } }
     var pin: String { state.withLock { String(decoding: $0.pin, as: UTF8.self) } }
     var tries: Int { state.withLock { $0.tries } }
@@ -89,7 +88,7 @@ final class TestCard: CardChannel {
         let before = state.proved
         let answer = execute(plain, &state)
         guard let wrapped = try? messaging.wrap(answer) else { return ResponseAPDU(StatusWord(0x6F00)) }
-        // A new channel serves from the next command on.
+        // A new channel is used from the next command on.
         if state.messaging == nil {
             state.messaging = consume messaging
             state.proved = before

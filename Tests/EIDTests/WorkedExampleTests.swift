@@ -7,7 +7,7 @@ import Secrets
 import TestSupport
 import Testing
 
-/// The numbers of ICAO Doc 9303 part 11, appendix G.1. The vector file names its source.
+/// The values of ICAO Doc 9303 part 11, appendix G.1. The vector file names its source.
 struct WorkedExample: Decodable {
     struct Password: Decodable {
         let characters: String
@@ -69,7 +69,7 @@ struct WorkedExample: Decodable {
         )
     }
 
-    /// Data fields of the four GENERAL AUTHENTICATE commands and answers.
+    /// The data fields of the four GENERAL AUTHENTICATE commands and answers.
     func fields() throws -> [(command: [UInt8], answer: [UInt8])] {
         try exchange.dropFirst().map { pair in
             let command = try #require(CommandAPDU(bytes: hex(pair.command)))
@@ -136,7 +136,7 @@ struct WorkedExampleTests {
         #expect(bytes(keys.authentication) == hex(example.authenticationKey))
     }
 
-    @Test("the terminal sends the commands of the example and ends with its keys")
+    @Test("the terminal sends the commands of the example and gets its keys")
     func terminal() throws {
         let fields = try example.fields()
         var terminal = PACE.Terminal(
@@ -156,7 +156,7 @@ struct WorkedExampleTests {
         #expect(outcome.certificationAuthorities == PACE.CertificationAuthorities())
     }
 
-    @Test("the chip answers as in the example and ends with its keys")
+    @Test("the chip sends the answers of the example and gets its keys")
     func chip() throws {
         let fields = try example.fields()
         var chip = PACE.Chip(

@@ -10,7 +10,7 @@ struct APDUTests {
             [nil, 1, 255, 256, 257, 65_535, 65_536].map { (data, $0) }
         }
 
-    @Test("every case of lengths is written and read back", arguments: lengths)
+    @Test("commands of all lengths are encoded and decoded", arguments: lengths)
     func roundTrip(data: Int, le: Int?) throws {
         let command = CommandAPDU(0x00, 0xCB, 0x3F, 0xFF, data: [UInt8](repeating: 7, count: data), le: le)
         let isExtended = data > 255 || (le ?? 0) > 256

@@ -6,7 +6,7 @@ import Testing
 @Suite("BER-TLV")
 struct BERTLVTests {
     @Test(
-        "an object is read and written",
+        "an object is decoded and encoded",
         arguments: [
             ("8700", 0x87, ""),
             ("990290 00", 0x99, "9000"),
@@ -28,7 +28,7 @@ struct BERTLVTests {
     }
 
     @Test(
-        "a length is written in the shortest form and read back",
+        "a length is encoded in the shortest form and decoded",
         arguments: [0, 1, 127, 128, 255, 256, 65_535, 65_536]
     )
     func lengths(count: Int) throws {
@@ -45,7 +45,7 @@ struct BERTLVTests {
     }
 
     @Test(
-        "what is not one whole object is refused",
+        "bytes that are not one complete object are refused",
         arguments: [
             ("", BERError.truncated),
             ("87", .truncated),
@@ -69,19 +69,19 @@ struct BERTLVTests {
         #expect(throws: error) { try BERTLV(hex(encoding)) }
     }
 
-    @Test("a length in a longer form than needed is read", arguments: ["878101AA", "87820001AA", "8783000001AA"])
+    @Test("a length in a longer form than needed is accepted", arguments: ["878101AA", "87820001AA", "8783000001AA"])
     func longForms(encoding: String) throws {
         #expect(try BERTLV(hex(encoding)) == BERTLV(0x87, [0xAA]))
     }
 
-    @Test("objects are read one after the other, and bytes behind the last are an error")
+    @Test("a sequence of objects is read, and incomplete bytes at its end are an error")
     func sequence() throws {
         #expect(try BERTLV.sequence(hex("8001AA 8100")) == [BERTLV(0x80, [0xAA]), BERTLV(0x81, [UInt8]())])
         #expect(try BERTLV.sequence([UInt8]()).isEmpty)
         #expect(throws: BERError.truncated) { try BERTLV.sequence(hex("8001AA 81")) }
     }
 
-    @Test("constructed objects give their children")
+    @Test("the children of a constructed object are read")
     func children() throws {
         let inner = [BERTLV(0x06, [4, 0]), BERTLV(0x86, [1, 2, 3])]
         let object = try BERTLV(BERTLV(0x7F49, inner).encoded)
@@ -91,9 +91,9 @@ struct BERTLVTests {
         #expect(throws: BERError.truncated) { try BERTLV(0x30, [0x02, 0x05] as [UInt8]).children }
     }
 
-    @Test("100 000 nested objects cost no stack")
+    @Test("100 000 nested objects need no stack")
     func nesting() throws {
-        // Lengths below 16 MiB: 30 83 LL LL LL, five bytes a level.
+        // 30 83 LL LL LL: five bytes for each level.
         var encoding: [UInt8] = []
         let depth = 100_000
         for level in 0..<depth {
@@ -105,13 +105,13 @@ struct BERTLVTests {
         #expect(try outer.children.count == 1)
     }
 
-    @Test("no bytes make the reader trap, and what it reads it writes so that it reads the same again")
+    @Test("random bytes do not trap, and decoded objects are encoded so that they decode again")
     func randomBytes() throws {
         var random = SplitMix64(seed: 0x7816)
         var read = 0
         for _ in 0..<20_000 {
             let bytes = (0..<Int.random(in: 0...40, using: &random)).map { _ in
-                // Small numbers more often: they make plausible lengths.
+                // Small numbers are more frequent, since they are plausible lengths.
                 UInt8.random(in: Bool.random(using: &random) ? 0...8 : 0...255, using: &random)
             }
             guard let objects = try? BERTLV.sequence(bytes), !objects.isEmpty else { continue }

@@ -3,9 +3,9 @@ import COpenPACE
 import Crypto
 import EID
 
-/// One side of PACE, and of secure messaging after it, as libeac runs it.
+/// One side of PACE and of its secure messaging in libeac.
 final class OpenPACE {
-    /// A call of libeac gave no result.
+    /// A function of libeac failed.
     struct Failure: Error {
         let function: String
     }
@@ -13,7 +13,7 @@ final class OpenPACE {
     private let context: UnsafeMutablePointer<EAC_CTX>
     private let secret: UnsafeMutablePointer<PACE_SEC>
 
-    /// libeac adds its object identifiers to libcrypto's table; once per process.
+    /// Adds the object identifiers of libeac to the table of libcrypto, once per process.
     private static let initialized: Void = EAC_init()
 
     init(_ parameters: PACEParameters, password: String, id: PasswordID) throws {
@@ -65,7 +65,7 @@ final class OpenPACE {
         try take(PACE_STEP3B_generate_ephemeral_key(context), "PACE_STEP3B_generate_ephemeral_key")
     }
 
-    /// Agrees on the keys and gives our token.
+    /// Agrees on the keys and returns the token of this side.
     func agree(_ peer: [UInt8]) throws -> [UInt8] {
         try lend(peer) {
             try check(PACE_STEP3B_compute_shared_secret(context, $0), "PACE_STEP3B_compute_shared_secret")
@@ -91,14 +91,14 @@ final class OpenPACE {
         }
     }
 
-    /// libeac's Comp() of an ephemeral public key.
+    /// Comp() of an ephemeral public key.
     func compress(_ point: [UInt8]) throws -> [UInt8] {
         try lend(point) { try take(EAC_Comp(context, EAC_ID_PACE, $0), "EAC_Comp") }
     }
 
     // MARK: Secure messaging
 
-    /// Uses the keys of the run from now on.
+    /// Uses the keys of the run for secure messaging.
     func startSecureMessaging() throws {
         try check(EAC_CTX_set_encryption_ctx(context, EAC_ID_PACE), "EAC_CTX_set_encryption_ctx")
     }
@@ -136,13 +136,13 @@ private func copy(_ buffer: UnsafeMutablePointer<BUF_MEM>?, _ function: String) 
     return Array(UnsafeRawBufferPointer(start: buffer.pointee.data, count: buffer.pointee.length))
 }
 
-/// Copies and frees what libeac made.
+/// Copies and frees a buffer of libeac.
 private func take(_ buffer: UnsafeMutablePointer<BUF_MEM>?, _ function: String) throws -> [UInt8] {
     defer { BUF_MEM_free(buffer) }
     return try copy(buffer, function)
 }
 
-/// Lends bytes to libeac.
+/// Calls `body` with the bytes in a buffer of libeac.
 private func lend<R>(_ bytes: [UInt8], _ body: (UnsafeMutablePointer<BUF_MEM>) throws -> R) throws -> R {
     let buffer = try unwrap(BUF_MEM_new(), "BUF_MEM_new")
     defer { BUF_MEM_free(buffer) }

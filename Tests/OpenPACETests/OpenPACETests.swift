@@ -14,12 +14,12 @@ private func value(_ tag: UInt32, _ data: [UInt8]) throws -> [UInt8] {
 
 private func wrap(_ tag: UInt32, _ value: [UInt8]) -> [UInt8] { BERTLV(0x7C, [BERTLV(tag, value)]).encoded }
 
-/// An independent library judges our PACE and our secure messaging, each of our sides against its other side.
+/// Both sides of PACE and of secure messaging, each with libeac as the other side.
 ///
-/// Serialized: libeac works on its own global table of object identifiers.
-@Suite("libeac as the judge", .serialized)
+/// Serialized, since libeac changes a global table of object identifiers.
+@Suite("PACE with libeac", .serialized)
 struct OpenPACETests {
-    @Test("our terminal and libeac's chip end with the same channel", arguments: Curve.allCases, AES.allCases)
+    @Test("our terminal and libeac's chip get the same channel", arguments: Curve.allCases, AES.allCases)
     func terminal(curve: Curve, cipher: AES) throws {
         let parameters = PACEParameters(curve: curve, cipher: cipher)
         let chip = try OpenPACE(parameters, password: "123456", id: .pin)
@@ -41,7 +41,7 @@ struct OpenPACETests {
         #expect(outcome.idPICC == Array(chipEphemeral.dropFirst().prefix(curve.fieldLength)))
     }
 
-    @Test("libeac's terminal and our chip end with the same channel", arguments: Curve.allCases, AES.allCases)
+    @Test("libeac's terminal and our chip get the same channel", arguments: Curve.allCases, AES.allCases)
     func chip(curve: Curve, cipher: AES) throws {
         let parameters = PACEParameters(curve: curve, cipher: cipher)
         let terminal = try OpenPACE(parameters, password: "500540", id: .can)
@@ -65,13 +65,13 @@ struct OpenPACETests {
         #expect(bytes(outcome.keys.authentication) == keys.authentication)
     }
 
-    /// The machine readable zone of an invented card, whole as libeac wants it, and what of it makes the password: the
-    /// document number, the date of birth and the date of expiry, each with its check digit.
+    /// The machine readable zone of an invented card. libeac needs all of it; the password is made of the document number,
+    /// the date of birth and the date of expiry, each with its check digit.
     static let zone =
         "I<UTOT220001293<<<<<<<<<<<<<<<" + "6408125F1010318UTO<<<<<<<<<<<0" + "MUSTER<<MAX<<<<<<<<<<<<<<<<<<<"
 
     @Test(
-        "passwords of every kind are understood alike",
+        "both sides accept passwords of every kind",
         arguments: [
             (.mrz, zone, "T22000129364081251010318"), (.can, "500540", "500540"), (.pin, "12345", "12345"),
             (.puk, "9876543210", "9876543210"),
@@ -89,7 +89,7 @@ struct OpenPACETests {
         #expect(try terminal.accepts(token: try value(0x86, try chip.answer(wrap(0x85, token)))))
     }
 
-    @Test("neither takes the other's token when the passwords differ")
+    @Test("different passwords give different tokens")
     func wrongPassword() throws {
         let parameters = PACEParameters(curve: .brainpoolP256r1, cipher: .aes128)
         let terminal = try OpenPACE(parameters, password: "123456", id: .pin)
@@ -102,27 +102,27 @@ struct OpenPACETests {
         #expect(throws: PACEError.wrongToken) { try chip.answer(wrap(0x85, token)) }
     }
 
-    @Test("libeac's Comp() is ours, but for the leading zero bytes that it drops")
+    @Test("libeac's Comp() is the same except for the leading zero bytes that it drops")
     func compression() throws {
         let parameters = PACEParameters(curve: .brainpoolP256r1, cipher: .aes128)
-        let judge = try OpenPACE(parameters, password: "1", id: .can)
-        _ = try judge.makeEncryptedNonce()
+        let libeac = try OpenPACE(parameters, password: "1", id: .can)
+        _ = try libeac.makeEncryptedNonce()
         let peer = try ECPrivateKey(on: try parameters.curve.group).publicKey
-        _ = try judge.makeMappingKey()
-        try judge.map(peer.uncompressed)
-        _ = try judge.makeEphemeralKey()
+        _ = try libeac.makeMappingKey()
+        try libeac.map(peer.uncompressed)
+        _ = try libeac.makeEphemeralKey()
         var withLeadingZero = 0
         for _ in 0..<20_000 where withLeadingZero < 2 {
             let key = try ECPrivateKey(on: try parameters.curve.group).publicKey
             guard key.compressed[0] == 0 || withLeadingZero == 0 else { continue }
-            #expect(try judge.compress(key.uncompressed).drop { $0 == 0 } == key.compressed.drop { $0 == 0 })
+            #expect(try libeac.compress(key.uncompressed).drop { $0 == 0 } == key.compressed.drop { $0 == 0 })
             #expect(key.compressed.count == 32)
             if key.compressed[0] == 0 { withLeadingZero += 1 }
         }
         #expect(withLeadingZero > 0)
     }
 
-    @Test("libeac reads our secured commands, and we its secured answers", arguments: AES.allCases)
+    @Test("libeac decrypts our commands, and its answers are accepted", arguments: AES.allCases)
     func secureMessaging(cipher: AES) throws {
         let parameters = PACEParameters(curve: .brainpoolP256r1, cipher: cipher)
         let chip = try OpenPACE(parameters, password: "123456", id: .pin)

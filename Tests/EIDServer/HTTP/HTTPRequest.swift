@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// A request as a client sent it.
+/// A request of a client.
 struct HTTPRequest: Sendable {
     let method: String
-    /// The target up to the question mark.
+    /// The target without the query.
     let path: String
-    /// Decoded; the last of a name counts.
+    /// The decoded query; of a repeated name the last value.
     let query: [String: String]
-    /// By name in lower case.
+    /// The headers by name in lower case.
     let headers: [String: String]
     let body: [UInt8]
 
-    /// Largest head and body that are taken.
+    // The most bytes of head and body.
     static let maximumHead = 65_536
     static let maximumBody = 4 << 20
 
-    /// Reads the next request from `source`, which gives bytes until it gives nil; `buffer` keeps what came too early.
-    /// nil when the connection is over or what comes is no request of HTTP/1.1 with a length.
+    /// Reads the next request from `source`, which returns nil at the end; `buffer` keeps the bytes after the request.
+    /// Returns nil at the end of the connection, and for anything but a request of HTTP/1.1 with a length.
     init?(from source: () -> [UInt8]?, buffer: inout [UInt8], answerEarly: ([UInt8]) -> Bool) {
         var searched = 0
         var end: Int?
@@ -30,25 +30,25 @@ struct HTTPRequest: Sendable {
             }
         }
         guard let end, let head = Head(buffer[..<(end - 4)]) else { return nil }
-        var rest = Array(buffer[end...])
+        var content = Array(buffer[end...])
         guard head.headers["transfer-encoding"] == nil, let length = Int(head.headers["content-length"] ?? "0"),
             (0...Self.maximumBody).contains(length)
         else { return nil }
-        if head.headers["expect"] != nil, rest.count < length {
+        if head.headers["expect"] != nil, content.count < length {
             guard answerEarly(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)) else { return nil }
         }
-        while rest.count < length {
+        while content.count < length {
             guard let more = source() else { return nil }
-            rest += more
+            content += more
         }
-        (method, headers, body) = (head.method, head.headers, Array(rest.prefix(length)))
+        (method, headers, body) = (head.method, head.headers, Array(content.prefix(length)))
         let parts = head.target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         path = Percent.decode(parts.first ?? "") ?? ""
         query = Self.query(parts.count == 2 ? parts[1] : "")
-        buffer = Array(rest.dropFirst(length))
+        buffer = Array(content.dropFirst(length))
     }
 
-    /// Does the client want the connection to end after the answer?
+    /// Whether the client closes the connection after the answer.
     var isLast: Bool { headers["connection"]?.lowercased() == "close" }
 
     private static func endOfHead(_ bytes: [UInt8], from start: Int) -> Int? {
@@ -92,7 +92,7 @@ struct HTTPRequest: Sendable {
 
 /// Percent encoding of RFC 3986 2.1.
 enum Percent {
-    /// nil when a percent sign stands without its two digits, or the bytes are no UTF-8.
+    /// Decodes a text; nil for a percent sign without two digits, and for bytes that are not UTF-8.
     static func decode(_ text: Substring) -> String? {
         var bytes: [UInt8] = []
         var rest = Array(text.utf8)[...]
@@ -112,7 +112,7 @@ enum Percent {
         return String(validating: bytes, as: UTF8.self)
     }
 
-    /// Everything but the unreserved characters encoded.
+    /// Encodes all characters except the unreserved ones.
     static func encode(_ text: String) -> String {
         text.utf8.map { byte in
             let isPlain =

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// An answer, and how it goes out.
+/// An answer, and how it is sent.
 struct HTTPResponse: Sendable {
-    /// What happens to the bytes on their way.
+    /// How the bytes are sent.
     enum Delivery: Sendable, Equatable {
         case whole
-        /// The connection is reset instead.
+        /// The connection is reset instead of the answer.
         case reset
         /// The body's first half, then a reset.
         case half
-        /// A byte each so many milliseconds.
+        /// One byte of the body in each interval.
         case drip(milliseconds: UInt32)
     }
 
@@ -17,7 +17,7 @@ struct HTTPResponse: Sendable {
     var headers: [(String, String)] = []
     var body: [UInt8] = []
     var delivery = Delivery.whole
-    /// Seconds before anything is sent.
+    /// The delay before the answer in seconds.
     var delay: UInt32 = 0
     var closes = false
 
@@ -28,7 +28,7 @@ struct HTTPResponse: Sendable {
 
     init(_ status: Int, text: String) { self.init(status, "text/plain; charset=utf-8", Array(text.utf8)) }
 
-    /// A redirect to that URL.
+    /// Makes a redirect to a URL.
     init(_ status: Int, location: String) {
         self.init(status)
         headers.append(("Location", location))
@@ -40,7 +40,7 @@ struct HTTPResponse: Sendable {
         return response
     }
 
-    /// Status line and headers.
+    /// The status line and the headers.
     var head: [UInt8] {
         var text = "HTTP/1.1 \(status) \(Self.reasons[status] ?? "Status")\r\nContent-Length: \(body.count)\r\n"
         for (name, value) in headers { text += "\(name): \(value)\r\n" }

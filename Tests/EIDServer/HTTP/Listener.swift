@@ -2,16 +2,16 @@
 import Glibc
 import Synchronization
 
-/// A port on loopback, with a blocking thread for it and one for each connection.
+/// A port on loopback, with a thread for the port and one for each connection.
 final class Listener: Sendable {
     typealias Handler = @Sendable (HTTPRequest, Handshake) -> HTTPResponse
 
     /// What a connection gets.
     enum Service: Sendable {
         case tls(TLSContext, Handler, failed: @Sendable (String) -> Void)
-        /// An answer of HTTP without TLS.
+        /// An HTTP answer without TLS.
         case plain
-        /// Nothing at all.
+        /// No bytes.
         case silent
     }
 
@@ -20,12 +20,12 @@ final class Listener: Sendable {
     private let service: Service
     private let open = Mutex<(isOver: Bool, descriptors: Set<Int32>)>((false, []))
 
-    /// Most connections at once; more are closed as they come.
+    /// The most connections at the same time; others are closed at once.
     private static let capacity = 256
-    /// Seconds that a connection may be idle; a user takes long to read and type.
-    private static let patience = 300
+    /// The idle timeout of a connection in seconds.
+    private static let idleTimeout = 300
 
-    /// Listens on 127.0.0.1; port 0 takes any that is free.
+    /// Listens on 127.0.0.1; port 0 takes a free port.
     init(port: UInt16, _ service: Service) throws(TLSError) {
         self.service = service
         let bound = try BoundSocket(port: port)
@@ -37,7 +37,7 @@ final class Listener: Sendable {
         startThread { [self] in acceptAll() }
     }
 
-    /// Ends the listener and its connections; a second time is nothing more.
+    /// Ends the listener and its connections. A second call does nothing.
     func close() {
         open.withLock { state in
             guard !state.isOver else { return }
@@ -47,7 +47,7 @@ final class Listener: Sendable {
         }
     }
 
-    /// Once it is closed the number of the socket may be somebody else's, whom `close` must not meet.
+    /// Closes the socket inside the lock, so that `close` cannot use its number afterwards.
     private func end() {
         open.withLock { state in
             state.isOver = true
@@ -62,12 +62,12 @@ final class Listener: Sendable {
             if connection < 0, errno == EINTR || errno == ECONNABORTED { continue }
             guard connection >= 0 else { return }
             _ = fcntl(connection, F_SETFD, FD_CLOEXEC)
-            let isWelcome = open.withLock { state in
+            let isAccepted = open.withLock { state in
                 guard !state.isOver, state.descriptors.count < Self.capacity else { return false }
                 state.descriptors.insert(connection)
                 return true
             }
-            guard isWelcome else {
+            guard isAccepted else {
                 Glibc.close(connection)
                 continue
             }
@@ -80,9 +80,9 @@ final class Listener: Sendable {
     }
 
     private func serve(_ descriptor: Int32) {
-        var patience = timeval(tv_sec: Self.patience, tv_usec: 0)
-        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
-        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        var timeout = timeval(tv_sec: Self.idleTimeout, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
         var yes: Int32 = 1
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, socklen_t(MemoryLayout<Int32>.size))
         switch service {
@@ -119,7 +119,7 @@ final class Listener: Sendable {
         connection.close()
     }
 
-    /// False when the connection is to break.
+    /// Sends the answer; false when the connection has to be reset.
     private func deliver(_ response: HTTPResponse, to request: HTTPRequest, over connection: TLSConnection) -> Bool {
         if response.delay > 0 { sleep(response.delay) }
         let body = request.method == "HEAD" ? [] : response.body
@@ -138,7 +138,7 @@ final class Listener: Sendable {
         }
     }
 
-    /// What is sent next is a TCP reset.
+    /// Makes the next close send a TCP reset.
     private func reset(_ descriptor: Int32) {
         var linger = Glibc.linger(l_onoff: 1, l_linger: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<Glibc.linger>.size))
@@ -174,7 +174,7 @@ struct BoundSocket {
     }
 }
 
-/// Runs `body` on a detached thread of its own.
+/// Runs `body` on a new, detached thread.
 func startThread(_ body: @escaping @Sendable () -> Void) {
     final class Start: Sendable {
         let body: @Sendable () -> Void

@@ -6,10 +6,10 @@ import ISO7816
 import Secrets
 import Synchronization
 
-/// The CV certificates of the service: issued with the keys of Tests/PKI, whose root the virtual card
-/// trusts. TR-03110-3 C.
+/// Issues the CV certificates of the service with the keys of Tests/PKI, whose root the virtual card trusts.
+/// TR-03110-3 C.
 package final class CVAuthority: Sendable {
-    /// Whose key signs or is certified.
+    /// A key that signs or is certified.
     enum KeyName: String, CaseIterable, Sendable {
         case root = "cvca"
         case nextRoot = "cvca-next"
@@ -17,7 +17,7 @@ package final class CVAuthority: Sendable {
         case terminal
         case sector1 = "sector-1"
         case sector2 = "sector-2"
-        /// In no file: of somebody whom nobody trusts.
+        /// Keys that nobody trusts; they are in no file.
         case rogueRoot
         case rogueDocumentVerifier
 
@@ -34,23 +34,23 @@ package final class CVAuthority: Sendable {
     static let terminalName = "DEATBADGED00001"
     static let digest = DigestAlgorithm.sha256
 
-    /// The self-signed root: what the card and the client have to trust.
+    /// The self-signed root, which the card and the client have to trust.
     package let root: [UInt8]
-    /// The second root: what a client has to trust for `chain=late`, in which it sees the link too late to rely on it.
+    /// The second root. A client has to trust it for `chain=late`, in which the link certificate comes after its checks.
     package let nextRoot: [UInt8]
-    /// By which the first root certifies the second.
+    /// The link certificate, with which the first root certifies the second.
     let link: [UInt8]
-    /// The country signer of our document signer, X.509.
+    /// The X.509 certificate of the authority that signs documents.
     let documentAuthority: [UInt8]
     private let keys: [KeyName: Key]
-    /// Of the certificates that were issued: a service has its own for days, not for one run.
+    /// The signatures of issued certificates, since a service keeps its certificate for days.
     private let signatures = Mutex<[Issue: [UInt8]]>([:])
 
     private struct Issue: Hashable {
         let signer: KeyName
         let body: [UInt8]
 
-        /// More are not kept.
+        /// The most stored signatures.
         static let capacity = 256
     }
 
@@ -75,7 +75,7 @@ package final class CVAuthority: Sendable {
         self.keys = keys
     }
 
-    /// Tests/PKI of this checkout.
+    /// The folder Tests/PKI of this checkout.
     package static var folder: String {
         #filePath.split(separator: "/", omittingEmptySubsequences: false).dropLast(3).joined(separator: "/") + "/PKI"
     }
@@ -94,20 +94,20 @@ package final class CVAuthority: Sendable {
         return key
     }
 
-    /// A plain signature of a holder.
+    /// Signs in plain format.
     func sign(_ message: [UInt8], as name: KeyName) throws(CryptoError) -> [UInt8] {
         try ECDSA.sign(message, with: try key(name).key, digest: Self.digest)
     }
 
     func publicKey(_ name: KeyName) throws(CryptoError) -> ECPublicKey { try key(name).key.publicKey }
 
-    /// The public key of a sector with its domain parameters, as restricted identification takes it.
+    /// The public key of a sector with its domain parameters, for restricted identification.
     func sectorKey(_ name: KeyName = .sector1) throws(CryptoError) -> BERTLV {
         let identifier = RestrictedIdentification.protocolID(Self.digest)
         return try CVPublicKey(identifier: identifier, try publicKey(name), writesParameters: true).object
     }
 
-    /// What a certificate says.
+    /// The content of a certificate.
     struct Order {
         var authority: String
         var signer: KeyName
@@ -119,7 +119,7 @@ package final class CVAuthority: Sendable {
         var breaksSignature = false
     }
 
-    /// The object 7F21.
+    /// Issues a certificate and returns the object 7F21.
     func issue(_ order: Order) throws(CryptoError) -> [UInt8] {
         let key = CVPublicKey(
             identifier: TerminalAuthentication.protocolID(Self.digest),
@@ -147,9 +147,10 @@ package final class CVAuthority: Sendable {
         return signature
     }
 
-    /// The extensions of a terminal certificate: hash of the description, hashes of the sectors. TR-03110-3 C.3.
+    /// The extensions of a terminal certificate: the hash of the description and the hashes of the sectors.
+    /// TR-03110-3 C.3.
     func terminalExtensions(description: [UInt8]) throws(CryptoError) -> [BERTLV] {
-        func identifier(_ number: UInt8) -> BERTLV { BERTLV(0x06, OID.bsi + [3, 1, 3, number]) }
+        func identifier(_ number: UInt8) -> BERTLV { BERTLV(0x06, OID.certificateExtension + [number]) }
         let sectors = [
             BERTLV(0x80, try Self.digest.hash(try sectorKey(.sector1).encoded)),
             BERTLV(0x81, try Self.digest.hash(try sectorKey(.sector2).encoded)),

@@ -3,10 +3,10 @@ package import EID
 import Glibc
 
 extension CVDate {
-    /// The system's day, UTC.
+    /// The current day in UTC.
     package static var today: CVDate { day(time(nil)) }
 
-    /// That many days later, or earlier.
+    /// The day that is this many days later, or earlier.
     func advanced(days: Int) -> CVDate {
         var fields = tm()
         fields.tm_year = Int32(year - 1900)
@@ -19,19 +19,19 @@ extension CVDate {
         var seconds = seconds
         var fields = tm()
         gmtime_r(&seconds, &fields)
-        // Outside 2000 to 2099 a CV certificate has no date.
+        // CV certificates have no dates outside 2000 to 2099.
         return CVDate(year: Int(fields.tm_year) + 1900, month: Int(fields.tm_mon) + 1, day: Int(fields.tm_mday)) ?? last
     }
 
     private static let last = CVDate(bytes: [9, 9, 1, 2, 3, 1]) ?? today
 
-    /// YYYYMMDD that many years ago; of 29 February the 28th.
+    /// YYYYMMDD this many years ago; 28 February for 29 February.
     func yearsAgo(_ years: Int) -> [UInt8] {
         let shortened = month == 2 && day == 29 ? 28 : day
         return Self.digits(year - years, month, shortened)
     }
 
-    /// YYYYMMDD as auxiliary data have it.
+    /// YYYYMMDD, as in auxiliary data.
     var eightDigits: [UInt8] { Self.digits(year, month, day) }
 
     private static func digits(_ year: Int, _ month: Int, _ day: Int) -> [UInt8] {

@@ -2,12 +2,12 @@
 import EID
 import ISO7816
 
-/// Writes the description of a terminal certificate: who asks, and over which TLS certificates. TR-03110-4 A.2.1.
+/// Writes the description of a terminal certificate: the service and its TLS certificates. TR-03110-4 A.2.1.
 struct DescriptionRecipe {
     var issuerName = "badged test DV"
     var issuerURL = "https://dv.example"
     var subjectName = "Testdienst"
-    /// nil leaves it out.
+    /// nil leaves the field out.
     var subjectURL: String?
     var termsOfUsage = """
         Name, Anschrift und E-Mail-Adresse des Diensteanbieters:
@@ -22,14 +22,14 @@ struct DescriptionRecipe {
         Zuständige Datenschutzbehörde:
         Keine
         """
-    /// None leaves the set out.
+    /// An empty array leaves the field out.
     var certificateHashes: [[UInt8]] = []
 
     var encoded: [UInt8] {
         func utf8(_ text: String) -> BERTLV { BERTLV(0x0C, Array(text.utf8)) }
         func printable(_ text: String) -> BERTLV { BERTLV(0x13, Array(text.utf8)) }
         // id-plainFormat.
-        var fields = [BERTLV(0x06, OID.bsi + [3, 1, 3, 1, 1]), BERTLV(0xA1, [utf8(issuerName)])]
+        var fields = [BERTLV(0x06, OID.certificateExtension + [1, 1]), BERTLV(0xA1, [utf8(issuerName)])]
         fields.append(BERTLV(0xA2, [printable(issuerURL)]))
         fields.append(BERTLV(0xA3, [utf8(subjectName)]))
         if let subjectURL { fields.append(BERTLV(0xA4, [printable(subjectURL)])) }

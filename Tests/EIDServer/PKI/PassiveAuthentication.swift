@@ -2,19 +2,19 @@
 import COpenSSL
 import Synchronization
 
-/// Is EF.CardSecurity signed by a document signer of the authority that we know? TR-03110-2 3.4, RFC 5652 5.
+/// Checks that a document signer of the known authority has signed EF.CardSecurity. TR-03110-2 3.4, RFC 5652 5.
 enum PassiveAuthentication {
     private struct Question: Hashable {
         let file: [UInt8]
         let authority: [UInt8]
 
-        /// More are not kept.
+        /// The most stored answers.
         static let capacity = 64
     }
-    /// Cards of one batch have the same file, so that nobody is known by it.
+    /// The results so far. Cards of one batch have the same file, so that it identifies nobody.
     private static let answers = Mutex<[Question: Bool]>([:])
 
-    /// `authority`: the country signer, X.509 DER.
+    /// Whether the signature is right; `authority` is the X.509 certificate in DER of the authority.
     static func isGenuine(_ file: [UInt8], authority: [UInt8]) -> Bool {
         let question = Question(file: file, authority: authority)
         if let answer = answers.withLock({ $0[question] }) { return answer }
@@ -42,7 +42,7 @@ enum PassiveAuthentication {
         guard let message, let root, let store = X509_STORE_new() else { return false }
         defer { X509_STORE_free(store) }
         X509_STORE_add_cert(store, root)
-        // A document signer's certificate is for no purpose that libcrypto has a name for.
+        // libcrypto has no purpose for the certificate of a document signer.
         X509_STORE_set_purpose(store, X509_PURPOSE_ANY)
         return CMS_verify(message, nil, store, nil, nil, UInt32(CMS_BINARY)) == 1
     }

@@ -2,7 +2,7 @@
 import Crypto
 import Synchronization
 
-/// The server certificates, each for one way of being right or wrong.
+/// The TLS certificates of the server: correct ones, and one for each fault.
 enum CertificateName: String, Sendable, CaseIterable {
     case web
     case webEC = "web-ec"
@@ -13,19 +13,19 @@ enum CertificateName: String, Sendable, CaseIterable {
     case future
     /// For another host.
     case wrongHost = "wronghost"
-    /// RSA of 1024 bit.
+    /// An RSA key of 1024 bits.
     case weak
 
     var isListed: Bool { self != .unlisted }
 }
 
-/// The TLS side's certificates, made anew at each start by an authority that nobody needs to trust: eID clients go by
-/// the hashes in the certificate description. TR-03124-1 2.7.3.
+/// The TLS certificates, issued at each start. No client needs to trust their authority, since eID clients check the
+/// hashes in the certificate description. TR-03124-1 2.7.3.
 final class TLSCertificates: Sendable {
     let authority: TLSCertificate
     private let certificates: [CertificateName: TLSCertificate]
 
-    /// Keys of 3072 bit take long to find: once for each process.
+    /// Made once for each process, since a key of 3072 bits takes long.
     private static let keys = Mutex<(strong: TLSKey?, weak: TLSKey?)>((nil, nil))
 
     init(host: String) throws(TLSError) {
@@ -58,7 +58,7 @@ final class TLSCertificates: Sendable {
 
     subscript(_ name: CertificateName) -> TLSCertificate { certificates[name] ?? authority }
 
-    /// What a certificate description lists. TR-03110-4 A.2.1.
+    /// The hashes for a certificate description. TR-03110-4 A.2.1.
     func listedHashes(_ digest: DigestAlgorithm) throws(CryptoError) -> [[UInt8]] {
         var hashes: [[UInt8]] = []
         for name in CertificateName.allCases where name.isListed { hashes.append(try digest.hash(self[name].der)) }

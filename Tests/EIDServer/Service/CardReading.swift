@@ -5,15 +5,15 @@ import ISO7816
 import Text
 import Wire
 
-/// The commands that the service sends through its own secure messaging, and what it learns from the answers.
+/// The commands that the service sends through its own secure messaging, and the data in the answers.
 final class CardReading {
-    /// Session keys that can be shared.
+    /// Holds session keys in a class.
     final class Keys {
         let keys: SessionKeys
         init(_ keys: consuming SessionKeys) { self.keys = keys }
     }
 
-    /// One command on its way, with the state of the channel that its answer belongs to.
+    /// A command that waits for its answer, with the state of the channel for that answer.
     final class Step {
         enum Purpose {
             case other
@@ -39,10 +39,10 @@ final class CardReading {
     private var planned: [(Step.Purpose, CommandAPDU)] = []
     private var groups: [UInt8: [UInt8]] = [:]
     private(set) var pending: [Step] = []
-    /// By SDK name: text, list, digits; true or false for comparisons; null for what the card refused.
+    /// The data by SDK name: text, list or digits; true or false for comparisons; null when the card refused.
     private(set) var data: [JSON.Member] = []
 
-    /// No data group is longer; a card that announces more is not believed.
+    /// The most bytes of a data group.
     private static let maximumGroup = 1 << 16
 
     init(
@@ -73,19 +73,19 @@ final class CardReading {
         }
     }
 
-    /// VERIFY with the object identifier of what is to be compared. TR-03110-3 B.11.8.
+    /// Plans VERIFY for auxiliary data. TR-03110-3 B.11.8.
     private func verify(_ name: String, _ kind: AuxiliaryData.Kind) -> (Step.Purpose, CommandAPDU) {
         let data = BERTLV(0x06, kind.identifier).encoded
         return (.verification(name), CommandAPDU(0x80, 0x20, 0x80, 0x00, data: data))
     }
 
-    /// Is there nothing left to send?
+    /// Whether all commands are sent and answered.
     var isDone: Bool { planned.isEmpty && pending.isEmpty }
 
-    /// Plans the selection of the application once more, which harms nothing.
+    /// Plans another selection of the application, which changes nothing.
     func planSelection() { planned.append((.other, .select(application: ApplicationID.eid))) }
 
-    /// The next commands, secured; at most `count`, all of them when it is 0.
+    /// Secures the next commands: at most `count`, or all when it is 0.
     func next(_ count: Int) throws(ConversationError) -> [CommandAPDU] {
         var secured: [CommandAPDU] = []
         let due = planned.prefix(count == 0 ? planned.count : count)
@@ -103,7 +103,7 @@ final class CardReading {
         return secured
     }
 
-    /// The card's answers to all that is pending. What is too long for one answer is planned anew.
+    /// Takes the card's answers to all pending commands. Plans more commands for a file that is too long for one answer.
     func receive(_ answers: [[UInt8]]) throws(ConversationError) {
         guard answers.count == pending.count else {
             throw .incorrectParameter("\(pending.count) commands, \(answers.count) answers")
@@ -116,7 +116,7 @@ final class CardReading {
             do {
                 answer = try step.channel.unwrap(secured)
             } catch {
-                throw .internalError("an answer of the card is not genuine: \(error), status \(secured.status)")
+                throw .internalError("an answer of the card is not authentic: \(error), status \(secured.status)")
             }
             take(answer, step)
         }
@@ -137,7 +137,7 @@ final class CardReading {
     private func take(_ answer: ResponseAPDU, group number: UInt8) {
         let name = AccessRight.reading(dataGroup: number)?.serviceName ?? "DG\(number)"
         guard answer.status == .ok || answer.status == StatusWord(0x6282) else {
-            // Reading on at the end of a file is no loss.
+            // An error after the first part is only the end of the file.
             if groups[number] == nil { data.append(.init(name, .null)) }
             return
         }
@@ -148,7 +148,7 @@ final class CardReading {
         if content.count >= whole {
             data.append(.init(name, DataGroup.value(Array(content.prefix(whole)))))
         } else if isFirst {
-            // Other files were current since: select this one again with a first byte, then read on.
+            // Another file is current now. Reading one byte selects this file again.
             planned.append((.other, .readBinary(shortFileID: number, le: 1)))
             for offset in stride(from: content.count, to: whole, by: readLength) {
                 planned.append((.group(number), .readBinary(offset: offset, le: min(readLength, whole - offset))))
@@ -156,7 +156,7 @@ final class CardReading {
         }
     }
 
-    /// Bytes of the object at the beginning, tag and length included.
+    /// The length of the first object with its tag and length.
     private static func announcedLength(_ content: [UInt8]) -> Int {
         guard content.count >= 2 else { return content.count }
         guard content[1] & 0x80 != 0 else { return 2 + Int(content[1]) }
@@ -166,9 +166,9 @@ final class CardReading {
     }
 }
 
-/// The content of a data group in a form for people. TR-03110-4 2.
+/// Converts the content of a data group into JSON. TR-03110-4 2.
 enum DataGroup {
-    /// Texts as texts, several as a list, everything else as hexadecimal digits.
+    /// A text becomes a string, several texts an array, and other content hexadecimal digits.
     static func value(_ content: [UInt8]) -> JSON {
         guard let object = try? BERTLV(content) else { return .string(Hex.encode(content)) }
         return value(object, depth: 0)

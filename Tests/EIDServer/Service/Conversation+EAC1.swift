@@ -5,7 +5,7 @@ import ISO7816
 import Text
 import Wire
 
-/// EAC1: certificates and wishes go out, the effective rights and the card's beginning come back. TR-03112-7 3.6.4.1.
+/// EAC1: sends certificates and requested rights; receives the effective rights and the data of PACE. TR-03112-7 3.6.4.1.
 extension Conversation {
     func sendEAC1(_ message: PAOSMessage) throws(ConversationError) -> HTTPResponse {
         let fault = options.fault
@@ -60,7 +60,7 @@ extension Conversation {
 
     // MARK: Certificates
 
-    /// What the terminal certificate allows: everything that can be read or compared, with `can` also the CAN.
+    /// The rights of the terminal certificate: all that can be read or compared, and CAN allowed with `can`.
     private var terminalRights: AccessRights {
         if options.fault == .eac1ChatMore { return AccessRights([.readGivenNames]) }
         var rights = AccessRight.allCases.filter { $0.dataGroup != nil }
@@ -94,7 +94,7 @@ extension Conversation {
         }
     }
 
-    /// `isOld`: one that has expired.
+    /// Issues the terminal certificate; with `isOld` it has expired.
     func terminalCertificate(
         holder: String = CVAuthority.terminalName,
         isOld: Bool = false
@@ -177,25 +177,25 @@ extension Conversation {
         }
         let names = effective.rights.map { JSON.string($0.serviceName) }
         report.client.append(.init("effectiveRights", .array(names)))
-        // Without RequiredCHAT the user may drop everything; without any, everything of the certificate was asked for.
+        // Without RequiredCHAT the user may refuse all rights; without any CHAT all rights of the certificate are asked for.
         let required = options.sendsRequired ? options.required : []
         let possible = asked.isEmpty || !options.sendsRequired ? asked.union(terminalRights) : asked
         guard effective.isSuperset(of: required) else {
             throw ConversationError(minor: "/sal#insufficientRights", message: "required rights were dropped")
         }
-        // A client adds CAN allowed by itself.
+        // Clients add CAN allowed themselves.
         let surplus = effective.subtracting(possible).subtracting(
             options.canAllowed ? AccessRights([.canAllowed]) : []
         )
-        if !surplus.isEmpty { report.note("rights that nobody asked for: \(surplus.rights.map(\.serviceName))") }
+        if !surplus.isEmpty { report.note("rights that were not asked for: \(surplus.rights.map(\.serviceName))") }
     }
 }
 
 extension SecurityInfos {
-    /// The chip authentication of version 2 for terminals without privilege: the first that is announced.
+    /// The first chip authentication of version 2.
     var chipAuthenticationInfo: ChipAuthenticationInfo? { chipAuthentication.first { $0.version == 2 } }
 
-    /// Its curve.
+    /// The curve of this chip authentication.
     var chipAuthenticationCurve: Curve? {
         guard let info = chipAuthenticationInfo else { return nil }
         let parameters = chipAuthenticationDomainParameters.first {

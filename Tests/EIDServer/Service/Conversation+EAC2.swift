@@ -5,9 +5,9 @@ import ISO7816
 import Text
 import Wire
 
-/// EAC2: the terminal's key and signature go out, the chip's proof comes back. TR-03112-7 3.6.4.2.
+/// EAC2: sends the terminal's key and signature; receives the result of chip authentication. TR-03112-7 3.6.4.2.
 extension Conversation {
-    /// `asked`: the authority references for which the client has no chain.
+    /// Sends EAC2. `asked` lists the authority references for which the client has no chain.
     func sendEAC2(_ message: PAOSMessage, asked: [String]) throws(ConversationError) -> HTTPResponse {
         if let response = try replacement("eac2", for: message) { return response }
         if options.fault == .eac2Skip { return finish(message) }
@@ -70,7 +70,7 @@ extension Conversation {
         }
     }
 
-    /// The answer to an EAC2 without signature.
+    /// Receives the answer to an EAC2 without signature, and sends the signature.
     func receiveChallenge(_ message: PAOSMessage) throws(ConversationError) -> HTTPResponse {
         try requireOK(message)
         guard let challenge = message.bytes("Challenge") else {
@@ -104,7 +104,7 @@ extension Conversation {
         return try sendTransmit(message)
     }
 
-    /// Chip authentication as the terminal finishes it. TR-03110-2 3.4.
+    /// Completes chip authentication as the terminal. TR-03110-2 3.4.
     private func sessionKeys(
         _ security: CardSecurity,
         _ token: [UInt8],
@@ -126,7 +126,7 @@ extension Conversation {
 }
 
 extension CardSecurity {
-    /// ChipAuthenticationPublicKeyInfo of that key. TR-03110-3 A.1.1.2.
+    /// Finds the ChipAuthenticationPublicKeyInfo of a key. TR-03110-3 A.1.1.2.
     func chipKey(_ id: Int?, on curve: Curve) throws -> ECPublicKey {
         for info in try BERTLV(content).children {
             let fields = try info.children

@@ -3,7 +3,7 @@ import ISO7816
 import Text
 import Wire
 
-/// Transmit: our commands go to the card, its answers come back. TR-03112-6 3.2.5.
+/// Transmit: sends commands for the card and receives its answers. TR-03112-6 3.2.5.
 extension Conversation {
     func sendTransmit(_ message: PAOSMessage) throws(ConversationError) -> HTTPResponse {
         guard let reading else { throw .internalError("nothing to read") }
@@ -37,7 +37,7 @@ extension Conversation {
         var answers: [[UInt8]] = []
         for element in message.body.children(.iso, "OutputAPDU") {
             guard let bytes = Hex.decode(element.trimmed) else {
-                throw .incorrectParameter("OutputAPDU is no hexBinary")
+                throw .incorrectParameter("OutputAPDU is not hexBinary")
             }
             answers.append(bytes)
         }
@@ -56,7 +56,7 @@ extension Conversation {
         return finish(message)
     }
 
-    /// All is well.
+    /// Ends the run without an error.
     func finish(_ message: PAOSMessage) -> HTTPResponse {
         state = .done
         let isComplete = reading?.isDone == true

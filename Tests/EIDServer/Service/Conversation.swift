@@ -5,29 +5,29 @@ import Synchronization
 import Text
 import Wire
 
-/// One authentication, from its token to its end: each message of the client is answered with the next of ours.
-/// TR-03112-7 3.6.4.
+/// One authentication, from the token to the end. Each message of the client is answered with the next message of the
+/// server. TR-03112-7 3.6.4.
 final class Conversation: @unchecked Sendable {
     enum State: String {
         case start, initializing, eac1, additional, eac2, transmit, done
-        /// Something wrong was sent on purpose; the client should now say that it gave up.
+        /// A fault was sent; the client should now report an error.
         case faulty
     }
 
     let id: String
     let psk: [UInt8]
     let options: ServiceOptions
-    /// Scheme, host and port of the eService, as in its subjectURL.
+    /// The scheme, host and port of the eService, as in its subjectURL.
     let origin: String
     let authority: CVAuthority
     let today: CVDate
-    /// Hashes of the TLS certificates that the description lists.
+    /// The hashes of TLS certificates for the description.
     let certificateHashes: [[UInt8]]
-    /// The TLS session in which the token was fetched.
+    /// `Handshake.session` of the connection that fetched the token.
     let tokenSession: [UInt8]
 
-    /// The rest is guarded by `turn`: a client sends one message after the other, but nothing makes it.
-    private let turn = Mutex(())
+    /// Protects everything below, since a client may send messages at the same time.
+    private let lock = Mutex(())
     var state = State.start
     var report = Report()
     var slot = "00"
@@ -40,7 +40,7 @@ final class Conversation: @unchecked Sendable {
     var reading: CardReading?
     private var lastID: String?
 
-    /// A key that a class can hold.
+    /// Holds a private key in a class.
     final class EphemeralKey {
         let key: ECPrivateKey
         init(on curve: Curve) throws(CryptoError) { key = try ECPrivateKey(on: curve.group) }
@@ -61,14 +61,14 @@ final class Conversation: @unchecked Sendable {
         report.handshakes.append(handshake.json)
     }
 
-    func locked<T>(_ body: (Conversation) throws -> T) rethrows -> T { try turn.withLock { _ in try body(self) } }
+    func locked<T>(_ body: (Conversation) throws -> T) rethrows -> T { try lock.withLock { _ in try body(self) } }
 
     var json: JSON { locked { $0.report.json(session: id, options, state: $0.state.rawValue) } }
     var messages: JSON { locked { .array($0.report.messages) } }
 
     // MARK: One exchange
 
-    /// The answer to a POST of the client.
+    /// Answers a POST of the client.
     func answer(_ request: HTTPRequest, _ handshake: Handshake) -> HTTPResponse {
         locked { conversation in
             let begin = Report.microseconds
@@ -113,13 +113,13 @@ final class Conversation: @unchecked Sendable {
         case (.eac2, "DIDAuthenticateResponse"): return try receiveEAC2(message)
         case (.transmit, "TransmitResponse"): return try receiveTransmit(message)
         case (.faulty, _):
-            keep(message.result)
-            throw .internalError("the end of a run that went wrong on purpose")
+            record(message.result)
+            throw .internalError("the end of a run with a fault")
         default: throw .incorrectParameter("\(message.name) is not expected now (\(state.rawValue))")
         }
     }
 
-    /// What TR-03112-7 wants of each POST, noted where it is missing.
+    /// Notes the requirements of TR-03112-7 for each POST that are not met.
     private func check(_ request: HTTPRequest, _ handshake: Handshake) {
         if request.headers["paos"]?.contains(PAOSNamespace.paos.rawValue) != true {
             report.note("HTTP header PAOS is missing or names another version")
@@ -140,14 +140,14 @@ final class Conversation: @unchecked Sendable {
         if !message.hasPAOSHeader { report.note("\(message.name): no PAOS block in the header") }
     }
 
-    func keep(_ result: PAOSMessage.Result?) {
+    func record(_ result: PAOSMessage.Result?) {
         if let result { report.client.append(.init("result", result.json)) }
     }
 
-    /// Ends the run with the client's own error.
+    /// Throws the error that the client reports.
     func requireOK(_ message: PAOSMessage) throws(ConversationError) {
         guard message.result?.major != "ok" else { return }
-        keep(message.result)
+        record(message.result)
         let minor = message.result?.minor
         throw ConversationError(
             minor: minor ?? "/al/common#internalError",
@@ -169,12 +169,12 @@ final class Conversation: @unchecked Sendable {
         return HTTPResponse(200, PAOSAnswer.contentType, document)
     }
 
-    /// The answer of a fault that replaces a whole message of this stage, or nothing.
+    /// The answer of a fault that replaces a whole message of this stage; nil when there is none.
     func replacement(_ stage: String, for message: PAOSMessage) throws(ConversationError) -> HTTPResponse? {
         guard let fault = options.fault, fault.stage == stage else { return nil }
         let response: HTTPResponse?
         switch fault.kind {
-        case "500", "404": response = HTTPResponse(Int(fault.kind) ?? 500, text: "as asked for")
+        case "500", "404": response = HTTPResponse(Int(fault.kind) ?? 500, text: "requested fault")
         case "empty": response = respond([])
         case "malformed": response = respond(Array("<soap:Envelope><Body".utf8))
         case "entities": response = respond(Hostile.entities(root: "soap:Envelope"))
@@ -185,7 +185,7 @@ final class Conversation: @unchecked Sendable {
         case "soap-fault": response = send(PAOSAnswer.soapFault, to: message)
         case "wrong-order":
             response = send(PAOSAnswer.transmit(slot: slot, [(digits: "00a4020c02011c", acceptable: [])]), to: message)
-        case "server-error": throw .internalError("an error was asked for")
+        case "server-error": throw .internalError("requested fault")
         default: response = nil
         }
         guard let response else { return nil }
@@ -194,7 +194,7 @@ final class Conversation: @unchecked Sendable {
         return response
     }
 
-    /// The same answer late, when the fault of this stage is to be slow.
+    /// Delays the answer when the fault of this stage is slow.
     func delayed(_ response: HTTPResponse, _ stage: String) -> HTTPResponse {
         var response = response
         if options.fault?.rawValue == "\(stage)-slow" { response.delay = 8 }

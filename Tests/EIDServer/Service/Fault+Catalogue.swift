@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
 extension Fault {
-    /// What a client that follows the specifications makes of it.
+    /// How a client that follows the specifications ends.
     package var outcome: Outcome {
         switch self {
         case .tcTokenRedirect, .tcTokenSlow, .startSlow, .eac2OtherAT, .eac2OldAT, .eac2Slow, .transmitSlow,
@@ -14,15 +14,15 @@ extension Fault {
     }
 
     /// What the server does.
-    package var what: String {
+    package var summary: String {
         switch self {
         case .tcToken404: "HTTP 404"
         case .tcToken500: "HTTP 500"
         case .tcTokenEmpty: "HTTP 200 without a body"
         case .tcTokenHTML: "HTTP 200 with a page of HTML"
         case .tcTokenMalformed: "XML that is not well formed"
-        case .tcTokenDoctype: "a document type with an entity before the token"
-        case .tcTokenEntities: "entities that double thirty times"
+        case .tcTokenDoctype: "a document type that defines an entity"
+        case .tcTokenEntities: "entities that expand to 2^30 letters"
         case .tcTokenExternalEntity: "an entity that names a file of the client"
         case .tcTokenAttribute: "an attribute of 8 MiB"
         case .tcTokenBinding: "another Binding"
@@ -31,7 +31,7 @@ extension Fault {
         case .tcTokenHTTPServerAddress: "ServerAddress is http"
         case .tcTokenHTTPRefresh: "RefreshAddress is http"
         case .tcTokenNoSession: "no SessionIdentifier"
-        case .tcTokenPSKOdd: "the PSK is no hexBinary"
+        case .tcTokenPSKOdd: "the PSK is not hexBinary"
         case .tcTokenEmptyParameters: "PathSecurity-Parameters without PSK"
         case .tcTokenNoRefresh: "no RefreshAddress"
         case .tcTokenCommErrorOnly: "everything empty but CommunicationErrorAddress"
@@ -56,12 +56,12 @@ extension Fault {
         case .tlsV11: "the PAOS endpoint speaks TLS 1.1 alone"
         case .tlsPlain: "the PAOS endpoint speaks HTTP without TLS"
         case .tlsRefused: "nothing listens at the PAOS endpoint"
-        case .tlsSilent: "the PAOS endpoint accepts and says nothing"
+        case .tlsSilent: "the PAOS endpoint accepts connections and sends nothing"
         case .start500: "HTTP 500"
         case .start404: "HTTP 404"
         case .startEmpty: "HTTP 200 without a body"
         case .startMalformed: "XML that is not well formed"
-        case .startEntities: "entities that double thirty times"
+        case .startEntities: "entities that expand to 2^30 letters"
         case .startHuge: "64 MiB of white space in the message"
         case .startDeep: "elements in each other, 100 000 deep"
         case .startDrip: "a byte each second"
@@ -88,22 +88,22 @@ extension Fault {
         case .eac1NoDescription: "no CertificateDescription"
         case .eac1TwoDescriptions: "CertificateDescription twice"
         case .eac1DescriptionHash: "the description is not that of the certificate"
-        case .eac1DescriptionGarbage: "the description is no DER"
+        case .eac1DescriptionGarbage: "the description is not DER"
         case .eac1NoSubjectURL: "the description has no subjectURL"
         case .eac1OtherSubjectURL: "the subjectURL is of another origin"
         case .eac1NoCommCerts: "the description lists no TLS certificates"
         case .eac1ChatMore: "RequiredCHAT goes beyond the terminal certificate"
-        case .eac1ChatGarbage: "RequiredCHAT is no CHAT"
-        case .eac1AuxGarbage: "AuthenticatedAuxiliaryData is no object 67"
-        case .eac1AuxUnknown: "AuthenticatedAuxiliaryData asks for what nobody knows"
+        case .eac1ChatGarbage: "RequiredCHAT is not a CHAT"
+        case .eac1AuxGarbage: "AuthenticatedAuxiliaryData is not an object 67"
+        case .eac1AuxUnknown: "AuthenticatedAuxiliaryData has an unknown entry"
         case .eac1500: "HTTP 500 instead of EAC2"
         case .eac2Signature: "the terminal's signature is wrong"
         case .eac2Challenge: "the terminal has signed another challenge"
         case .eac2NoKey: "no EphemeralPublicKey"
         case .eac2TwoKeys: "EphemeralPublicKey twice"
         case .eac2XYOnly: "EphemeralPublicKey without its first byte, 04"
-        case .eac2OffCurve: "EphemeralPublicKey is no point of the curve"
-        case .eac2NoLink: "the link certificate that the card needs does not come (with chain=late)"
+        case .eac2OffCurve: "EphemeralPublicKey is not a point of the curve"
+        case .eac2NoLink: "the link certificate for the card is missing (with chain=late)"
         case .eac2OtherAT: "another valid terminal certificate beside the key"
         case .eac2OldAT: "an expired terminal certificate beside the key"
         case .eac2Unknown: "an unknown message"
@@ -121,7 +121,7 @@ extension Fault {
         case .transmitClose: "the connection is reset instead of Transmit"
         case .transmit500: "HTTP 500 instead of Transmit"
         case .transmitSlow: "the answer comes after 8 seconds"
-        case .transmitEndless: "Transmit again and again"
+        case .transmitEndless: "Transmit without end"
         case .finalError: "StartPAOSResponse with an error after all was read"
         case .finalMalformed: "XML that is not well formed instead of StartPAOSResponse"
         case .finalUnknown: "an unknown message instead of StartPAOSResponse"
@@ -137,9 +137,9 @@ extension Fault {
         }
     }
 
-    /// The catalogue as docs/testing.md would show it.
+    /// The catalogue as a table in Markdown.
     package static var table: String {
-        let rows = allCases.map { "| `\($0.rawValue)` | \($0.stage) | \($0.what) | \($0.outcome.rawValue) |\n" }
+        let rows = allCases.map { "| `\($0.rawValue)` | \($0.stage) | \($0.summary) | \($0.outcome.rawValue) |\n" }
         return "| fault | stage | what the server does | conformant client |\n|---|---|---|---|\n" + rows.joined()
     }
 }

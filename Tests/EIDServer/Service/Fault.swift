@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// What the server does wrong, or at least unusually, when the parameter `fault` asks for it.
+/// A fault or an unusual behaviour of the server, selected by the parameter `fault`.
 package enum Fault: String, Sendable, CaseIterable {
     // The token
     case tcToken404 = "tctoken-404"
@@ -135,18 +135,18 @@ package enum Fault: String, Sendable, CaseIterable {
     case refreshUnlisted = "refresh-unlisted"
     case refreshRefused = "refresh-refused"
 
-    /// What a client that follows the specifications makes of it.
+    /// How a client that follows the specifications ends.
     package enum Outcome: String, Sendable {
-        /// It succeeds all the same.
+        /// With success.
         case success = "ok"
         case error
-        /// The specifications leave it open, or clients are known to differ.
+        /// Either way: the specifications leave it open, or clients differ.
         case own
     }
 
-    /// The step in which it happens: the first word of its name.
+    /// The step of the fault: the first word of its name.
     package var stage: String { rawValue.split(separator: "-").first.map(String.init) ?? "" }
 
-    /// The rest of its name.
+    /// The name without the step.
     var kind: String { String(rawValue.dropFirst(stage.count + 1)) }
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Text
 
-/// The messages of the eID-Server. TR-03112-7 3.6.4, TR-03112-6 3.2.5.
+/// Writes the messages of the eID-Server. TR-03112-7 3.6.4, TR-03112-6 3.2.5.
 enum PAOSAnswer {
     static let major = "http://www.bsi.bund.de/ecard/api/1.1/resultmajor#"
     static let minor = "http://www.bsi.bund.de/ecard/api/1.1/resultminor"
     static let contentType = "application/vnd.paos+xml; charset=UTF-8"
     private static let eac = "urn:oid:1.3.162.15480.3.0.14.2"
 
-    /// The SOAP document round a body.
+    /// Writes the SOAP document of a body.
     static func envelope(_ body: XML, id: String, relatesTo: String?) -> [UInt8] {
         var header: [XML] = []
         if let relatesTo { header.append(.element("wsa:RelatesTo", text: relatesTo)) }
@@ -47,7 +47,7 @@ enum PAOSAnswer {
         return .element("iso:DIDAuthenticate", [], [handle, .element("iso:DIDName", text: "PIN"), data])
     }
 
-    /// `acceptable`: beginnings of status words, in hexadecimal digits.
+    /// Writes Transmit; `acceptable` lists prefixes of status words in hexadecimal digits.
     static func transmit(slot: String, _ commands: [(digits: String, acceptable: [String])]) -> XML {
         let infos = commands.map { command in
             XML.element(
@@ -60,7 +60,7 @@ enum PAOSAnswer {
         return .element("iso:Transmit", [], [.element("iso:SlotHandle", text: slot)] + infos)
     }
 
-    /// The end: ok, or an error with its minor.
+    /// Writes the last message: ok, or an error with its minor result.
     static func startPAOSResponse(_ error: ConversationError? = nil) -> XML {
         var result: [XML] = [.element("dss:ResultMajor", text: major + (error == nil ? "ok" : "error"))]
         if let error {
@@ -79,13 +79,13 @@ enum PAOSAnswer {
     static let soapFault = XML.element(
         "soap:Fault",
         [],
-        [.element("faultcode", text: "soap:Server"), .element("faultstring", text: "a fault was asked for")]
+        [.element("faultcode", text: "soap:Server"), .element("faultstring", text: "requested fault")]
     )
 }
 
-/// Why the server ends a conversation; it tells the client so.
+/// Why the server ends a conversation. The client gets this error.
 struct ConversationError: Error {
-    /// What follows `resultminor`.
+    /// The part of the URI after `resultminor`.
     let minor: String
     let message: String
 

@@ -11,7 +11,7 @@ enum PAOSNamespace: String, CaseIterable, Sendable {
     case ecard = "http://www.bsi.bund.de/ecard/api/1.1"
     case xsi = "http://www.w3.org/2001/XMLSchema-instance"
 
-    /// The prefix under which our own messages declare it.
+    /// The prefix in the messages of the server.
     var prefix: String {
         switch self {
         case .soap: "soap"
@@ -27,16 +27,16 @@ enum PAOSNamespace: String, CaseIterable, Sendable {
 
 /// A message of the client, read with namespaces.
 struct PAOSMessage: Sendable {
-    /// Why it is none.
+    /// Why a document is not a message.
     struct Unreadable: Error {
         let message: String
     }
 
-    /// The result that each answer carries. TR-03112-1 4.1.
+    /// The result in each answer. TR-03112-1 4.1.
     struct Result: Sendable, Equatable {
-        /// What follows `resultmajor#`.
+        /// The part of the URI after `resultmajor#`.
         let major: String
-        /// What follows `resultminor`, such as `/sal#cancellationByUser`.
+        /// The part of the URI after `resultminor`, such as `/sal#cancellationByUser`.
         let minor: String?
         let message: String?
     }
@@ -44,10 +44,10 @@ struct PAOSMessage: Sendable {
     let body: XMLElement
     let messageID: String?
     let relatesTo: String?
-    /// Does the header hold the PAOS block that a client must send?
+    /// Whether the header has the mandatory PAOS block.
     let hasPAOSHeader: Bool
 
-    /// Local name of what stands in the SOAP body.
+    /// The local name of the element in the SOAP body.
     var name: String { body.name.local }
 
     init(_ bytes: [UInt8]) throws(Unreadable) {
@@ -81,17 +81,17 @@ struct PAOSMessage: Sendable {
 
     private var protocolData: XMLElement? { body.child(.iso, "AuthenticationProtocolData") }
 
-    /// EAC1OutputType and the like, without prefix.
+    /// The type of the protocol data, such as EAC1OutputType, without prefix.
     var protocolType: String? {
         protocolData?.attributes[.init(namespace: PAOSNamespace.xsi.rawValue, local: "type")]
             .flatMap { $0.split(separator: ":").last.map(String.init) }
     }
 
-    /// Text of the first element of that name in the protocol data.
+    /// The text of the first element with this name in the protocol data.
     func field(_ name: String) -> String? { protocolData?.child(.iso, name)?.trimmed }
 
     func fields(_ name: String) -> [String] { protocolData?.children(.iso, name).map(\.trimmed) ?? [] }
 
-    /// Its bytes; nil when it is not there or no hexBinary.
+    /// The bytes of such an element; nil when it is missing or not hexBinary.
     func bytes(_ name: String) -> [UInt8]? { field(name).flatMap { Hex.decode($0) } }
 }

@@ -3,10 +3,10 @@ import Glibc
 import Text
 import Wire
 
-/// What is known of a run: for people and tests, not for the client.
+/// The report of a run for people and tests.
 struct Report: Sendable {
     private(set) var outcome = "pending"
-    /// Oddities of the client that the specifications do not ask for; none is what to aim for.
+    /// Requirements of the specifications that the client did not meet.
     private(set) var notes: [String] = []
     private(set) var events: [JSON] = []
     private(set) var messages: [JSON] = []
@@ -15,7 +15,7 @@ struct Report: Sendable {
     var card: [JSON.Member] = []
     var data: [JSON.Member] = []
     var refresh: JSON = .null
-    /// Microseconds that the server has worked for this run, TLS apart.
+    /// The time that the server has worked for this run without TLS, in microseconds.
     var busy = 0
     private let started = Report.microseconds
 
@@ -34,7 +34,7 @@ struct Report: Sendable {
         if !notes.contains(text) { notes.append(text) }
     }
 
-    /// The first outcome stays.
+    /// Sets the outcome; only the first call counts.
     mutating func finish(_ outcome: String) {
         guard self.outcome == "pending" else { return }
         self.outcome = outcome
@@ -42,7 +42,7 @@ struct Report: Sendable {
     }
 
     mutating func message(_ sender: String, _ bytes: [UInt8]) {
-        // A message of 64 MiB is no reading matter.
+        // A message of 64 MiB would make the report unreadable.
         let text = bytes.count > 1 << 20 ? "\(bytes.count) bytes" : String(decoding: bytes, as: UTF8.self)
         messages.append(.object([.init("from", .string(sender)), .init("xml", .string(text))]))
     }

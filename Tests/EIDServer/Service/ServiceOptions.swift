@@ -2,14 +2,14 @@
 import EID
 import Text
 
-/// What a run is to be like: the parameters of the TcToken URL. docs/testing.md explains them.
+/// The options of a run: the parameters of the TcToken URL. docs/testing.md explains them.
 struct ServiceOptions: Sendable {
     enum Mode: String, Sendable { case psk, attached }
     enum Chain: String, Sendable {
         case direct
-        /// Link certificate in EAC1.
+        /// The link certificate is in EAC1.
         case link
-        /// Only in EAC2, after the client named the card's authority reference.
+        /// The link certificate is in EAC2, after the client has named the card's authority reference.
         case late
     }
 
@@ -36,9 +36,9 @@ struct ServiceOptions: Sendable {
     var chain = Chain.direct
     var reversesCertificates = false
     var includesRoot = false
-    /// Commands in a Transmit; 0: all.
+    /// The number of commands in a Transmit; 0 for all.
     var batch = 0
-    /// Le of READ BINARY.
+    /// The Le of READ BINARY.
     var readLength = 256
     var acceptableStatus: [String] = []
     var keepsConnections = true
@@ -80,7 +80,7 @@ struct ServiceOptions: Sendable {
         sendsRequired = try flag("requiredchat", sendsRequired)
         age = try number("age", age, 0...150)
         if let digits = query["community"] {
-            guard let bytes = Hex.decode(digits) else { throw Wrong(message: "community is no hexBinary") }
+            guard let bytes = Hex.decode(digits) else { throw Wrong(message: "community is not hexBinary") }
             community = bytes
         }
         transactionInfo = query["transaction"]
@@ -109,7 +109,7 @@ struct ServiceOptions: Sendable {
 }
 
 extension AccessRight {
-    /// The name in the SDK's vocabulary, or DG and the number of the data group that may be read.
+    /// The name in the SDK, or DG with the number of the data group.
     var serviceName: String {
         if let name { return name }
         return dataGroup.map { "DG\($0)" } ?? "bit\(rawValue)"
@@ -120,6 +120,6 @@ extension AccessRight {
         self = right
     }
 
-    /// The data group that it lets read.
+    /// The data group that this right lets a terminal read.
     var dataGroup: UInt8? { (8...29).contains(rawValue) ? rawValue - 7 : nil }
 }

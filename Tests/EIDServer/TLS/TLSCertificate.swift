@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
 
-/// A private key of the TLS side.
+/// A private key for TLS.
 final class TLSKey: @unchecked Sendable {
     enum Kind: Sendable { case rsa(bits: Int32), p256 }
 
-    /// EVP_PKEY; only read after it was made.
+    /// The EVP_PKEY; only read after the initializer.
     let pointer: OpaquePointer
 
     init(_ kind: Kind) throws(TLSError) {
@@ -31,20 +31,20 @@ final class TLSKey: @unchecked Sendable {
 
 /// An X.509 certificate with its key.
 final class TLSCertificate: @unchecked Sendable {
-    /// X509; only read after it was made.
+    /// The X509; only read after the initializer.
     let pointer: OpaquePointer
     let key: TLSKey
     let der: [UInt8]
 
-    /// Whom and when a certificate serves.
+    /// The subject and the validity of a certificate.
     struct Subject {
         var hosts = ["localhost"]
-        /// Days from now of its first and of its last moment.
+        /// The first and the last moment in days from now.
         var validity = -2...700
         var isAuthority = false
     }
 
-    /// Issued by `issuer`, or by itself.
+    /// Makes a certificate that is signed by `issuer` or by itself.
     init(_ subject: Subject, _ key: TLSKey, issuer: TLSCertificate? = nil) throws(TLSError) {
         let certificate = try need(X509_new(), "X509_new")
         do throws(TLSError) {

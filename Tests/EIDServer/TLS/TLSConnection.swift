@@ -3,25 +3,25 @@ import COpenSSL
 import Crypto
 import Glibc
 
-/// What a handshake came to.
+/// The result of a handshake.
 struct Handshake: Sendable {
     let version: String
     let cipher: String
     let isResumed: Bool
     let serverName: String?
     let pskIdentity: String?
-    /// SHA-256 of the TLS 1.2 master secret: the same for a session and for what resumes it.
+    /// SHA-256 of the TLS 1.2 master secret, which a resumed session shares with the original one.
     let session: [UInt8]
 }
 
-/// The server's side of one TLS connection; calls block. It owns the descriptor.
+/// The server's side of one TLS connection. Calls block.
 final class TLSConnection {
     private let context: TLSContext
     private let ssl: OpaquePointer
     private let descriptor: Int32
     let handshake: Handshake
 
-    /// Takes the descriptor of an accepted connection over and makes the handshake.
+    /// Makes the handshake on an accepted connection.
     init(_ context: TLSContext, _ descriptor: Int32) throws(TLSError) {
         self.context = context
         self.descriptor = descriptor
@@ -52,7 +52,7 @@ final class TLSConnection {
         )
     }
 
-    /// The next bytes, at most 16 KiB; nil at the end or when the connection broke.
+    /// Reads the next bytes, at most 16 KiB; nil at the end or after an error.
     func read() -> [UInt8]? {
         var buffer = [UInt8](repeating: 0, count: 16_384)
         ERR_clear_error()
@@ -62,18 +62,18 @@ final class TLSConnection {
         return buffer
     }
 
-    /// Did all bytes go out?
+    /// Writes all bytes; false after an error.
     func write(_ bytes: [UInt8]) -> Bool {
-        var rest = bytes[...]
+        var remaining = bytes[...]
         ERR_clear_error()
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { SSL_write(ssl, $0.baseAddress, Int32(min($0.count, 16_384))) }
+        while !remaining.isEmpty {
+            let count = remaining.withUnsafeBytes { SSL_write(ssl, $0.baseAddress, Int32(min($0.count, 16_384))) }
             guard count > 0 else { return false }
-            rest = rest.dropFirst(Int(count))
+            remaining = remaining.dropFirst(Int(count))
         }
         return true
     }
 
-    /// Says good-bye. A connection that is to break does not.
+    /// Sends close_notify.
     func close() { SSL_shutdown(ssl) }
 }

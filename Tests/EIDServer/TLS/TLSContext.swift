@@ -2,7 +2,7 @@
 import COpenSSL
 import Glibc
 
-/// How one listener speaks TLS.
+/// The TLS settings of one listener.
 struct TLSProfile: Sendable {
     enum Version: Int, Sendable {
         case v1_1 = 0x0302
@@ -11,37 +11,37 @@ struct TLSProfile: Sendable {
     }
 
     var certificate: CertificateName
-    /// Another with a key of another kind, for clients that prefer it.
+    /// A second certificate with another kind of key.
     var alternative: CertificateName?
     var ciphers = TLSProfile.webCiphers
     var minimum = Version.v1_2
     var maximum = Version.v1_2
-    /// RSA-PSK with the keys of the sessions.
+    /// Whether clients use RSA-PSK with the key of their TcToken.
     var usesPSK = false
-    /// Session tickets are given and accepted.
+    /// Whether TLS sessions can be resumed.
     var resumes = true
-    /// 0 lets libssl use keys and versions that it would refuse.
+    /// 0 makes libssl accept keys and versions that it refuses by default.
     var securityLevel: Int32 = 1
 
-    /// TR-03124-1 2.3, TR-03116-4 4: what an eService offers.
+    /// The suites of an eService. TR-03124-1 2.3, TR-03116-4 4.
     static let webCiphers =
         "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:ECDHE-ECDSA-AES128-GCM-SHA256:"
         + "ECDHE-RSA-AES128-GCM-SHA256:DHE-RSA-AES256-GCM-SHA384:DHE-RSA-AES128-GCM-SHA256"
-    /// The same, and the first is taken: an eService chooses what costs it least.
+    /// The groups of an eService, in its order of preference.
     static let groups = "P-256:brainpoolP256r1:P-384:brainpoolP384r1:brainpoolP512r1"
     static let pskCiphers =
         "RSA-PSK-AES256-GCM-SHA384:RSA-PSK-AES256-CBC-SHA384:RSA-PSK-AES128-GCM-SHA256:"
         + "RSA-PSK-AES128-CBC-SHA256:RSA-PSK-AES256-CBC-SHA"
 }
 
-/// The library's state of one listener.
+/// The SSL_CTX of one listener.
 final class TLSContext: @unchecked Sendable {
-    /// The key of an identity; nil when there is none.
+    /// Returns the pre-shared key of an identity; nil when there is none.
     typealias KeyLookup = @Sendable (String) -> [UInt8]?
 
-    /// SSL_CTX; libssl guards what connections change in it.
+    /// The SSL_CTX, which is thread-safe.
     let pointer: OpaquePointer
-    /// They must live as long.
+    /// Kept alive for the SSL_CTX.
     private let certificates: [TLSCertificate]
     private let keys: KeyLookup
 
@@ -50,7 +50,7 @@ final class TLSContext: @unchecked Sendable {
         certificates = [profile.certificate, profile.alternative].compactMap { $0 }.map { all[$0] }
         self.keys = keys
         SSL_CTX_set_security_level(pointer, profile.securityLevel)
-        // Macros over SSL_CTX_ctrl, which Swift does not see.
+        // C macros over SSL_CTX_ctrl, which Swift does not import.
         SSL_CTX_ctrl(pointer, SSL_CTRL_SET_MIN_PROTO_VERSION, profile.minimum.rawValue, nil)
         SSL_CTX_ctrl(pointer, SSL_CTRL_SET_MAX_PROTO_VERSION, profile.maximum.rawValue, nil)
         SSL_CTX_set_options(pointer, Self.noRenegotiation | Self.ownPreference | (profile.resumes ? 0 : Self.noTicket))
@@ -79,7 +79,7 @@ final class TLSContext: @unchecked Sendable {
 
     deinit { SSL_CTX_free(pointer) }
 
-    /// SSL_OP_NO_TICKET, SSL_OP_CIPHER_SERVER_PREFERENCE and SSL_OP_NO_RENEGOTIATION.
+    // SSL_OP_NO_TICKET, SSL_OP_CIPHER_SERVER_PREFERENCE and SSL_OP_NO_RENEGOTIATION are macros too.
     private static let noTicket: UInt64 = 1 << 14
     private static let ownPreference: UInt64 = 1 << 22
     private static let noRenegotiation: UInt64 = 1 << 30

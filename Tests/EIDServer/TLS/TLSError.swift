@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
 
-/// What libssl or libcrypto could not do, with the library's own words.
+/// An operation of libssl or libcrypto has failed; the message has the words of the library.
 package struct TLSError: Error, Sendable {
     package let message: String
 
@@ -14,12 +14,12 @@ package struct TLSError: Error, Sendable {
     }
 }
 
-/// Throws unless a function of OpenSSL gave 1.
+/// Throws unless a function of OpenSSL returned 1.
 func need(_ result: Int32, _ what: String) throws(TLSError) {
     guard result == 1 else { throw TLSError(what) }
 }
 
-/// Unwraps what a constructor of OpenSSL gave.
+/// Unwraps the result of a function of OpenSSL; throws for a null pointer.
 func need<T>(_ pointer: T?, _ what: String) throws(TLSError) -> T {
     guard let pointer else { throw TLSError(what) }
     return pointer

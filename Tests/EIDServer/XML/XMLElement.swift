@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// An element of a message, its names resolved to their namespaces.
+/// An element of a message with names in their namespaces.
 struct XMLElement: Sendable {
     struct Name: Sendable, Hashable {
-        /// Empty without namespace.
+        /// Empty for a name without a namespace.
         let namespace: String
         let local: String
     }
 
     let name: Name
-    /// `xsi:type` and the like; declarations of namespaces are left out.
+    /// The attributes without declarations of namespaces.
     let attributes: [Name: String]
     fileprivate(set) var children: [XMLElement] = []
-    /// The character data that stand directly in it.
+    /// The character data of this element itself.
     fileprivate(set) var text = ""
 
-    /// The children of that name.
+    /// The children with this name.
     func children(_ namespace: PAOSNamespace, _ local: String) -> [XMLElement] {
         let wanted = Name(namespace: namespace.rawValue, local: local)
         return children.filter { $0.name == wanted }
     }
 
-    /// The first one.
+    /// The first child with this name.
     func child(_ namespace: PAOSNamespace, _ local: String) -> XMLElement? { children(namespace, local).first }
 
-    /// Text without the space round it.
+    /// The text without white space at its ends.
     var trimmed: String {
-        // By bytes: files of cards are long, and characters cost a hundred times as much.
+        // Bytes, since the files of cards are long and characters are slow.
         let space: (UInt8) -> Bool = { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
         let bytes = Array(text.utf8)
         guard let first = bytes.firstIndex(where: { !space($0) }), let last = bytes.lastIndex(where: { !space($0) })
@@ -35,8 +35,8 @@ struct XMLElement: Sendable {
     }
 }
 
-/// A strict reader of what PAOS needs of XML 1.0 and Namespaces: no document types, no entities but the five, no
-/// more than 64 levels and 20 000 elements.
+/// A strict reader for the parts of XML 1.0 and Namespaces that PAOS uses. It refuses document types, other than the five
+/// predefined entities, more than 64 levels, and more than 20 000 elements.
 struct XMLReader {
     struct Malformed: Error {
         let offset: Int
@@ -51,7 +51,7 @@ struct XMLReader {
     private static let maximumElements = 20_000
     private static let xmlNamespace = "http://www.w3.org/XML/1998/namespace"
 
-    /// The root element of a document in UTF-8.
+    /// Reads the root element of a document in UTF-8.
     static func document(_ bytes: [UInt8]) throws(Malformed) -> XMLElement {
         guard String(validating: bytes, as: UTF8.self) != nil else { throw Malformed(offset: 0, what: "no UTF-8") }
         var reader = XMLReader(bytes: bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes)
@@ -76,7 +76,7 @@ struct XMLReader {
         position += text.utf8CodeUnitCount
     }
 
-    /// Everything up to `end`, which is taken, too.
+    /// Takes everything up to `end`, and `end` itself.
     private mutating func take(until end: StaticString) throws(Malformed) -> ArraySlice<UInt8> {
         let start = position
         while position < bytes.count {
@@ -200,7 +200,7 @@ struct XMLReader {
         }
     }
 
-    /// Character data with its references replaced.
+    /// Replaces the references in character data.
     private func characters(_ raw: ArraySlice<UInt8>) throws(Malformed) -> String {
         guard raw.contains(UInt8(ascii: "&")) else { return String(decoding: raw, as: UTF8.self) }
         var out = ""

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Text
 
-/// A piece of XML that is well formed by itself.
+/// A well-formed piece of XML.
 struct XML: Sendable {
     let text: String
 
     private init(raw text: String) { self.text = text }
 
-    /// Character data.
+    /// Escapes character data.
     static func escaped(_ text: String) -> XML {
         var out = ""
         for character in text.unicodeScalars {
@@ -22,20 +22,20 @@ struct XML: Sendable {
         return XML(raw: out)
     }
 
-    /// An element with elements in it.
+    /// Makes an element with children.
     static func element(_ name: String, _ attributes: [(String, String)] = [], _ children: [XML] = []) -> XML {
         let written = attributes.map { " \($0)=\"\(escaped($1).text)\"" }.joined()
         return XML(raw: "<\(name)\(written)>\(children.map(\.text).joined())</\(name)>")
     }
 
-    /// An element with text in it.
+    /// Makes an element with text.
     static func element(_ name: String, _ attributes: [(String, String)] = [], text: String) -> XML {
         element(name, attributes, [escaped(text)])
     }
 
-    /// An element with the hexadecimal digits of bytes in it.
+    /// Makes an element with the hexadecimal digits of bytes.
     static func element(_ name: String, bytes: [UInt8]) -> XML { element(name, text: Hex.encode(bytes)) }
 
-    /// As a document.
+    /// The piece as a document.
     var document: [UInt8] { Array("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\(text)\n".utf8) }
 }

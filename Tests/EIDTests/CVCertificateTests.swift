@@ -13,7 +13,7 @@ struct CVCertificateTests {
     }
 
     @Test(
-        "are read, checked against their issuer, and written as they were",
+        "certificates are decoded, verified with their issuer, and encoded unchanged",
         arguments: [
             ("cvca", "cvca"), ("cvca-next", "cvca-next"), ("link", "cvca"), ("dv", "cvca"), ("dv-next", "cvca-next"),
             ("terminal", "dv"),
@@ -33,7 +33,7 @@ struct CVCertificateTests {
         #expect(authority.chat.role.mayIssue(certificate.chat.role))
     }
 
-    @Test("tell holder, dates, rights, description and sectors")
+    @Test("all fields of a certificate are read")
     func fields() throws {
         let terminal = try Self.file("terminal")
         #expect(terminal.holderReference == Array("DEATBADGED00001".utf8))
@@ -59,14 +59,14 @@ struct CVCertificateTests {
         #expect(root.sectorHashes.first == nil)
     }
 
-    /// Builds the terminal's certificate with other parts; its signature does not matter to the reader.
+    /// Builds the terminal's certificate with other fields and a wrong signature.
     private static func rebuilt(_ change: (inout [BERTLV]) throws -> Void) throws -> [UInt8] {
         var fields = try BERTLV(try file("terminal").body).children
         try change(&fields)
         return BERTLV(0x7F21, [BERTLV(0x7F4E, fields), BERTLV(0x5F37, [1, 2])]).encoded
     }
 
-    /// What is done to the fields of a good certificate.
+    /// A change to the fields of a valid certificate.
     struct Damage: Sendable, CustomTestStringConvertible {
         let what: String
         let change: @Sendable (inout [BERTLV]) throws -> Void
@@ -104,7 +104,7 @@ struct CVCertificateTests {
         Damage(what: "an extension cut off") { $0[7].value.removeLast() },
     ]
 
-    @Test("with a broken part are refused", arguments: damages)
+    @Test("a certificate with an invalid field is refused", arguments: damages)
     func damaged(damage: Damage) throws {
         let bytes = try Self.rebuilt(damage.change)
         let error = #expect(throws: CVCertificateError.self) { try CVCertificate(bytes) }
@@ -114,12 +114,12 @@ struct CVCertificateTests {
         }
     }
 
-    @Test("with nothing broken are read: the table above is no accident")
+    @Test("the rebuilt certificate is valid without a change")
     func undamaged() throws {
         #expect(try CVCertificate(try Self.rebuilt { _ in }).body == Self.file("terminal").body)
     }
 
-    @Test("with parameters that only resemble a curve are refused")
+    @Test("domain parameters that differ from a curve are refused")
     func forgedParameters() throws {
         let bytes = try TestPKI.file("cvca.cvcert")
         let generator = try #require(
@@ -131,7 +131,7 @@ struct CVCertificateTests {
         #expect(throws: CVCertificateError.unsupported) { try CVCertificate(forged) }
     }
 
-    @Test("with a point off the curve have no key")
+    @Test("a point that is not on the curve is refused")
     func pointOffCurve() throws {
         let bytes = try Self.rebuilt { fields in
             var objects = try fields[2].children
@@ -143,7 +143,7 @@ struct CVCertificateTests {
         #expect(throws: CVCertificateError.unsupported) { try certificate.publicKey.key() }
     }
 
-    @Test("cut, stretched or too long are refused at every length")
+    @Test("a certificate of a wrong length is refused")
     func lengths() throws {
         let bytes = try TestPKI.file("terminal.cvcert")
         for count in bytes.indices {
@@ -154,7 +154,7 @@ struct CVCertificateTests {
         #expect(throws: CVCertificateError.malformed("certificate too long")) { try CVCertificate(long) }
     }
 
-    @Test("survive every change of one byte, and no change goes unseen by the signature")
+    @Test("a change of one byte is refused or makes the signature wrong")
     func mutations() throws {
         let bytes = try TestPKI.file("dv.cvcert")
         let root = try Self.file("cvca").publicKey.key()
@@ -169,9 +169,9 @@ struct CVCertificateTests {
     }
 }
 
-@Suite("authorisation templates, rights, dates")
-struct AuthorisationTests {
-    @Test("a CHAT is read as it was written", arguments: CHAT.TerminalType.allCases, CHAT.Role.allCases)
+@Suite("Authorization templates, rights and dates")
+struct AuthorizationTests {
+    @Test("a CHAT is encoded and decoded", arguments: CHAT.TerminalType.allCases, CHAT.Role.allCases)
     func roundTrip(type: CHAT.TerminalType, role: CHAT.Role) throws {
         for authorization: UInt64 in [0, 1, 0x23, .max] {
             let chat = CHAT(type, role, authorization: authorization)
@@ -181,7 +181,7 @@ struct AuthorisationTests {
         #expect(CHAT(.inspectionSystem, role, authorization: .max).rights == [])
     }
 
-    @Test("a role certifies only what stands below it, and a root the next root")
+    @Test("a role certifies only the role below it, and a root the next root")
     func roles() {
         let allowed: [(CHAT.Role, Set<CHAT.Role>)] = [
             (.cvca, [.cvca, .documentVerifierOfficial, .documentVerifierNonOfficial]),
@@ -192,7 +192,7 @@ struct AuthorisationTests {
         }
     }
 
-    @Test("rights stand at the bits of the SDK's table")
+    @Test("the rights have the bits of the SDK's table")
     func bits() {
         let table: [(String, UInt8)] = [
             ("WriteAddress", 37), ("WriteCommunityID", 36), ("WriteResidencePermitI", 35),
@@ -207,7 +207,7 @@ struct AuthorisationTests {
         #expect(AccessRight(name: "Sex") == nil)
     }
 
-    @Test("data groups have the rights that belong to them")
+    @Test("each data group has its rights")
     func groups() {
         #expect(AccessRight.reading(dataGroup: 4) == .readGivenNames)
         #expect(AccessRight.reading(dataGroup: 17) == .readAddress)
@@ -223,7 +223,7 @@ struct AuthorisationTests {
         #expect(AccessRights(AccessRight.allCases) == all)
     }
 
-    @Test("dates are days that exist, in order")
+    @Test("dates are existing days, and have an order")
     func dates() {
         #expect(CVDate(bytes: [2, 4, 0, 2, 2, 9]) == CVDate(year: 2024, month: 2, day: 29))
         for bytes: [UInt8] in [
@@ -239,7 +239,7 @@ struct AuthorisationTests {
         #expect(days.map(\.bytes).first == [2, 3, 1, 2, 3, 1])
     }
 
-    @Test("auxiliary data are read as they were written, and keep the bytes that are signed")
+    @Test("auxiliary data are encoded and decoded, and keep the signed bytes")
     func auxiliaryData() throws {
         let data = AuxiliaryData([.dateOfBirth: Array("20000101".utf8), .communityID: [2, 0x76]])
         #expect(try AuxiliaryData(try BERTLV(data.encoded)) == data)
@@ -253,9 +253,9 @@ struct AuthorisationTests {
     }
 }
 
-@Suite("chip authentication and restricted identification")
+@Suite("Chip authentication and restricted identification")
 struct ChipProtocolTests {
-    @Test("both sides agree on token and keys, with each cipher", arguments: AES.allCases)
+    @Test("both sides get the same token and keys, with each cipher", arguments: AES.allCases)
     func agreement(cipher: AES) throws {
         let group = try Curve.brainpoolP256r1.group
         let chip = try ECPrivateKey(on: group)
@@ -294,8 +294,8 @@ struct ChipProtocolTests {
         #expect(ChipAuthentication.cipher(of: OID.chipAuthentication + [2]) == nil)
     }
 
-    /// From the keys of the test PKI, computed with Python's hashlib and cryptography.
-    @Test("gives the known answers of another implementation")
+    /// The answers are computed from the keys of the test PKI with Python's hashlib and cryptography.
+    @Test("the results are those of another implementation")
     func knownAnswers() throws {
         let chip = try ECPrivateKey(pkcs8: Secret(try TestPKI.file("sector-1.p8")))
         let terminal = try ECPrivateKey(pkcs8: Secret(try TestPKI.file("terminal.p8")))
@@ -320,7 +320,7 @@ struct ChipProtocolTests {
         #expect(hex(identifier) == "CCE7940363815AA776E79F1C7A70D5589F0B7EEF9F7AAB809C6FBA9F53DA55BF")
     }
 
-    @Test("protocols have one object identifier per hash function, and no other")
+    @Test("each hash function and each cipher has its object identifier")
     func identifiers() {
         for digest in DigestAlgorithm.allCases {
             #expect(TerminalAuthentication.digest(of: TerminalAuthentication.protocolID(digest)) == digest)
@@ -333,7 +333,7 @@ struct ChipProtocolTests {
         #expect(TerminalAuthentication.digest(of: []) == nil)
     }
 
-    @Test("what is no signed data with security infos is no EF.CardSecurity")
+    @Test("EF.CardSecurity has to be signed data with security infos")
     func cardSecurity() throws {
         #expect(throws: BERError.self) { try CardSecurity([]) }
         #expect(throws: BERError.self) { try CardSecurity(try TestPKI.file("csca.der")) }
