@@ -393,7 +393,7 @@ SWIFT = '''\
 
 /// The default card of a virtual reader: an invented holder, a test authority, and keys that are public.
 enum DefaultCard {{
-    /// Identifier, short identifier and content in hexadecimal digits.
+    /// The identifier, the short identifier and the content in hexadecimal digits.
     typealias File = (fileID: UInt16, shortFileID: UInt8, content: String)
 
     /// EF.DIR, EF.CardAccess and EF.CardSecurity, which every virtual card has.
@@ -406,7 +406,7 @@ enum DefaultCard {{
 {groups}
     ]
 
-    /// Group 14: an OCTET STRING with a JPEG 2000 signature box and noise, {picture_length} bytes.
+    /// Data group 14: an OCTET STRING with a JPEG 2000 signature box and random bytes, {picture_length} bytes in all.
     static var signatureImage: [UInt8] {{
         var image: [UInt8] = [0, 0, 0, 0x0C, 0x6A, 0x50, 0x20, 0x20, 0x0D, 0x0A, 0x87, 0x0A]
         image.reserveCapacity({picture_length})
@@ -430,7 +430,7 @@ enum DefaultCard {{
     static let cvca =
 {root}
 
-    /// Three lines for password 1 (MRZ), each with its check digit: document number, date of birth, date of expiry.
+    /// The MRZ as a password: document number, date of birth and date of expiry, each with its check digit.
     static let machineReadableZone = "{mrz}"
 }}
 '''

@@ -2,16 +2,16 @@
 import COpenSSL
 package import Secrets
 
-/// AES by key size, with the modes of TR-03110: CBC without padding, and CMAC (`CMAC.swift`). FIPS 197, SP 800-38A.
+/// AES with the modes of TR-03110: CBC without padding, and CMAC (`CMAC.swift`). FIPS 197, SP 800-38A.
 package enum AES: Sendable, Hashable, CaseIterable {
     case aes128
     case aes192
     case aes256
 
-    /// Bytes of a block, of an initial vector and of a full CMAC.
+    /// The length of a block, an initial vector and a full CMAC in bytes.
     package static let blockSize = 16
 
-    /// Bytes of a key.
+    /// The length of a key in bytes.
     package var keyLength: Int {
         switch self {
         case .aes128: 16
@@ -20,7 +20,7 @@ package enum AES: Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// The size of which `key` is; nil for a length that no AES key has.
+    /// Finds the AES with this length of key; nil when there is none.
     package init?(keyLength: Int) {
         switch keyLength {
         case 16: self = .aes128
@@ -30,7 +30,7 @@ package enum AES: Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// The algorithms, fetched once: libcrypto would look for one with each block. It counts references atomically.
+    /// The algorithms of libcrypto. They are fetched once, since fetching takes longer than encrypting a block.
     private struct Methods: @unchecked Sendable {
         let aes128 = EVP_CIPHER_fetch(nil, permanent("AES-128-CBC"), nil)
         let aes192 = EVP_CIPHER_fetch(nil, permanent("AES-192-CBC"), nil)
@@ -51,7 +51,7 @@ package enum AES: Sendable, Hashable, CaseIterable {
         case encrypt = 1
     }
 
-    /// `data` encrypted with CBC; a multiple of 16 bytes in, as many out. The key's length chooses the AES.
+    /// Encrypts `data` with CBC. The length of `data` is a multiple of 16; the length of the key selects the AES.
     package static func encrypt(
         _ data: [UInt8],
         key: borrowing Secret,
@@ -62,7 +62,7 @@ package enum AES: Sendable, Hashable, CaseIterable {
         return out
     }
 
-    /// The same for clear data that must not lie in ordinary memory.
+    /// Encrypts secret data with CBC.
     package static func encrypt(
         _ data: borrowing Secret,
         key: borrowing Secret,
@@ -83,7 +83,7 @@ package enum AES: Sendable, Hashable, CaseIterable {
         return out
     }
 
-    /// `data` decrypted with CBC; a multiple of 16 bytes in, as many out.
+    /// Decrypts `data` with CBC. The length of `data` is a multiple of 16.
     package static func decrypt(
         _ data: [UInt8],
         key: borrowing Secret,
@@ -101,7 +101,7 @@ package enum AES: Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Sixteen zero bytes.
+    /// An initial vector of zeros.
     package static let zeroVector = [UInt8](repeating: 0, count: blockSize)
 
     private static func run(
@@ -118,7 +118,7 @@ package enum AES: Sendable, Hashable, CaseIterable {
         guard length > 0 else { return }
         let method = try check(size.method, .unsupported)
         let context = try check(EVP_CIPHER_CTX_new())
-        defer { EVP_CIPHER_CTX_free(context) }  // cleanses the key schedule
+        defer { EVP_CIPHER_CTX_free(context) }  // this also wipes the key schedule
         let ready = key.withBytes {
             EVP_CipherInit_ex(context, method, nil, $0.octets, initialVector, direction.rawValue)
         }

@@ -4,17 +4,16 @@ package import Secrets
 
 /// AES-CMAC. SP 800-38B.
 package enum CMAC {
-    /// Bytes of the truncated tag that TR-03110 and ICAO 9303 use.
+    /// The length of the truncated tag of TR-03110 and ICAO 9303 in bytes.
     package static let truncatedCount = 8
 
-    /// A context for each size, ready but for the key: libcrypto would look for both algorithms with each tag. Only
-    /// copied, never used.
+    /// A context for each AES, which is copied for each tag. Fetching the algorithms takes longer than computing a tag.
     private struct Templates: @unchecked Sendable {
         let aes128 = Self.make("AES-128-CBC", .aes128)
         let aes192 = Self.make("AES-192-CBC", .aes192)
         let aes256 = Self.make("AES-256-CBC", .aes256)
 
-        /// A copy needs a source with a key: zeros.
+        /// Makes a context with a key of zeros, since a context without a key cannot be copied.
         private static func make(_ name: StaticString, _ cipher: AES) -> OpaquePointer? {
             guard let method = EVP_MAC_fetch(nil, permanent("CMAC"), nil) else { return nil }
             defer { EVP_MAC_free(method) }
@@ -37,7 +36,7 @@ package enum CMAC {
     }
     private static let templates = Templates()
 
-    /// The full tag of 16 bytes. The key's length chooses the AES.
+    /// Computes the full tag of 16 bytes. The length of the key selects the AES.
     package static func tag(_ message: [UInt8], key: borrowing Secret) throws(CryptoError) -> [UInt8] {
         let template: OpaquePointer?
         switch AES(keyLength: key.count) {
@@ -47,7 +46,7 @@ package enum CMAC {
         case nil: throw .invalidLength
         }
         let context = try check(EVP_MAC_CTX_dup(try check(template, .unsupported)))
-        defer { EVP_MAC_CTX_free(context) }  // cleanses the key
+        defer { EVP_MAC_CTX_free(context) }  // this also wipes the key
         let ready = key.withBytes { EVP_MAC_init(context, $0.octets, $0.count, nil) }
         try check(ready)
         try check(EVP_MAC_update(context, message, message.count))
@@ -58,7 +57,7 @@ package enum CMAC {
         return out
     }
 
-    /// The first 8 bytes of the tag. TR-03110-3 A.2.4, ICAO 9303-11 9.8.7.
+    /// Computes the tag and returns its first 8 bytes. TR-03110-3 A.2.4, ICAO 9303-11 9.8.7.
     package static func truncatedTag(_ message: [UInt8], key: borrowing Secret) throws(CryptoError) -> [UInt8] {
         Array(try tag(message, key: key).prefix(truncatedCount))
     }

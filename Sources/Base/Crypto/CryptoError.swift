@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
 
-/// Why a cryptographic operation gave no result. Never holds key material.
+/// Why a cryptographic operation failed. It holds no key material.
 package enum CryptoError: Error, Sendable, Equatable {
-    /// A key, vector, block or signature has a size that the algorithm does not take.
+    /// A key, vector, block or signature has a length that the algorithm does not accept.
     case invalidLength
-    /// Not an uncompressed point of the curve, or the point at infinity.
+    /// The bytes are no uncompressed point of the curve, or the point is the point at infinity.
     case invalidPoint
-    /// A private key out of range, or bytes that hold none.
+    /// The private key is out of range, or the bytes hold none.
     case invalidKey
-    /// Domain parameters or an algorithm that are not ours.
+    /// The domain parameters or the algorithm are not supported.
     case unsupported
-    /// libcrypto failed: no memory, no randomness.
+    /// libcrypto failed, for example for lack of memory.
     case library
 }
 
-/// Throws `error` unless a libcrypto call gave 1. What the call left in the thread's error queue is dropped, so that
-/// the queue never grows and no later call of another user of the library finds our leavings.
+/// Throws `error` unless a call of libcrypto returned 1.
+///
+/// The error queue of the thread is emptied, so that no later call finds errors of this one.
 func check(_ result: Int32, _ error: CryptoError = .library) throws(CryptoError) {
     guard result == 1 else {
         ERR_clear_error()
@@ -24,7 +25,7 @@ func check(_ result: Int32, _ error: CryptoError = .library) throws(CryptoError)
     }
 }
 
-/// Unwraps what a libcrypto constructor gave.
+/// Throws `error` when a constructor of libcrypto returned NULL.
 func check<T>(_ pointer: T?, _ error: CryptoError = .library) throws(CryptoError) -> T {
     guard let pointer else {
         ERR_clear_error()
@@ -33,7 +34,7 @@ func check<T>(_ pointer: T?, _ error: CryptoError = .library) throws(CryptoError
     return pointer
 }
 
-/// A name that libcrypto keeps by pointer: it must outlive every call.
+/// The C string of a name. libcrypto keeps the pointer, so the string must stay.
 func permanent(_ name: StaticString) -> UnsafePointer<CChar> {
     UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self)
 }

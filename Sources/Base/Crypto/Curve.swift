@@ -2,8 +2,8 @@
 import COpenSSL
 import Synchronization
 
-/// The elliptic curves among the standardized domain parameters; the raw value is the parameter id.
-/// TR-03110-3 A.2.1.1, table 4. All have cofactor 1.
+/// The elliptic curves of the standardized domain parameters. The raw value is the parameter ID. All have cofactor 1.
+/// TR-03110-3 A.2.1.1, table 4.
 package enum Curve: UInt8, Sendable, CaseIterable {
     case secp192r1 = 8
     case brainpoolP192r1 = 9
@@ -17,7 +17,7 @@ package enum Curve: UInt8, Sendable, CaseIterable {
     case brainpoolP512r1 = 17
     case secp521r1 = 18
 
-    /// Bytes of a field element, and so of each coordinate in any encoding: 24 to 66.
+    /// The length of a field element in bytes, 24 to 66. Each coordinate of a point has this length.
     package var fieldLength: Int {
         switch self {
         case .secp192r1, .brainpoolP192r1: 24
@@ -30,10 +30,10 @@ package enum Curve: UInt8, Sendable, CaseIterable {
         }
     }
 
-    /// Bytes of a scalar, and so of each half of a plain signature. The order of each of these curves is as long as its prime.
+    /// The length of a scalar in bytes. The order of each of these curves is as long as its prime.
     package var scalarLength: Int { fieldLength }
 
-    /// libcrypto's number of the curve.
+    /// The number of the curve in libcrypto.
     var nid: Int32 {
         switch self {
         case .secp192r1: NID_X9_62_prime192v1
@@ -55,8 +55,8 @@ package enum Curve: UInt8, Sendable, CaseIterable {
         self = curve
     }
 
-    /// The group with the curve's own generator; made once per process.
-    /// - Throws: `.unsupported` when this libcrypto was built without the curve.
+    /// The group with the generator of the curve, which is made once per process.
+    /// - Throws: `.unsupported` when libcrypto was built without the curve.
     package var group: ECGroup {
         get throws(CryptoError) {
             try Self.groups.withLock { groups throws(CryptoError) in
@@ -71,12 +71,12 @@ package enum Curve: UInt8, Sendable, CaseIterable {
     private static let groups = Mutex<[Curve: ECGroup]>([:])
 }
 
-/// Domain parameters written out, as in a CV certificate or a PKCS#8 file: big-endian numbers. TR-03110-3 D.3.3.
+/// Explicit domain parameters, as in a CV certificate or a PKCS#8 file: big-endian numbers. TR-03110-3 D.3.3.
 package struct ExplicitDomainParameters: Sendable, Equatable {
     package var prime: [UInt8]
     package var a: [UInt8]
     package var b: [UInt8]
-    /// Uncompressed point.
+    /// An uncompressed point.
     package var generator: [UInt8]
     package var order: [UInt8]
     package var cofactor: [UInt8]
@@ -88,10 +88,10 @@ package struct ExplicitDomainParameters: Sendable, Equatable {
 }
 
 extension Curve {
-    /// The standardized curve that these parameters describe, every one of them compared.
+    /// Finds the standardized curve with exactly these parameters.
     ///
-    /// Others are refused: parameters that only resemble a known curve are how signatures are forged, and no eID
-    /// certificate uses a curve outside the table.
+    /// Every parameter is compared, because parameters that only resemble a known curve allow forged signatures.
+    /// - Throws: `.unsupported` for other parameters.
     package init(_ parameters: ExplicitDomainParameters) throws(CryptoError) {
         let length = parameters.prime.drop { $0 == 0 }.count
         for curve in Self.allCases where curve.fieldLength == length {
@@ -105,7 +105,7 @@ extension Curve {
 }
 
 extension ExplicitDomainParameters {
-    /// The same numbers, each at its full length; what does not fit stays as it is and so equals nothing.
+    /// Pads or cuts leading zeros, so that each number has its full length. A number that is too large stays unchanged.
     fileprivate func normalized(_ length: Int) -> ExplicitDomainParameters {
         func fit(_ number: [UInt8], _ length: Int) -> [UInt8] {
             let digits = number.drop { $0 == 0 }

@@ -10,7 +10,7 @@ package enum DigestAlgorithm: Sendable, Hashable, CaseIterable {
     case sha384
     case sha512
 
-    /// Length of a hash in bytes.
+    /// The length of a hash in bytes.
     package var count: Int {
         switch self {
         case .sha1: 20
@@ -21,7 +21,7 @@ package enum DigestAlgorithm: Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// The algorithm as libcrypto knows it; lives as long as the process.
+    /// The EVP_MD of the algorithm, which is never freed.
     var method: OpaquePointer? {
         switch self {
         case .sha1: EVP_sha1()
@@ -32,17 +32,17 @@ package enum DigestAlgorithm: Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// The hash of `bytes`.
+    /// Hashes public bytes.
     package func hash(_ bytes: [UInt8]) throws(CryptoError) -> [UInt8] {
         var out = [UInt8](repeating: 0, count: count)
         try check(EVP_Digest(bytes, bytes.count, &out, nil, method, nil))
         return out
     }
 
-    /// The hash of a secret, then `suffix`; it is a secret itself.
+    /// Hashes a secret and the suffix behind it. The hash is a secret.
     package func hash(_ secret: borrowing Secret, suffix: [UInt8] = []) throws(CryptoError) -> Secret {
         let context = try check(EVP_MD_CTX_new())
-        defer { EVP_MD_CTX_free(context) }  // cleanses its state
+        defer { EVP_MD_CTX_free(context) }  // this also wipes its state
         try check(EVP_DigestInit_ex(context, method, nil))
         let result = secret.withBytes { EVP_DigestUpdate(context, $0.baseAddress, $0.count) }
         try check(result)

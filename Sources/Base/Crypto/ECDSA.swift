@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
 
-/// Signatures in the plain format of TR-03111 (r and s at full scalar length, one after the other) and in DER (X.509).
+/// ECDSA with plain signatures (TR-03111: r and s at full scalar length) and DER signatures (X.509).
 package enum ECDSA {
-    /// Does the plain signature belong to `message` and `key`? Malformed signatures do not.
-    /// - Throws: only when libcrypto itself fails or does not have the curve.
+    /// Verifies a plain signature of `message`; false for a malformed one.
+    /// - Throws: only when libcrypto fails or does not have the curve.
     package static func verify(
         _ signature: [UInt8],
         of message: [UInt8],
@@ -15,7 +15,7 @@ package enum ECDSA {
         return try verify(der: der, of: message, with: key, digest: digest)
     }
 
-    /// The same for a DER signature.
+    /// Verifies a DER signature of `message`; false for a malformed one.
     package static func verify(
         der signature: [UInt8],
         of message: [UInt8],
@@ -26,13 +26,13 @@ package enum ECDSA {
         let context = try check(EVP_MD_CTX_new())
         defer {
             EVP_MD_CTX_free(context)
-            ERR_clear_error()  // a wrong signature is a result, yet libcrypto reports it
+            ERR_clear_error()  // libcrypto reports a wrong signature as an error
         }
         try check(EVP_DigestVerifyInit(context, nil, digest.method, nil, handle.pointer))
         return EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
     }
 
-    /// A plain signature.
+    /// Makes a plain signature.
     package static func sign(
         _ message: [UInt8],
         with key: borrowing ECPrivateKey,
@@ -41,7 +41,7 @@ package enum ECDSA {
         try plainSignature(fromDER: try signDER(message, with: key, digest: digest), curve: key.group.curve)
     }
 
-    /// A DER signature.
+    /// Makes a DER signature.
     package static func signDER(
         _ message: [UInt8],
         with key: borrowing ECPrivateKey,
@@ -58,7 +58,7 @@ package enum ECDSA {
         return Array(out.prefix(count))
     }
 
-    /// ECDSA-Sig-Value for r||s; nil when the length is not that of the curve. TR-03111 5.2.1, 5.2.2.
+    /// Converts r||s to an ECDSA-Sig-Value; nil when the length does not fit the curve. TR-03111 5.2.1, 5.2.2.
     package static func derSignature(fromPlain plain: [UInt8], curve: Curve) throws(CryptoError) -> [UInt8]? {
         let length = curve.scalarLength
         guard plain.count == 2 * length else { return nil }
@@ -70,7 +70,7 @@ package enum ECDSA {
             ERR_clear_error()
             throw .library
         }
-        guard ECDSA_SIG_set0(value, r, s) == 1 else {  // on success the value owns both
+        guard ECDSA_SIG_set0(value, r, s) == 1 else {  // after success the value owns both
             BN_free(r)
             BN_free(s)
             ERR_clear_error()
@@ -87,8 +87,8 @@ package enum ECDSA {
         return out
     }
 
-    /// r||s of an ECDSA-Sig-Value.
-    /// - Throws: `.invalidLength` when it is no such value or too long for the curve.
+    /// Converts an ECDSA-Sig-Value to r||s.
+    /// - Throws: `.invalidLength` for another value, and for one that is too long for the curve.
     package static func plainSignature(fromDER der: [UInt8], curve: Curve) throws(CryptoError) -> [UInt8] {
         let value = der.withUnsafeBufferPointer { buffer -> OpaquePointer? in
             var cursor = buffer.baseAddress
@@ -110,7 +110,7 @@ package enum ECDSA {
     }
 }
 
-/// A key as EVP functions take it.
+/// A key for the EVP functions of libcrypto.
 private struct EVPKey: ~Copyable {
     let pointer: OpaquePointer
 
@@ -118,7 +118,7 @@ private struct EVPKey: ~Copyable {
         pointer = try Self.make(curve: key.curve, publicKey: key.uncompressed, scalar: nil)
     }
 
-    /// Only for keys with the curve's own generator: an ECDSA key has no other.
+    /// Takes a private key on a group with the generator of the curve; ECDSA has no other keys.
     init(_ key: borrowing ECPrivateKey) throws(CryptoError) {
         guard key.group === (try key.group.curve.group) else { throw .unsupported }
         let scalar = key.scalar.pointer
@@ -127,7 +127,8 @@ private struct EVPKey: ~Copyable {
 
     deinit { EVP_PKEY_free(pointer) }
 
-    /// The C function is EVP_PKEY_fromdata. A secure BIGNUM makes the builder wipe its copy of the scalar.
+    /// Makes the key. The builder wipes its copy of the scalar, because that is a secure BIGNUM. The C function is
+    /// EVP_PKEY_fromdata.
     private static func make(
         curve: Curve,
         publicKey: [UInt8],
@@ -140,7 +141,7 @@ private struct EVPKey: ~Copyable {
         let name = try check(OBJ_nid2sn(curve.nid))
         try check(OSSL_PARAM_BLD_push_utf8_string(builder, permanent("group"), name, 0))
         if let scalar { try check(OSSL_PARAM_BLD_push_BN(builder, permanent("priv"), scalar)) }
-        // The builder reads the point only when the parameters are made of it.
+        // The builder reads the point when it makes the parameters, so the point must live until then.
         let parameters = publicKey.withUnsafeBytes { point -> UnsafeMutablePointer<OSSL_PARAM>? in
             guard OSSL_PARAM_BLD_push_octet_string(builder, permanent("pub"), point.baseAddress, point.count) == 1
             else { return nil }

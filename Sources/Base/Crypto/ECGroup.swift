@@ -4,7 +4,7 @@ package import Secrets
 
 /// A number in memory that is wiped on release.
 struct BigNumber: ~Copyable {
-    /// BIGNUM; in the secure heap where the process has one, and always cleared when freed.
+    /// A BIGNUM, in the secure heap if the process has one.
     let pointer: OpaquePointer
 
     init() throws(CryptoError) {
@@ -38,7 +38,8 @@ struct ECPoint: ~Copyable {
         pointer = try check(EC_POINT_new(group.pointer))
     }
 
-    /// Reads an uncompressed encoding of exactly the curve's size; libcrypto checks that it lies on the curve.
+    /// Reads an uncompressed point.
+    /// - Throws: `.invalidPoint` for another length, and for a point that is not on the curve.
     init(_ encoding: [UInt8], on group: ECGroup) throws(CryptoError) {
         guard encoding.first == 4, encoding.count == 1 + 2 * group.curve.fieldLength else { throw .invalidPoint }
         let point = try ECPoint(on: group)
@@ -51,7 +52,7 @@ struct ECPoint: ~Copyable {
 
     func isInfinity(on group: ECGroup) -> Bool { EC_POINT_is_at_infinity(group.pointer, pointer) != 0 }
 
-    /// 04, x and y at full field length.
+    /// Returns 04, x and y at full field length.
     func uncompressed(on group: ECGroup) throws(CryptoError) -> [UInt8] {
         var out = [UInt8](repeating: 0, count: 1 + 2 * group.curve.fieldLength)
         let form = POINT_CONVERSION_UNCOMPRESSED
@@ -63,18 +64,17 @@ struct ECPoint: ~Copyable {
     }
 }
 
-/// A cyclic group on one of the standardized curves: with the curve's generator, or with one that PACE mapped.
+/// A cyclic group on a standardized curve, with the generator of the curve or a generator that PACE has mapped.
 ///
-/// Scalars are secret. Each multiplication here hands libcrypto one scalar alone, so that its constant-time ladder runs
-/// and never the faster sum of two products, whose steps depend on the scalars.
+/// Scalars are secret. Each call passes one scalar to libcrypto, because a call with two products is not constant-time.
 package final class ECGroup: @unchecked Sendable {
     // Sendable: all members are constants, and libcrypto only reads a finished EC_GROUP and EC_POINT.
     package let curve: Curve
-    /// EC_GROUP with the curve's own generator.
+    /// The EC_GROUP with the generator of the curve.
     let pointer: OpaquePointer
     /// Keeps `pointer` alive in a mapped group.
     private let base: ECGroup?
-    /// The mapped generator; nil for the curve's own. It never enters an EC_GROUP, which would not wipe it.
+    /// The mapped generator; nil for the generator of the curve. It is kept out of the EC_GROUP, which would not wipe it.
     private let generator: ECPoint?
 
     fileprivate init(curve: Curve, pointer: OpaquePointer, base: ECGroup?, generator: consuming ECPoint?) {
@@ -94,8 +94,8 @@ package final class ECGroup: @unchecked Sendable {
         if base == nil { EC_GROUP_free(pointer) }
     }
 
-    /// Generic mapping: the group whose generator is nonce·G + H, where H is the shared point of both mapping keys.
-    /// TR-03110-3 A.3.5.1.
+    /// Runs the generic mapping: returns the group with the generator nonce·G + H, where H is the shared point of both
+    /// mapping keys. TR-03110-3 A.3.5.1.
     /// - Throws: `.invalidPoint` when H or the generator is the point at infinity.
     package func mapped(
         nonce: borrowing Secret,
@@ -110,7 +110,7 @@ package final class ECGroup: @unchecked Sendable {
         return ECGroup(curve: curve, pointer: pointer, base: base ?? self, generator: sum)
     }
 
-    /// The generator, uncompressed. Of a mapped group it is a secret of the session: for tests only.
+    /// The uncompressed generator; only for tests, since a mapped generator is a secret.
     package var generatorEncoding: [UInt8] {
         get throws(CryptoError) {
             try multiplyGenerator(by: try BigNumber(1)).uncompressed(on: self)
@@ -134,7 +134,7 @@ package final class ECGroup: @unchecked Sendable {
         return result
     }
 
-    /// A fresh scalar in 1 ..< order. The C function is BN_priv_rand_range.
+    /// Draws a scalar in 1 ..< order. The C function is BN_priv_rand_range.
     func randomScalar() throws(CryptoError) -> BigNumber {
         let scalar = try BigNumber()
         repeat {
@@ -143,13 +143,13 @@ package final class ECGroup: @unchecked Sendable {
         return scalar
     }
 
-    /// Is the number in 1 ..< order?
+    /// Whether the number is in 1 ..< order.
     func accepts(_ scalar: borrowing BigNumber) -> Bool {
         BN_is_zero(scalar.pointer) == 0 && BN_is_negative(scalar.pointer) == 0
             && BN_cmp(scalar.pointer, EC_GROUP_get0_order(pointer)) < 0
     }
 
-    /// The curve's own parameters, written out, each number at full length.
+    /// The explicit parameters of the curve, each number at full length.
     package var parameters: ExplicitDomainParameters {
         get throws(CryptoError) {
             let p = try BigNumber()
@@ -175,7 +175,7 @@ package final class ECGroup: @unchecked Sendable {
     }
 }
 
-/// A public number, big-endian, at exactly `count` bytes.
+/// Returns a public number as `count` big-endian bytes.
 func octets(_ number: OpaquePointer, _ count: Int) throws(CryptoError) -> [UInt8] {
     var out = [UInt8](repeating: 0, count: count)
     guard BN_bn2binpad(number, &out, Int32(count)) == Int32(count) else {

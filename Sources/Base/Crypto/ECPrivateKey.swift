@@ -2,19 +2,19 @@
 import COpenSSL
 package import Secrets
 
-/// A private key on a group, with its public key. The scalar is wiped when the key goes away.
+/// A private key on a group, with its public key. The scalar is wiped when the key is freed.
 package struct ECPrivateKey: ~Copyable, @unchecked Sendable {
     package let group: ECGroup
     package let publicKey: ECPublicKey
     let scalar: BigNumber
 
-    /// A fresh key.
+    /// Draws a key.
     package init(on group: ECGroup) throws(CryptoError) {
         try self.init(scalar: try group.randomScalar(), on: group)
     }
 
-    /// A given key: a big-endian number in 1 ..< order, of any length.
-    /// - Throws: `.invalidKey`.
+    /// Takes a key: a big-endian number of any length.
+    /// - Throws: `.invalidKey` unless the number is in 1 ..< order.
     package init(_ scalar: borrowing Secret, on group: ECGroup) throws(CryptoError) {
         let number = try scalar.withBytes { bytes throws(CryptoError) in try BigNumber(bytes) }
         try self.init(scalar: number, on: group)
@@ -29,7 +29,7 @@ package struct ECPrivateKey: ~Copyable, @unchecked Sendable {
         publicKey = ECPublicKey(checked: encoding, on: group.curve)
     }
 
-    /// ECKA: the x coordinate of the shared point, at full field length. TR-03111 4.3.1, TR-03110-3 A.2.3.
+    /// Runs ECKA and returns the x coordinate of the shared point at full field length. TR-03111 4.3.1, TR-03110-3 A.2.3.
     package func sharedSecret(with peer: ECPublicKey) throws(CryptoError) -> Secret {
         let point = try sharedPoint(with: peer)
         let x = try BigNumber()

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// A point of a curve that has been checked to lie on it and not to be the point at infinity.
+/// A public key: a point that lies on its curve and is not the point at infinity.
 package struct ECPublicKey: Sendable, Equatable {
     package let curve: Curve
-    /// 04, x, y, both coordinates at full field length. TR-03111 3.2.1.
+    /// The uncompressed encoding: 04, x, y, both coordinates at full field length. TR-03111 3.2.1.
     package let uncompressed: [UInt8]
 
-    /// Reads an uncompressed point; any other length or form is refused.
-    /// - Throws: `.invalidPoint`.
+    /// Reads an uncompressed point.
+    /// - Throws: `.invalidPoint` for another length or form, and for a point that is not on the curve.
     package init(_ uncompressed: [UInt8], on curve: Curve) throws(CryptoError) {
         _ = try ECPoint(uncompressed, on: try curve.group)
         self.init(checked: uncompressed, on: curve)
@@ -17,6 +17,6 @@ package struct ECPublicKey: Sendable, Equatable {
         (self.curve, self.uncompressed) = (curve, uncompressed)
     }
 
-    /// Comp(): the x coordinate at full field length, leading zero bytes kept. TR-03110-3 A.2.2.3.
+    /// Comp(): the x coordinate at full field length, with leading zero bytes. TR-03110-3 A.2.2.3.
     package var compressed: [UInt8] { Array(uncompressed.dropFirst().prefix(curve.fieldLength)) }
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Secrets
 
-/// The key derivation function of TR-03110-3 A.2.3 and ICAO 9303-11 9.7.1: the hash of secret and counter, cut to size.
+/// The key derivation function: the hash of secret and counter, cut to the key length. TR-03110-3 A.2.3,
+/// ICAO 9303-11 9.7.1.
 package enum KeyDerivation {
-    /// What a key is for: the counter that is hashed after the secret.
+    /// The use of a key. The raw value is the counter that is hashed after the secret.
     package enum Purpose: UInt8, Sendable {
         case encryption = 1
         case authentication = 2
         case password = 3
     }
 
-    /// SHA-1 for AES-128, SHA-256 for the longer keys.
+    /// Derives a key with SHA-1 for AES-128 and with SHA-256 for longer keys.
     package static func derive(
         _ purpose: Purpose,
         from secret: borrowing Secret,

@@ -3,15 +3,15 @@ import COpenSSL
 package import Secrets
 
 extension ECPrivateKey {
-    /// Reads an unencrypted PKCS#8 file (DER) with an EC key on one of the standardized curves, named or written out.
+    /// Reads an unencrypted PKCS#8 key (DER) on a standardized curve, with a named curve or explicit parameters.
     /// RFC 5208, RFC 5915.
-    /// - Throws: `.invalidKey` for anything else, left-over bytes included; `.unsupported` for another curve.
+    /// - Throws: `.invalidKey` for other bytes, also behind the key; `.unsupported` for another curve.
     package init(pkcs8: borrowing Secret) throws(CryptoError) {
-        defer { ERR_clear_error() }  // the decoder leaves its failed tries behind
+        defer { ERR_clear_error() }  // the decoder leaves errors of the formats that it tried
         let read = pkcs8.withBytes { bytes -> OpaquePointer? in
             var cursor = bytes.octets
             guard let info = d2i_PKCS8_PRIV_KEY_INFO(nil, &cursor, bytes.count) else { return nil }
-            defer { PKCS8_PRIV_KEY_INFO_free(info) }  // clears the key octets
+            defer { PKCS8_PRIV_KEY_INFO_free(info) }  // this also wipes the key
             guard let start = bytes.octets, cursor == start.advanced(by: bytes.count) else { return nil }
             return EVP_PKCS82PKEY(info)
         }
@@ -25,8 +25,8 @@ extension ECPrivateKey {
         try self.init(scalar: scalar, on: group)
     }
 
-    /// The C function is EVP_PKEY_get_group_name. libcrypto also names a curve that the file writes out, after comparing
-    /// all its numbers; parameters that are not those of a known curve stay without a name.
+    /// Finds the curve of a key. libcrypto also names a curve with explicit parameters, after comparing all of them. The C
+    /// function is EVP_PKEY_get_group_name.
     private static func curve(of key: OpaquePointer) throws(CryptoError) -> Curve {
         var name = [CChar](repeating: 0, count: 80)
         var count = 0

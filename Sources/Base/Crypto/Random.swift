@@ -2,9 +2,9 @@
 import COpenSSL
 package import Secrets
 
-/// Randomness of libcrypto's generators.
+/// Random numbers from the generators of libcrypto.
 package enum Random {
-    /// Bytes that others will see, such as a challenge.
+    /// Draws public bytes, such as a challenge.
     package static func bytes(_ count: Int) throws(CryptoError) -> [UInt8] {
         guard let size = Int32(exactly: count), size >= 0 else { throw .invalidLength }
         var out = [UInt8](repeating: 0, count: count)
@@ -12,7 +12,7 @@ package enum Random {
         return out
     }
 
-    /// Bytes that stay with us, such as a nonce before its encryption.
+    /// Draws secret bytes, such as a nonce before its encryption.
     package static func secret(_ count: Int) throws(CryptoError) -> Secret {
         guard let size = Int32(exactly: count), size >= 0 else { throw .invalidLength }
         return try Secret(count: count) { out throws(CryptoError) in
@@ -21,7 +21,7 @@ package enum Random {
     }
 }
 
-/// Equality whose time tells nothing about where two byte strings differ; their lengths are no secret.
+/// Comparison in a time that does not depend on the content. The lengths are no secret.
 package enum ConstantTime {
     package static func equal(_ a: [UInt8], _ b: [UInt8]) -> Bool {
         a.count == b.count && CRYPTO_memcmp(a, b, a.count) == 0
@@ -34,7 +34,7 @@ package enum ConstantTime {
         }
     }
 
-    /// `b` is borrowed by the caller for the whole comparison.
+    /// The address of the bytes; valid while the caller borrows `secret`.
     private static func address(_ secret: borrowing Secret) -> UnsafeRawPointer? {
         secret.withBytes { $0.baseAddress }
     }

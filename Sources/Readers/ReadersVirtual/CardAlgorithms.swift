@@ -2,23 +2,22 @@
 import EID
 import ISO7816
 
-/// What a card speaks, as its own EF.CardAccess and EF.CardSecurity announce it: a card described with other files is
-/// another card.
+/// The algorithms of a card, as its EF.CardAccess and EF.CardSecurity announce them.
 struct CardAlgorithms {
     struct ChipAuthentication {
-        /// Content of the object identifier.
+        /// The content of the object identifier.
         var protocolID: [UInt8]
         var keyID: Int
-        /// Only for terminals that are trusted with the card's own serial number.
+        /// Only for privileged terminals, since the key identifies the card.
         var isPrivileged: Bool
     }
 
     private(set) var pace: [PACEParameters] = []
     private(set) var chipAuthentication: [ChipAuthentication] = []
-    /// Keys for restricted identification that need the right to it; nil when the card does not say.
+    /// The keys for restricted identification that need the right to it; nil when the card does not announce them.
     private var authorizedOnly: Set<Int>?
 
-    /// Files that cannot be read announce nothing.
+    /// Reads the files. Files that cannot be parsed announce nothing.
     init(_ files: CardFileSystem) {
         if let access = files[CardFileSystem.cardAccess], let infos = try? SecurityInfos(access) {
             pace = infos.pace.compactMap(\.parameters)
@@ -42,7 +41,7 @@ struct CardAlgorithms {
         }
     }
 
-    /// The SETs inside every PrivilegedTerminalInfo. TR-03110-3 A.1.1.7.
+    /// The SET of each PrivilegedTerminalInfo. TR-03110-3 A.1.1.7.
     private static func privileged(in access: [UInt8]) -> [[UInt8]] {
         var reader = BERReader(access)
         guard let infos = try? reader.next().children else { return [] }

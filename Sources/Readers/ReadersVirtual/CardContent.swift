@@ -5,13 +5,14 @@ import Readers
 import Secrets
 import Text
 
-/// Everything that a description makes of a card, checked.
+/// The content of a card, made from a description and checked.
 struct CardContent {
     private(set) var files = CardFileSystem()
     private(set) var keys: [Int: CardKey] = [:]
     let algorithms: CardAlgorithms
     let trustPoint: Authority
 
+    /// Checks the description and makes the content.
     /// - Throws: `CardShelfError.invalid`, which names the entry.
     init(_ description: VirtualCardDescription, _ surroundings: VirtualCard.Surroundings) throws(CardShelfError) {
         files = try Self.files(description.files)
@@ -43,7 +44,7 @@ struct CardContent {
             guard (1...30).contains(file.shortFileID) else {
                 throw .invalid("files[\(index)].shortFileId is not from 01 to 1E")
             }
-            // Offsets beyond this cannot be addressed by READ BINARY.
+            // READ BINARY has no larger offsets.
             guard file.content.count <= 0xFFFF else {
                 throw .invalid("files[\(index)].content is longer than 65535 bytes")
             }
@@ -52,7 +53,7 @@ struct CardContent {
         return files
     }
 
-    // What does not differ from card to card is made once.
+    // Content that all cards share is made once.
 
     private static let mandatoryFiles = CardFileSystem(DefaultCard.mandatoryFiles)
 
@@ -62,12 +63,12 @@ struct CardContent {
         return files
     }()
 
-    /// Its signature is verified once.
+    /// The trust point of the default card. Its signature is verified once.
     private static let defaultTrustPoint = Result<Authority, CVCertificateError> { () throws(CVCertificateError) in
         try Authority(trustPoint: Hex.decode(DefaultCard.cvca) ?? [])
     }
 
-    /// The same for all cards: to read a key takes as long as to use it.
+    /// The keys of the default card. Parsing a key takes as long as using it.
     private static let defaultKeys = Result<[Int: CardKey], CardShelfError> { () throws(CardShelfError) in
         var keys: [Int: CardKey] = [:]
         for entry in DefaultCard.keys { keys[entry.id] = try key(entry.id, Secret(digits: entry.content), "key") }
@@ -106,7 +107,7 @@ extension CardPasswords {
     static let canLength = 6
     private static let pukLength = 10
 
-    /// Takes the passwords out of a description, or the default ones.
+    /// Takes the passwords out of a description; a missing password has its default value.
     init(_ description: VirtualCardDescription) throws(CardShelfError) {
         let transport = description.transportPIN
         let pin =

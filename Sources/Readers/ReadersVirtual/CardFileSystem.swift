@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Readers
 
-/// The files of one card, kept under their short identifiers; a file identifier is a second name of a short one.
+/// The files of one card by their short identifiers. A file identifier stands for a short identifier.
 struct CardFileSystem {
     /// EF.CardAccess.
     static let cardAccess: UInt8 = 0x1C
@@ -13,7 +13,7 @@ struct CardFileSystem {
     private var contents: [UInt8: [UInt8]] = [:]
     private var shortIDs: [UInt16: UInt8] = [:]
 
-    /// A later file with the same short identifier replaces the earlier one.
+    /// Adds a file, or replaces the one with the same short identifier.
     mutating func add(_ file: VirtualCardDescription.File) {
         contents[file.shortFileID] = file.content
         shortIDs[file.fileID] = file.shortFileID

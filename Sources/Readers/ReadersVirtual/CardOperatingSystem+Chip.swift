@@ -37,7 +37,8 @@ extension CardOperatingSystem {
         return ResponseAPDU(.ok)
     }
 
-    /// Chip authentication: takes the key to which the terminal committed itself; gives nonce (81) and token (82).
+    /// Runs chip authentication with the key to which the terminal has committed itself, and returns nonce (81) and token
+    /// (82).
     func authenticateChip(_ data: [UInt8], _ own: CardKey, _ cipher: AES) throws(Refusal) -> ResponseAPDU {
         session.chosen = nil
         let objects = try dynamicData(data)
@@ -60,8 +61,8 @@ extension CardOperatingSystem {
         return ResponseAPDU(data: answer.encoded, .ok)
     }
 
-    /// Restricted identification: takes a sector's public key (A0 the first, A2 the second of the certificate's two)
-    /// and gives the identifier (81, 83).
+    /// Restricted identification: takes the public key of a sector and returns the identifier. The key in A0 belongs to
+    /// the first hash in the certificate, the key in A2 to the second; the identifiers are in 81 and 83.
     func identify(_ data: [UInt8], _ own: CardKey, _ digest: DigestAlgorithm) throws(Refusal) -> ResponseAPDU {
         let objects = try dynamicData(data)
         try objects.allow(only: [0xA0, 0xA2])
@@ -84,7 +85,7 @@ extension CardOperatingSystem {
             let key = CVPublicKey(identifier: announced.identifier, sector, writesParameters: true)
             return try terminal.authority.issuerDigest.hash(try key.object.encoded)
         }
-        // The certificate says for which sectors the terminal may ask.
+        // The certificate names the sectors of the terminal.
         guard hash == (isFirst ? hashes.first : hashes.second) else { throw Refusal(0x6300) }
         let identifier = try crypto { () throws(CryptoError) in
             try RestrictedIdentification.identifier(own.key, sector: sector, digest: digest)
@@ -97,7 +98,8 @@ extension CardOperatingSystem {
         return try DataObjects(outer.value)
     }
 
-    /// VERIFY: compares what the terminal signed as auxiliary data with the card. TR-03110-3 A.6.5, B.11.8.
+    /// VERIFY: compares the auxiliary data that the terminal has signed with the data of the card.
+    /// TR-03110-3 A.6.5, B.11.8.
     func verifyAuxiliaryData(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
         guard command.p1 == 0x80, command.p2 == 0x00 else { throw Refusal(0x6A86) }
         guard !command.data.isEmpty else { throw Refusal(0x6700) }
@@ -117,8 +119,8 @@ extension CardOperatingSystem {
         return ResponseAPDU(.ok)
     }
 
-    /// Dates are the last eight bytes of groups 8 and 3, the community id stands behind four bytes of tags and lengths
-    /// in group 18.
+    /// Compares a date with the last eight bytes of data group 8 or 3, or a community ID with data group 18, in which it
+    /// follows four bytes of tags and lengths.
     private func matches(_ asked: [UInt8], _ kind: AuxiliaryData.Kind) -> Bool {
         func date(_ group: UInt8) -> [UInt8]? {
             guard asked.count == 8, let content = files[group], content.count >= 8 else { return nil }

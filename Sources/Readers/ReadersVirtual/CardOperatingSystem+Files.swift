@@ -4,13 +4,13 @@ import ISO7816
 
 /// SELECT, READ BINARY, UPDATE BINARY. ISO 7816-4 11.2.
 ///
-/// Every file can be reached from everywhere: its short identifier is unique on the whole card.
+/// Every file can be selected from every application, because short identifiers are unique on the card.
 extension CardOperatingSystem {
     private static let masterFile: UInt16 = 0x3F00
 
     func select(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
         guard [0x00, 0x0C].contains(command.p2) else { throw Refusal(0x6A86) }
-        // Who asks for no answer (0C) must not say how long it may be.
+        // P2 0C asks for no response data, so Le must be absent.
         guard command.p2 == 0x00 || command.le == nil else { throw Refusal(0x6700) }
         switch command.p1 {
         case 0x04:
@@ -38,7 +38,7 @@ extension CardOperatingSystem {
         currentFile = id
         let isMaximum = le == 256 || le == CommandAPDU.maximumLe
         guard offset < content.count else {
-            // A file without content is read to its end at once.
+            // Reading an empty file at offset 0 reaches its end.
             guard content.isEmpty, offset == 0 else { throw Refusal(0x6B00) }
             return ResponseAPDU(StatusWord(0x6282))
         }
@@ -47,7 +47,8 @@ extension CardOperatingSystem {
         return ResponseAPDU(data: data, isShort ? StatusWord(0x6282) : .ok)
     }
 
-    /// The same with the file in P1 and P2, the offset in data object 54 and the answer in 53; le counts all of that.
+    /// READ BINARY with odd instruction: the file is in P1 and P2, the offset in data object 54, the answer in 53. Le counts
+    /// the whole data object 53.
     func readBinaryOdd(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
         guard let le = command.le, !command.data.isEmpty else { throw Refusal(0x6700) }
         let target = UInt16(command.p1) << 8 | UInt16(command.p2)
@@ -67,7 +68,7 @@ extension CardOperatingSystem {
         currentFile = id
         guard offset < content.count else { throw Refusal(0x6B00) }
         let rest = content[offset...]
-        // Tag and length take two to four bytes.
+        // Tag and length of the answer take two to four bytes.
         let room = [(2, 0x7F), (3, 0xFF), (4, 0xFFFF)].map { min(le - $0.0, $0.1) }.max() ?? 0
         guard room > 0 else { throw Refusal(0x6700) }
         let data = Array(rest.prefix(room))
@@ -75,7 +76,7 @@ extension CardOperatingSystem {
         return ResponseAPDU(data: BERTLV(0x53, data).encoded, isEnd ? StatusWord(0x6282) : .ok)
     }
 
-    /// Replaces the whole content.
+    /// UPDATE BINARY: replaces the whole content.
     func updateBinary(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
         guard !command.data.isEmpty else { throw Refusal(0x6700) }
         let (id, offset) = try address(command)
@@ -87,7 +88,7 @@ extension CardOperatingSystem {
         return ResponseAPDU(.ok)
     }
 
-    /// Short identifier in P1 and a short offset in P2, or the current file and a long offset.
+    /// Reads P1 and P2: a short identifier and a short offset, or a long offset in the current file.
     private func address(_ command: CommandAPDU) throws(Refusal) -> (id: UInt8, offset: Int) {
         guard command.p1 & 0x80 != 0 else {
             guard let currentFile else { throw Refusal(0x6A82) }
@@ -97,7 +98,7 @@ extension CardOperatingSystem {
         return (command.p1 & 0x1F, Int(command.p2))
     }
 
-    /// The content of a file that the terminal may read now. TR-03110-2 2.1, TR-03110-3 A.1.2.
+    /// Returns the content of a file, if the terminal may read it now. TR-03110-2 2.1, TR-03110-3 A.1.2.
     private func readable(_ id: UInt8) throws(Refusal) -> [UInt8] {
         guard let content = files[id] else { throw Refusal(0x6A82) }
         let isAllowed =

@@ -20,8 +20,8 @@ struct PACERun: ~Copyable {
 
 /// PACE. TR-03110-3 B.1, B.11.1, B.11.5.
 extension CardOperatingSystem {
-    /// MSE:Set AT for PACE. The status tells how the password stands, so that terminals use the command as a question;
-    /// it is refused for no password. TR-03110-3 B.11.1.
+    /// MSE:Set AT for PACE. The status word tells the state of the password; terminals use the command to read this
+    /// state, so it is refused for no password. TR-03110-3 B.11.1.
     func setPACE(_ objects: DataObjects) throws(Refusal) -> ResponseAPDU {
         pace = nil
         session.chosen = nil
@@ -52,7 +52,7 @@ extension CardOperatingSystem {
         return ResponseAPDU(status(of: password))
     }
 
-    /// Keys of a seeded card; nil lets the run draw them.
+    /// The keys of a card with seeded random numbers; nil lets the run draw keys.
     private func fixedKeys(on curve: Curve) throws(Refusal) -> PACE.FixedKeys? {
         try crypto { () throws(CryptoError) in
             guard let mapping = try random.scalar(on: curve), let agreement = try random.scalar(on: curve) else {
@@ -79,10 +79,10 @@ extension CardOperatingSystem {
         }
     }
 
-    /// 63Cx with the tries that are left.
+    /// 63Cx, where x is the retry counter.
     private var tries: StatusWord { StatusWord(0x63C0 | UInt16(truncatingIfNeeded: passwords.retryCounter)) }
 
-    /// One of the four steps. The first three come as links of a chain, the last ends it.
+    /// Runs one of the four steps. The first three commands are chained, the last ends the chain.
     func continuePACE(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
         guard let step = pace?.chip.step, let password = pace?.password else { throw Refusal(0x6985) }
         do throws(Refusal) {
@@ -93,7 +93,7 @@ extension CardOperatingSystem {
             }
             if password == .pin { try checkPINIsUsable() }
             if step == .token {
-                // Structure first: only what may be a token costs a try.
+                // Only a command that can hold a token costs a try.
                 guard command.data.starts(with: [0x7C, 0x0A, 0x85, 0x08]), command.data.count == 12 else {
                     throw Refusal(0x6A80)
                 }
@@ -122,9 +122,10 @@ extension CardOperatingSystem {
         }
     }
 
-    /// A PIN with one try left is asked for only in a channel that the CAN opened, so that nobody at a distance can use
-    /// up the last try. The choice of the PIN is answered with its state even so; the first step is where a card
-    /// refuses it: suspended 6985, blocked 6983, deactivated 6984. TR-03110-2 3.3, TR-03110-3 B.11.5.
+    /// Refuses a suspended PIN (6985), a blocked PIN (6983) and a deactivated PIN (6984).
+    ///
+    /// A PIN with one try left is suspended: it can be used only in a channel of the CAN, so that nobody at a distance can
+    /// block the PIN. MSE:Set AT is not refused. TR-03110-2 3.3, TR-03110-3 B.11.5.
     private func checkPINIsUsable() throws(Refusal) {
         if passwords.isDeactivated { throw Refusal(0x6984) }
         switch passwords.retryCounter {

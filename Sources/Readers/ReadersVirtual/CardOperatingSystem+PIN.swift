@@ -5,8 +5,8 @@ import Secrets
 
 /// PIN management. TR-03110-2 3.3, TR-03110-3 B.11.9 to B.11.11.
 extension CardOperatingSystem {
-    /// RESET RETRY COUNTER: a new PIN (02 03) for who proved the old one, its tries back (03 03) for who proved the
-    /// PUK; both, and a new CAN (02 02), for a terminal with the right to manage PINs.
+    /// RESET RETRY COUNTER: sets a new PIN (02 03) in a channel of the PIN, or resets its retry counter (03 03) in a channel
+    /// of the PUK. A terminal with the right of PIN management may do both, and set a new CAN (02 02).
     func resetRetryCounter(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
         guard [[0x02, 0x02], [0x02, 0x03], [0x03, 0x03]].contains([command.p1, command.p2]) else {
             throw Refusal(0x6A86)
@@ -32,7 +32,7 @@ extension CardOperatingSystem {
         return ResponseAPDU(.ok)
     }
 
-    /// ACTIVATE and DEACTIVATE for the PIN (10 03).
+    /// ACTIVATE and DEACTIVATE of the PIN (10 03).
     func setPINActive(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
         guard command.p1 == 0x10, command.p2 == 0x03 else { throw Refusal(0x6A86) }
         guard session.allows(.pinManagement) else { throw Refusal(0x6982) }

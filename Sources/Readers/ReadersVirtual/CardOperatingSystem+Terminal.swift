@@ -5,9 +5,9 @@ import ISO7816
 
 /// Terminal authentication, version 2. TR-03110-2 3.3, TR-03110-3 B.3, B.11.
 extension CardOperatingSystem {
-    /// MSE:Set DST: whose key checks the next certificate. TR-03110-3 B.11.3.
+    /// MSE:Set DST: selects the key that verifies the next certificate. TR-03110-3 B.11.3.
     func setSignatureKey(_ objects: DataObjects) throws(Refusal) -> ResponseAPDU {
-        try requireOpenQuestion()
+        try requireUnauthenticatedTerminal()
         session.issuer = nil
         try objects.allow(only: [0x83])
         let reference = try objects.value(0x83)
@@ -19,10 +19,10 @@ extension CardOperatingSystem {
         return ResponseAPDU(.ok)
     }
 
-    /// PSO:VERIFY CERTIFICATE. A certificate that is well formed and yet not accepted is answered with 6300.
+    /// PSO:VERIFY CERTIFICATE. The answer to a well-formed certificate that is not accepted is 6300.
     func verifyCertificate(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
         guard command.p1 == 0x00, command.p2 == 0xBE else { throw Refusal(0x6A86) }
-        try requireOpenQuestion()
+        try requireUnauthenticatedTerminal()
         guard !command.data.isEmpty else { throw Refusal(0x6700) }
         guard let issuer = session.issuer else { throw Refusal(0x6985) }
         session.issuer = nil
@@ -45,8 +45,7 @@ extension CardOperatingSystem {
         return ResponseAPDU(.ok)
     }
 
-    /// The rules beside the signature. A link certificate serves however old it is, the others expire.
-    /// TR-03110-3 2.2, 2.5.
+    /// Checks the rules other than the signature. Link certificates do not expire for a card. TR-03110-3 2.2, 2.5.
     private func isAcceptable(_ certificate: CVCertificate, from issuer: CVCertificate) -> Bool {
         let role = certificate.chat.role
         return issuer.chat.role.mayIssue(role) && issuer.chat.terminalType == certificate.chat.terminalType
@@ -60,7 +59,7 @@ extension CardOperatingSystem {
         trustPoints = [new] + trustPoints.prefix(1)
     }
 
-    /// The card's day only moves forward; then the older trust point may have seen its last.
+    /// Moves the date of the card forward, and removes the older trust point when it has expired.
     private func advanceDate(to date: CVDate) {
         currentDate = max(currentDate, date)
         if trustPoints.count > 1 {
@@ -70,7 +69,7 @@ extension CardOperatingSystem {
         }
     }
 
-    /// GET CHALLENGE: 8 bytes for the terminal to sign.
+    /// GET CHALLENGE: draws 8 bytes for the terminal to sign.
     func getChallenge(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
         guard command.p1 == 0, command.p2 == 0 else { throw Refusal(0x6A86) }
         let length = TerminalAuthentication.challengeLength
@@ -80,9 +79,9 @@ extension CardOperatingSystem {
         return ResponseAPDU(data: challenge, .ok)
     }
 
-    /// MSE:Set AT: which terminal will sign, what it commits to. TR-03110-3 B.11.1.
+    /// MSE:Set AT: names the terminal that will sign, its ephemeral key and its auxiliary data. TR-03110-3 B.11.1.
     func setTerminalAuthentication(_ objects: DataObjects) throws(Refusal) -> ResponseAPDU {
-        try requireOpenQuestion()
+        try requireUnauthenticatedTerminal()
         session.announced = nil
         try objects.allow(only: [0x67, 0x80, 0x83, 0x91])
         let protocolID = try objects.value(0x80)
@@ -106,10 +105,10 @@ extension CardOperatingSystem {
         return ResponseAPDU(.ok)
     }
 
-    /// EXTERNAL AUTHENTICATE: the terminal's signature. Each challenge serves once.
+    /// EXTERNAL AUTHENTICATE: verifies the signature of the terminal. Each challenge is used once.
     func externalAuthenticate(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
         guard command.p1 == 0, command.p2 == 0 else { throw Refusal(0x6A86) }
-        try requireOpenQuestion()
+        try requireUnauthenticatedTerminal()
         guard !command.data.isEmpty else { throw Refusal(0x6700) }
         guard let announced = session.announced, let challenge = session.challenge, let chat = session.chat else {
             throw Refusal(0x6985)
@@ -137,8 +136,8 @@ extension CardOperatingSystem {
         return ResponseAPDU(.ok)
     }
 
-    /// The five-digit PIN opens nothing but its change; the CAN opens the card only to terminals that are allowed to
-    /// come so; the PUK opens nothing. TR-03110-2 2.3, TR-03127 3.5.
+    /// Whether the password of the channel allows terminal authentication: the PIN unless it is the transport PIN, and the
+    /// CAN for terminals with that right. TR-03110-2 2.3, TR-03127 3.5.
     private func maySucceed(with rights: AccessRights) -> Bool {
         switch session.password {
         case .pin: !passwords.isTransport
@@ -147,8 +146,8 @@ extension CardOperatingSystem {
         }
     }
 
-    /// A channel whose password also confirmed a CHAT, and no terminal yet.
-    private func requireOpenQuestion() throws(Refusal) {
+    /// Requires a channel of PACE with a CHAT, and no authenticated terminal.
+    private func requireUnauthenticatedTerminal() throws(Refusal) {
         guard isProtected, session.chat != nil else { throw Refusal(0x6982) }
         guard session.terminal == nil else { throw Refusal(0x6985) }
     }

@@ -5,24 +5,24 @@ import ISO7816
 import Readers
 import Secrets
 
-/// The software of the card: takes one command APDU and gives its answer. Nothing that it is given makes it trap.
+/// The software of the card: takes one command APDU and returns its answer. No input makes it trap.
 ///
-/// The commands stand in the extensions beside this file, one file per part of the standard.
+/// The commands are in the extensions beside this file, one file per part of the standard.
 final class CardOperatingSystem {
-    // What lasts.
+    // Permanent state.
     var files: CardFileSystem
     var passwords: CardPasswords
     let keys: [Int: CardKey]
     let algorithms: CardAlgorithms
     /// The newest first, at most two. TR-03110-3 2.5.
     var trustPoints: [Authority]
-    /// The latest day that a trusted certificate told. TR-03110-2 2.3.2.
+    /// The latest effective date of the trusted certificates that the card has accepted. TR-03110-2 2.3.2.
     var currentDate: CVDate
     var random: CardRandom
 
-    // What a reset forgets.
+    // State that a reset clears.
     private(set) var channel: SecureMessaging?
-    /// Takes the place of `channel` after the answer to the command that made it.
+    /// Replaces `channel` after the answer to the current command.
     private var nextChannel: SecureMessaging?
     var session = CardSession()
     var pace: PACERun?
@@ -40,13 +40,13 @@ final class CardOperatingSystem {
         passwords = try CardPasswords(description)
     }
 
-    /// Power is gone, or the reader resets: files and counters stay, everything else is as after insertion.
+    /// Handles the loss of power or a reset by the reader. Only files, passwords, counters, trust points and the date stay.
     func reset() {
         dropChannel()
         currentFile = nil
     }
 
-    /// Ends secure messaging and with it every right.
+    /// Ends secure messaging and all rights of the terminal.
     private func dropChannel() {
         channel = nil
         nextChannel = nil
@@ -54,13 +54,13 @@ final class CardOperatingSystem {
         pace = nil
     }
 
-    /// A channel that stands from the next command on.
+    /// Opens a secure channel for the next command.
     func open(_ channel: consuming SecureMessaging) { nextChannel = consume channel }
 
-    /// Has this command come through secure messaging?
+    /// Whether the current command has come through secure messaging.
     var isProtected: Bool { channel != nil }
 
-    /// Runs one command; the answer has at least a status word.
+    /// Runs one command. The answer has at least a status word.
     func process(_ bytes: [UInt8]) -> [UInt8] {
         guard var command = CommandAPDU(bytes: bytes) else { return refuse(0x6700) }
         let secureMessaging = command.cla & 0x0C
@@ -68,7 +68,7 @@ final class CardOperatingSystem {
             return refuse(0x6E00)
         }
         guard secureMessaging == 0 else { return processProtected(command) }
-        // A terminal that speaks in the clear has given up its channel. TR-03110-3 F.4.
+        // A command without secure messaging ends the channel. TR-03110-3 F.4.
         if isProtected { dropChannel() }
         defer { wipe(&command.data) }
         let answer = run(command)
@@ -76,7 +76,7 @@ final class CardOperatingSystem {
         return answer.bytes
     }
 
-    /// Interindustry, the same in a chain, and the class of VERIFY for auxiliary data. TR-03110-3 B.11.
+    /// The interindustry class, the same in a chain, and the class of VERIFY for auxiliary data. TR-03110-3 B.11.
     private static let classes: Set<UInt8> = [0x00, 0x10, 0x80]
 
     private func processProtected(_ secured: CommandAPDU) -> [UInt8] {
@@ -99,7 +99,8 @@ final class CardOperatingSystem {
         }
     }
 
-    /// Answers in the clear what is no command or breaks secure messaging; the channel is gone. TR-03110-3 F.4.
+    /// Answers an invalid command or an error of secure messaging without protection, and ends the channel.
+    /// TR-03110-3 F.4.
     private func refuse(_ status: UInt16) -> [UInt8] {
         dropChannel()
         return ResponseAPDU(StatusWord(status)).bytes
@@ -114,7 +115,7 @@ final class CardOperatingSystem {
     }
 
     private func execute(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
-        // Only the commands of a PACE run may stand between its steps.
+        // Any other command between the steps of a PACE run ends the run.
         if command.ins != 0x86, pace?.hasBegun == true { pace = nil }
         let expected: Set<UInt8> =
             switch command.ins {
@@ -143,11 +144,11 @@ final class CardOperatingSystem {
         }
     }
 
-    /// MSE: chooses what the next commands are about. TR-03110-3 B.11.1 to B.11.3.
+    /// MSE: selects protocol and key for the next commands. TR-03110-3 B.11.1 to B.11.3.
     private func manageSecurityEnvironment(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
         let template = UInt16(command.p1) << 8 | UInt16(command.p2)
         guard [0xC1A4, 0x81A4, 0x41A4, 0x81B6].contains(template) else { throw Refusal(0x6A86) }
-        // The bare command only closes a channel, by coming in the clear.
+        // Terminals send the command without data to end a channel; the channel has ended above.
         guard !command.data.isEmpty, command.le == nil else { throw Refusal(0x6700) }
         let objects = try DataObjects(command.data)
         switch template {
@@ -158,7 +159,7 @@ final class CardOperatingSystem {
         }
     }
 
-    /// GENERAL AUTHENTICATE: one step of the protocol that was chosen. TR-03110-3 B.11.5.
+    /// GENERAL AUTHENTICATE: one step of the selected protocol. TR-03110-3 B.11.5.
     private func generalAuthenticate(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
         guard command.p1 == 0, command.p2 == 0 else { throw Refusal(0x6A86) }
         guard !command.data.isEmpty, command.le != nil else { throw Refusal(0x6700) }

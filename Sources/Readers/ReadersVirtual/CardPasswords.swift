@@ -2,9 +2,9 @@
 import EID
 import Secrets
 
-/// The passwords of one card and the rules of their counters. TR-03110-2 3.3, TR-03127 3.5.
+/// The passwords of one card, with the rules for their counters. TR-03110-2 3.3, TR-03127 3.5.
 struct CardPasswords: ~Copyable {
-    /// Tries that a right PIN and an unblocking give back.
+    /// The retry counter after a right PIN or an unblocking.
     static let tries = 3
 
     private(set) var pin: Secret
@@ -14,12 +14,12 @@ struct CardPasswords: ~Copyable {
     let mrz: Secret
     /// 0 to 3.
     private(set) var retryCounter: Int
-    /// Unblockings left, 0 to 10.
+    /// How often the PUK can still unblock the PIN, 0 to 10.
     private(set) var pukCounter: Int
     private(set) var isDeactivated: Bool
-    /// The PIN is the five digits of the letter, good for nothing but its change.
+    /// The PIN is the five-digit transport PIN, which only allows setting a new PIN.
     private(set) var isTransport: Bool
-    /// PINs, right or wrong, whose proof has been judged.
+    /// How many PINs, right or wrong, the card has verified.
     private(set) var judgedPINs = 0
 
     init(
@@ -40,7 +40,7 @@ struct CardPasswords: ~Copyable {
         (self.isDeactivated, self.isTransport) = (isDeactivated, isTransport)
     }
 
-    /// A copy of a password, for one run of PACE.
+    /// Copies a password for one run of PACE.
     func secret(_ id: PasswordID) -> Secret {
         switch id {
         case .mrz: mrz.clone()
@@ -50,16 +50,16 @@ struct CardPasswords: ~Copyable {
         }
     }
 
-    /// A try is spent before the answer can be known: a card pulled out in between has lost it.
+    /// Counts a try. This comes before the answer, so that removing the card does not save the try.
     mutating func spendTry() {
         retryCounter = max(0, retryCounter - 1)
         judgedPINs += 1
     }
 
-    /// The PIN was right.
+    /// Resets the retry counter after a right PIN.
     mutating func restoreTries() { retryCounter = Self.tries }
 
-    /// Gives the tries back for one use of the PUK counter; false when that is used up.
+    /// Resets the retry counter for one use of the PUK; false when the PUK is used up.
     mutating func unblockWithPUK() -> Bool {
         guard pukCounter > 0 else { return false }
         pukCounter -= 1
@@ -67,7 +67,7 @@ struct CardPasswords: ~Copyable {
         return true
     }
 
-    /// A new PIN of six digits; false for anything else.
+    /// Sets a new PIN; false unless it has six digits.
     mutating func change(to new: borrowing Secret) -> Bool {
         guard Self.isDigits(new, Self.pinLength) else { return false }
         pin = new.clone()
@@ -75,7 +75,7 @@ struct CardPasswords: ~Copyable {
         return true
     }
 
-    /// A new CAN of six digits; false for anything else.
+    /// Sets a new CAN; false unless it has six digits.
     mutating func changeCAN(to new: borrowing Secret) -> Bool {
         guard Self.isDigits(new, Self.canLength) else { return false }
         can = new.clone()

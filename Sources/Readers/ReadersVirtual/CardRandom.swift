@@ -2,15 +2,15 @@
 import Crypto
 import Secrets
 
-/// Where a virtual card takes nonces, challenges and ephemeral keys from.
+/// The source of the nonces, challenges and ephemeral keys of a virtual card.
 package struct CardRandom: Sendable {
     private var seed: [UInt8]?
     private var counter: UInt64 = 0
 
-    /// libcrypto's generator.
+    /// The generator of libcrypto.
     package static var system: CardRandom { CardRandom(seed: nil) }
 
-    /// The same bytes for the same seed: for tests alone.
+    /// A generator that returns the same bytes for the same seed; only for tests.
     package static func seeded(_ seed: some Collection<UInt8>) -> CardRandom { CardRandom(seed: Array(seed)) }
 
     private init(seed: [UInt8]?) { self.seed = seed }
@@ -30,7 +30,7 @@ package struct CardRandom: Sendable {
         return Secret(try bytes(count))
     }
 
-    /// A private key's number for `curve`; nil when libcrypto shall draw it itself.
+    /// A private key for `curve`; nil when libcrypto draws it itself.
     mutating func scalar(on curve: Curve) throws(CryptoError) -> Secret? {
         guard seed != nil else { return nil }
         while true {

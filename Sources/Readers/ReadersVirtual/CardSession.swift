@@ -2,29 +2,29 @@
 import Crypto
 import EID
 
-/// What a card knows of its terminal; it ends with the secure channel.
+/// The state of authentication with one terminal. It ends with the secure channel.
 struct CardSession {
     /// The password that opened the channel.
     var password: PasswordID?
-    /// What the terminal asked to be allowed, confirmed by the password. TR-03110-2 3.2.
+    /// The rights that the terminal requested in PACE. TR-03110-2 3.2.
     var chat: CHAT?
     /// Comp() of the card's ephemeral key in PACE.
     var idPICC: [UInt8] = []
 
-    /// Whose key checks the next certificate.
+    /// The authority whose key verifies the next certificate.
     var issuer: Authority?
-    /// The certificate that was accepted last.
+    /// The holder of the certificate that was accepted last.
     var imported: Authority?
     var challenge: [UInt8]?
-    /// Set by MSE, waiting for the signature.
+    /// From MSE:Set AT, until the signature of the terminal comes.
     var announced: Announcement?
-    /// After terminal authentication.
+    /// Set after terminal authentication.
     var terminal: Terminal?
-    /// After chip authentication, in the channel that it opened.
+    /// True in the channel that chip authentication has opened.
     var isChipAuthenticated = false
     var chosen: Chosen?
 
-    /// MSE:Set AT for terminal authentication.
+    /// The data of MSE:Set AT for terminal authentication.
     struct Announcement {
         var terminal: Authority
         /// Comp() of the terminal's ephemeral key.
@@ -32,22 +32,22 @@ struct CardSession {
         var auxiliaryData: AuxiliaryData?
     }
 
-    /// A terminal that has proved its key.
+    /// A terminal that has proved that it has its private key.
     struct Terminal {
         var authority: Authority
-        /// What it asked for and every certificate of its chain allows.
+        /// The requested rights that every certificate of its chain grants.
         var rights: AccessRights
         var ephemeralKey: [UInt8]
         var auxiliaryData: AuxiliaryData?
     }
 
-    /// MSE:Set AT for chip authentication or restricted identification.
+    /// The selection by MSE:Set AT for chip authentication or restricted identification.
     enum Chosen {
         case chipAuthentication(CardKey, AES)
         case restrictedIdentification(CardKey, DigestAlgorithm)
     }
 
-    /// May the terminal use this right? Only after both authentications. TR-03110-2 2.1.
+    /// Whether the terminal may use this right: only after terminal and chip authentication. TR-03110-2 2.1.
     func allows(_ right: AccessRight) -> Bool {
         isChipAuthenticated && terminal?.rights.contains(right) == true
     }
@@ -57,16 +57,17 @@ struct CardSession {
 struct Authority {
     let certificate: CVCertificate
     let key: ECPublicKey
-    /// Of the signatures that the holder makes.
+    /// The hash function of the signatures of the holder.
     let digest: DigestAlgorithm
-    /// Rights that the whole chain down to here has.
+    /// The rights that every certificate of the chain grants.
     let rights: AccessRights
-    /// Of its issuer's signatures: the hash function of the sector public keys in the extensions. TR-03110-3 C.3.2.
+    /// The hash function of the issuer's signatures, also for the sector public keys in the extensions.
+    /// TR-03110-3 C.3.2.
     let issuerDigest: DigestAlgorithm
-    /// May the card believe the date of this certificate? TR-03110-3 2.5.
+    /// Whether the card may take its date from this certificate. TR-03110-3 2.5.
     let isAccurate: Bool
 
-    /// A trust point: self-signed, with its domain parameters.
+    /// Makes a trust point from a self-signed certificate with domain parameters.
     init(trustPoint bytes: [UInt8]) throws(CVCertificateError) {
         certificate = try CVCertificate(bytes)
         guard certificate.chat.role == .cvca, certificate.authorityReference == certificate.holderReference,
@@ -79,7 +80,7 @@ struct Authority {
         isAccurate = true
     }
 
-    /// The holder of a certificate whose signature by `issuer` has been checked.
+    /// Makes the holder of a certificate whose signature by `issuer` is verified.
     init(_ certificate: CVCertificate, issuedBy issuer: Authority) throws(CVCertificateError) {
         guard let digest = certificate.digest else { throw .unsupported }
         self.certificate = certificate

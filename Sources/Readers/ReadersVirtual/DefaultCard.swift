@@ -3,7 +3,7 @@
 
 /// The default card of a virtual reader: an invented holder, a test authority, and keys that are public.
 enum DefaultCard {
-    /// Identifier, short identifier and content in hexadecimal digits.
+    /// The identifier, the short identifier and the content in hexadecimal digits.
     typealias File = (fileID: UInt16, shortFileID: UInt8, content: String)
 
     /// EF.DIR, EF.CardAccess and EF.CardSecurity, which every virtual card has.
@@ -196,7 +196,7 @@ enum DefaultCard {
         ),
     ]
 
-    /// Group 14: an OCTET STRING with a JPEG 2000 signature box and noise, 30_000 bytes.
+    /// Data group 14: an OCTET STRING with a JPEG 2000 signature box and random bytes, 30_000 bytes in all.
     static var signatureImage: [UInt8] {
         var image: [UInt8] = [0, 0, 0, 0x0C, 0x6A, 0x50, 0x20, 0x20, 0x0D, 0x0A, 0x87, 0x0A]
         image.reserveCapacity(30_000)
@@ -261,6 +261,6 @@ enum DefaultCard {
         1D4F287CDFDE2A66544961BB04619D166D308E2F8B27ED40DD20B0CFB8D5FAE13DDC6ED6F3E5ACC2309150256D44FA
         """
 
-    /// Three lines for password 1 (MRZ), each with its check digit: document number, date of birth, date of expiry.
+    /// The MRZ as a password: document number, date of birth and date of expiry, each with its check digit.
     static let machineReadableZone = "LZ6311T47587092393905313"
 }

@@ -2,14 +2,14 @@
 import Crypto
 import ISO7816
 
-/// Why the card refuses a command: the status word that it answers.
+/// The status word with which the card refuses a command.
 struct Refusal: Error {
     let status: StatusWord
 
     init(_ status: UInt16) { self.status = StatusWord(status) }
 }
 
-/// Runs a cryptographic step that can fail only when libcrypto does, and then answers 6F00.
+/// Runs a cryptographic step; the card answers 6F00 when libcrypto fails.
 func crypto<T: ~Copyable>(_ body: () throws(CryptoError) -> T) throws(Refusal) -> T {
     do {
         return try body()
@@ -18,11 +18,12 @@ func crypto<T: ~Copyable>(_ body: () throws(CryptoError) -> T) throws(Refusal) -
     }
 }
 
-/// Data objects of a command, each tag once.
+/// The data objects of a command. Each tag occurs once.
 struct DataObjects {
     private var values: [UInt32: BERTLV] = [:]
 
-    /// - Throws: 6A80 for anything else.
+    /// Parses the data field of a command.
+    /// - Throws: 6A80 for malformed data, and for a repeated tag.
     init(_ bytes: [UInt8]) throws(Refusal) {
         let objects: [BERTLV]
         do {
@@ -37,21 +38,23 @@ struct DataObjects {
 
     subscript(_ tag: UInt32) -> BERTLV? { values[tag] }
 
-    /// The value of an object that must be there.
-    /// - Throws: 6A80 when it is not.
+    /// The value of a required object.
+    /// - Throws: 6A80 when there is no such object.
     func value(_ tag: UInt32) throws(Refusal) -> [UInt8] {
         guard let object = values[tag] else { throw Refusal(0x6A80) }
         return object.value
     }
 
-    /// The value of an object of one byte that may be missing.
+    /// The value of an optional object of one byte.
+    /// - Throws: 6A80 for another length.
     func byte(_ tag: UInt32) throws(Refusal) -> UInt8? {
         guard let value = values[tag]?.value else { return nil }
         guard value.count == 1 else { throw Refusal(0x6A80) }
         return value[0]
     }
 
-    /// - Throws: 6A80 when there is an object with another tag.
+    /// Refuses objects with other tags than these.
+    /// - Throws: 6A80 when there is such an object.
     func allow(only tags: Set<UInt32>) throws(Refusal) {
         guard tags.isSuperset(of: values.keys) else { throw Refusal(0x6A80) }
     }

@@ -2,7 +2,7 @@
 import ISO7816
 import Readers
 
-/// A held virtual card.
+/// A connection to a virtual card.
 final class VirtualConnection: CardConnection {
     let insertion: Insertion
     let readers: VirtualReaders

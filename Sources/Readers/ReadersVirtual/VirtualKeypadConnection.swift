@@ -5,19 +5,19 @@ import Readers
 import Secrets
 import Synchronization
 
-/// A held virtual card in a virtual reader with a keypad, whose user always types what is right.
+/// A connection to a virtual card in a virtual reader with a keypad. Its simulated user always types the right digits.
 final class VirtualKeypadConnection: KeypadConnection {
     private let plain: VirtualConnection
     private let card: VirtualCard
-    /// The reader's own view of the card, with the channel that it keeps.
+    /// The card as the reader sees it, with the secure channel of the reader.
     private let terminal = Mutex<EIDCard?>(nil)
 
     init(_ plain: VirtualConnection, to card: VirtualCard) {
         (self.plain, self.card) = (plain, card)
     }
 
-    /// Goes through the reader's channel when there is one. What is secured already has another one, which chip
-    /// authentication has put in its place, and goes as it is. TR-03119 A.2.
+    /// Sends a plain command through the channel of the reader, if there is one. A secured command belongs to the channel
+    /// of chip authentication and is sent unchanged. TR-03119 A.2.
     func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
         guard command.cla & 0x0C == 0, let terminal = terminal.withLock({ $0 }), await terminal.hasChannel else {
             return try await plain.transmit(command)
@@ -75,7 +75,7 @@ final class VirtualKeypadConnection: KeypadConnection {
         await terminal.withLock { $0.take() }?.destroyChannel()
     }
 
-    /// Sets the PIN that the card has, once more; a five-digit one, which no card takes again, becomes 123456.
+    /// Sets the current PIN again. A transport PIN becomes 123456, since a new PIN has six digits.
     func modifyPIN() async throws(CardError) -> StatusWord {
         guard let terminal = terminal.withLock({ $0 }), await terminal.hasChannel else { return StatusWord(0x6982) }
         guard let typed = await card.typedForChange().take() else { return StatusWord(0x6401) }
@@ -91,7 +91,7 @@ final class VirtualKeypadConnection: KeypadConnection {
         }
     }
 
-    /// The reader looks at the card once; later it would drop a channel by that.
+    /// Identifies the card once, because this would end a channel later.
     private func identified() async throws(CardError) -> EIDCard? {
         if let terminal = terminal.withLock({ $0 }) { return terminal }
         guard case .eid(let profile) = try await EIDCard.identify(on: plain) else { return nil }
@@ -105,7 +105,7 @@ final class VirtualKeypadConnection: KeypadConnection {
         static let unknownPassword: UInt32 = 0xE000_0003
         static let communicationAbort: UInt32 = 0xF010_0001
 
-        /// The card refused the choice of the password or what followed.
+        /// The card refused MSE:Set AT or a later command.
         static func card(_ status: StatusWord) -> UInt32 { 0xF002_0000 | UInt32(status.value) }
     }
 }
