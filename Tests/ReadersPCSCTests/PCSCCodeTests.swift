@@ -8,12 +8,12 @@ import Testing
 struct PCSCCodeTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let code: UInt32
-        let connect: PCSCVerdict
-        let exchange: PCSCVerdict
+        let connect: PCSCMeaning
+        let exchange: PCSCMeaning
         let testDescription: String
 
-        init(_ code: UInt32, _ name: String, _ both: PCSCVerdict) { self.init(code, name, both, both) }
-        init(_ code: UInt32, _ name: String, _ connect: PCSCVerdict, _ exchange: PCSCVerdict) {
+        init(_ code: UInt32, _ name: String, _ both: PCSCMeaning) { self.init(code, name, both, both) }
+        init(_ code: UInt32, _ name: String, _ connect: PCSCMeaning, _ exchange: PCSCMeaning) {
             (self.code, self.connect, self.exchange, testDescription) = (code, connect, exchange, name)
         }
     }
@@ -45,8 +45,8 @@ struct PCSCCodeTests {
 
     @Test("each code has one meaning for each call", arguments: table)
     func verdict(row: Row) {
-        #expect(PCSCCode(row.code).verdict(during: .connect) == row.connect)
-        #expect(PCSCCode(row.code).verdict(during: .exchange) == row.exchange)
+        #expect(PCSCCode(row.code).meaning(in: .connect) == row.connect)
+        #expect(PCSCCode(row.code).meaning(in: .exchange) == row.exchange)
     }
 
     @Test(

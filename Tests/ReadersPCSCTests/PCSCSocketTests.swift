@@ -106,18 +106,18 @@ struct PCSCSocketTests {
             (.versionMismatch, [5, 10, 20, 40, 80, 160, 320, 640, nil], 8),
         ] as [(PCSCFault, [Int?], Int)]
     )
-    func patience(fault: PCSCFault, pauses: [Int?], sureAfter: Int) {
-        var patience = Watch.Patience()
-        let steps = (0..<pauses.count + 1).map { _ in patience.next(fault) }
+    func backoff(fault: PCSCFault, pauses: [Int?], sureAfter: Int) {
+        var backoff = Watch.Backoff()
+        let steps = (0..<pauses.count + 1).map { _ in backoff.next(fault) }
         #expect(steps.map(\.pause) == pauses + [nil])
         #expect(steps.map(\.isSure) == steps.indices.map { $0 >= sureAfter })
     }
 
     @Test("one try in which pcscd was seen to say no explains those in which it hung up too early to tell")
     func deniedOnce() {
-        var patience = Watch.Patience()
+        var backoff = Watch.Backoff()
         let seen: [PCSCFault] = [.hungUp, .denied, .hungUp, .hungUp, .noSocket]
-        #expect(seen.map { patience.next($0).fault } == [.hungUp, .denied, .denied, .denied, .noSocket])
+        #expect(seen.map { backoff.next($0).fault } == [.hungUp, .denied, .denied, .denied, .noSocket])
     }
 }
 

@@ -158,11 +158,11 @@ struct ReaderTableTests {
     func exclusive() {
         var table = table(([.present], 1))
         table.noteHeld(reader)
-        #expect(table.request(anew: false).map(\.flags) == [[.present, .exclusive]])
+        #expect(table.request(all: false).map(\.flags) == [[.present, .exclusive]])
         #expect(update(&table, [.present, .exclusive], 1) == [])
-        #expect(table.request(anew: false).map(\.flags) == [[.present, .exclusive]])
+        #expect(table.request(all: false).map(\.flags) == [[.present, .exclusive]])
         #expect(update(&table, [.present], 1) == [.changed("Reader 00 00", keypad: false)])
-        #expect(table.request(anew: false).map(\.flags) == [[.present]])
+        #expect(table.request(all: false).map(\.flags) == [[.present]])
     }
 
     @Test("features that come late change the reader, once")
@@ -182,13 +182,13 @@ struct ReaderTableTests {
     func request() {
         var table = ReaderTable()
         _ = table.add(reader, features: ReaderFeatures())
-        #expect(table.request(anew: false) == [ReaderState(name: reader, flags: [], counter: 0)])
+        #expect(table.request(all: false) == [ReaderState(name: reader, flags: [], counter: 0)])
         _ = update(&table, [.present], 7)
-        #expect(table.request(anew: false) == [ReaderState(name: reader, flags: [.present], counter: 7)])
-        #expect(table.request(anew: true) == [ReaderState(name: reader, flags: [], counter: 0)])
+        #expect(table.request(all: false) == [ReaderState(name: reader, flags: [.present], counter: 7)])
+        #expect(table.request(all: true) == [ReaderState(name: reader, flags: [], counter: 0)])
         // A state without any flag must not ask for everything over and over.
         _ = update(&table, [], 7)
-        #expect(table.request(anew: false) == [ReaderState(name: reader, flags: [.empty], counter: 7)])
+        #expect(table.request(all: false) == [ReaderState(name: reader, flags: [.empty], counter: 7)])
     }
 
     @Test("a reader is listed once, and one that is not listed says nothing")

@@ -3,23 +3,22 @@ import Glibc
 import ISO7816
 import Readers
 
-/// One held card, with all that blocks; used by its own thread alone.
+/// The blocking calls of one connection to a card; only for the thread of the connection.
 final class CardLink: @unchecked Sendable {
-    /// nil when closed.
+    /// nil after `close`.
     private var card: PCSCCard?
     private let watch: Watch
     private let insertion: Insertion
     private let answer: UnsafeMutableRawBufferPointer
-    /// A command went to the card, so there may be a channel that the next one must not inherit.
+    /// A command was sent, so the card may hold a secure channel that must not remain.
     private var isUsed = false
 
     let features: ReaderFeatures
 
-    /// Largest answer of a card: 65 536 bytes and the status word. A reader's own are shorter.
+    /// The longest answer of a card: 65 536 bytes and the status word. Answers of a reader are shorter.
     private static let longestAnswer = CommandAPDU.maximumLe + 2
 
-    /// Connects to the card of just this insertion and begins a transaction. Blocks, without limit while another
-    /// program holds a transaction.
+    /// Connects to the card of this insertion and begins a transaction. Blocks while another program holds a transaction.
     init(_ insertion: Insertion, watch: Watch, wait: TransactionWait) throws(CardError) {
         let (entry, isConnected) = watch.entry(of: insertion)
         guard let entry else { throw isConnected ? .removed : .serviceUnavailable }
@@ -29,8 +28,8 @@ final class CardLink: @unchecked Sendable {
         } catch {
             throw Self.error(of: error, reader: entry.name, watch: watch)
         }
-        // The wait may have been long, and pcscd connects by the name of the reader, to whatever card is in it. Only
-        // its counter says which: asked now, after the connect, and so for this very card.
+        // pcscd connects to any card in this reader. The counter, read after the connect, shows whether the insertion is
+        // still the same.
         guard watch.refresh(entry.name) else { throw .serviceUnavailable }
         guard let now = watch.entry(of: insertion).entry else { throw .removed }
         features = now.features
@@ -44,28 +43,27 @@ final class CardLink: @unchecked Sendable {
         answer.deallocate()
     }
 
-    /// Sends one command. A reset by another program is an error and the command is not sent again: the channel that
-    /// it belonged to is gone, and what it did before nobody knows.
+    /// Sends one command. After a reset by another program the command is not repeated, because its channel has ended and
+    /// its effect is unknown.
     ///
-    /// Nothing is sent in between to keep the transaction alive. On Windows the system resets a card whose transaction
-    /// idles for 5 s; pcscd has no such limit, and a card that is left alone between commands keeps its channel.
+    /// pcscd has no time limit for an idle transaction (Windows has 5 s), so nothing keeps it alive.
     func transmit(_ command: CommandAPDU) -> Result<ResponseAPDU, CardError> {
         guard let card else { return .failure(Self.closed) }
         guard !command.isExtended || features.hasExtendedLength else { return .failure(.tooLong) }
         isUsed = true
         var bytes = command.bytes
-        // Under secure messaging these are ciphertexts; without it they may be anything.
+        // A command without secure messaging may hold a secret.
         defer { bytes.withUnsafeMutableBytes { wipe($0) } }
         let (code, length) = bytes.withUnsafeBytes { card.transmit($0, answer: answer) }
         defer { wipe(UnsafeMutableRawBufferPointer(rebasing: answer.prefix(length))) }
         guard code == .success else { return .failure(error(of: code)) }
-        // An answer without a status word is how drivers tell of a card that left in the middle.
-        guard length >= 2 else { return .failure(whyNoAnswer()) }
+        // Drivers answer without a status word when the card leaves during a command.
+        guard length >= 2 else { return .failure(missingAnswerError()) }
         let status = UInt16(answer[length - 2]) << 8 | UInt16(answer[length - 1])
         return .success(ResponseAPDU(data: Array(answer.prefix(length - 2)), StatusWord(status)))
     }
 
-    /// Has the reader itself do something; its answer as it came.
+    /// Runs a function of the reader and returns its raw answer.
     func control(_ function: UInt32, _ input: [UInt8]) -> Result<[UInt8], CardError> {
         guard let card else { return .failure(Self.closed) }
         isUsed = true
@@ -75,7 +73,7 @@ final class CardLink: @unchecked Sendable {
         return .success(Array(answer.prefix(length)))
     }
 
-    /// Gives the card back, once. A card that was used is reset unless the caller knows better.
+    /// Disconnects the card; later calls do nothing. By default a card that got a command is reset.
     func close(reset: Bool? = nil) {
         card?.disconnect(reset: reset ?? isUsed)
         card = nil
@@ -83,9 +81,9 @@ final class CardLink: @unchecked Sendable {
 
     static let closed = CardError.other("the connection to the card has been closed")
 
-    /// After an answer that is too short to be one.
-    func whyNoAnswer() -> CardError {
-        switch watch.standing(of: insertion) {
+    /// The error for an answer that is too short.
+    func missingAnswerError() -> CardError {
+        switch watch.presence(of: insertion) {
         case .present: .mute
         case .cardLeft: .removed
         case .pcscdLeft: .serviceUnavailable
@@ -93,9 +91,9 @@ final class CardLink: @unchecked Sendable {
     }
 
     private func error(of code: PCSCCode) -> CardError {
-        switch code.verdict(during: .exchange) {
+        switch code.meaning(in: .exchange) {
         case .error(let error): error
-        case .askReader: whyNoAnswer()
+        case .askReader: missingAnswerError()
         case .askService: .serviceUnavailable
         }
     }
@@ -106,17 +104,16 @@ final class CardLink: @unchecked Sendable {
             let card = try context.connect(reader, .shared)
             let code = wait.begin(card)
             if code == .success { return card }
-            // The program before us was quicker with its reset than we with our transaction. Nothing is lost, for we
-            // have not begun; only the handle is stale.
+            // Another program has reset the card before this transaction began; a new handle is needed.
             guard code == .resetCard else { throw code }
         }
     }
 
-    /// What a failed connect means.
+    /// The error for a code of SCardConnect or SCardBeginTransaction.
     private static func error(of code: PCSCCode, reader: ReaderName, watch: Watch) -> CardError {
-        switch code.verdict(during: .connect) {
+        switch code.meaning(in: .connect) {
         case .error(.exclusive):
-            // So that it is told when the other program lets go.
+            // The watch then reports the end of the exclusive use.
             watch.note(held: reader)
             return .exclusive
         case .error(let error):

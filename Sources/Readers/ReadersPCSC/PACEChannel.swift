@@ -2,36 +2,35 @@
 import ISO7816
 import Readers
 
-/// The bytes of feature EXECUTE_PACE. PC/SC part 10, amendment 1, 2.6.16.
+/// Encodes and parses the data of feature EXECUTE_PACE. PC/SC part 10, amendment 1, 2.6.16.
 enum PACEChannel {
-    /// Input of EstablishPACEChannel; nil when the CHAT or the certificate description is too long for its length field.
+    /// Encodes the input of EstablishPACEChannel; nil when a field is too long for its length bytes.
     static func establish(_ request: KeypadPACERequest) -> [UInt8]? {
         guard let chatLength = UInt8(exactly: request.chat.count),
             let descriptionLength = UInt16(exactly: request.certificateDescription.count)
         else { return nil }
         var data = [request.passwordID, chatLength] + request.chat
-        // No password from us: the reader asks its user.
+        // The password is empty, so the reader asks its user.
         data.append(0)
         data += littleEndian(descriptionLength) + request.certificateDescription
         guard let length = UInt16(exactly: data.count) else { return nil }
         return [0x02] + littleEndian(length) + data
     }
 
-    /// Input of DestroyPACEChannel.
+    /// The input of DestroyPACEChannel.
     static let destroy: [UInt8] = [0x03, 0x00, 0x00]
 
-    /// Reads the output of EstablishPACEChannel; nil when it makes no sense: shorter than a result code, or cut in the
-    /// middle although it speaks of success.
+    /// Parses the output of EstablishPACEChannel; nil when it is shorter than a result code, or reports success and is cut.
     ///
-    /// Members at the end may be missing. After a failure only the result code counts: readers of one maker (Reiner
-    /// SCT) send little else then.
+    /// Members at the end may be missing. After a failure only the result code is required, because readers of Reiner SCT
+    /// then send little else.
     static func established(_ output: some Sequence<UInt8>) -> KeypadPACEResult? {
         var bytes = Fields(output)
         guard let code = bytes.number(4) else { return nil }
         var result = KeypadPACEResult(outcome: outcome(code))
-        // What drivers append after the announced length is padding.
+        // Drivers may append padding after the announced length.
         var data = Fields(bytes.variable(lengthBytes: 2))
-        // Status words are the one number here that is big-endian.
+        // Only the status word is big-endian.
         result.mseStatus = data.number(2).map { StatusWord(UInt16(truncatingIfNeeded: $0).byteSwapped) }
         result.cardAccess = data.variable(lengthBytes: 2)
         result.carCurrent = data.variable(lengthBytes: 1)
@@ -41,13 +40,13 @@ enum PACEChannel {
         return code == 0 && !isWhole ? nil : result
     }
 
-    /// Result code of the output of DestroyPACEChannel; nil when there is none.
+    /// Parses the result code of DestroyPACEChannel; nil when there is none.
     static func destroyed(_ output: some Sequence<UInt8>) -> UInt32? {
         var bytes = Fields(output)
         return bytes.number(4)
     }
 
-    /// What a result code means.
+    /// The meaning of a result code.
     static func outcome(_ code: UInt32) -> KeypadPACEResult.Outcome {
         switch code {
         case 0: return .established
@@ -65,8 +64,7 @@ enum PACEChannel {
         [UInt8(truncatingIfNeeded: number), UInt8(truncatingIfNeeded: number >> 8)]
     }
 
-    /// Reads fields one after the other. At the end of the bytes a field is empty; one that is cut is noted, and with it
-    /// ends the reading.
+    /// Reads fields one after the other. Fields behind the end of the bytes are empty; a field that is cut ends the reading.
     private struct Fields {
         private var rest: ArraySlice<UInt8>
         private(set) var isCut = false
@@ -74,13 +72,13 @@ enum PACEChannel {
 
         init(_ bytes: some Sequence<UInt8>) { rest = Array(bytes)[...] }
 
-        /// A little-endian number; nil when there is none any more.
+        /// Reads a little-endian number; nil at the end.
         mutating func number(_ count: Int) -> UInt32? {
             guard !rest.isEmpty, let bytes = take(count) else { return nil }
             return bytes.reversed().reduce(0) { $0 << 8 | UInt32($1) }
         }
 
-        /// A length and as many bytes; empty when there is none any more.
+        /// Reads a length and as many bytes; empty at the end.
         mutating func variable(lengthBytes: Int) -> [UInt8] {
             guard let length = number(lengthBytes) else { return [] }
             return take(Int(length)).map { Array($0) } ?? []

@@ -6,7 +6,7 @@ package import Readers
 import Synchronization
 import Threads
 
-/// Readers of pcscd, through libpcsclite.
+/// The backend for readers of pcscd, through libpcsclite.
 package final class PCSCBackend: ReaderBackend {
     package let name = "pcsc"
     private let watch = Mutex<Watch?>(nil)
@@ -16,16 +16,16 @@ package final class PCSCBackend: ReaderBackend {
 
     deinit { watch.withLock { $0 }?.stop() }
 
-    /// Starts watching pcscd; a second stream ends the first. Readers and cards come as events of pcscd, `added` before
-    /// `inserted`, `removed` last. A reader whose features were not known at first, or that another program has held
-    /// exclusively and lets go, comes again as `changed`.
+    /// Starts watching pcscd; a second stream ends the first. The order of a reader's events is `added`, `inserted`,
+    /// `withdrawn`, `removed`. `changed` follows when its features become known, or when another program ends its exclusive
+    /// use.
     package var events: AsyncStream<ReaderEvent> {
         let (stream, continuation) = AsyncStream.makeStream(of: ReaderEvent.self)
         let new = Watch(events: continuation)
-        // On another thread: whoever cancels the consumer holds the runtime's lock on that task here, and a thread that
-        // publishes an event holds the watch's lock and wants the runtime's.
+        // In another task, to avoid a deadlock: the runtime holds its lock of the cancelled task during this call, and a
+        // thread that publishes an event holds the lock of the watch and waits for that of the runtime.
         continuation.onTermination = { [weak new] _ in
-            if let new { _ = startThread("pcsc-stop") { new.stop() } }
+            if let new { Task.detached { new.stop() } }
         }
         let old = watch.withLock { watch in
             defer { watch = new }
@@ -35,15 +35,15 @@ package final class PCSCBackend: ReaderBackend {
         return stream
     }
 
-    /// Waits while another program holds a transaction, and while an earlier connection to the same reader lasts. Ends
-    /// with an error at once when the task is cancelled or the card leaves.
+    /// Connects to the card. Waits while another program holds a transaction, and while another connection to the same
+    /// reader is open. Throws at once when the task is cancelled or the card leaves.
     package func connect(_ insertion: Insertion) async throws(CardError) -> any CardConnection {
         guard let watch = watch.withLock({ $0 }) else { throw .serviceUnavailable }
         let reader = insertion.reader
         let turn = gate.enter(reader)
-        let first = watch.atEnd(of: insertion) { turn.fill(false) }
-        defer { watch.forget(first) }
-        guard await turn.value(whenCancelled: false) else { throw Self.whyNot(insertion, watch) }
+        let first = watch.addRemovalHandler(for: insertion) { turn.fill(false) }
+        defer { watch.removeRemovalHandler(first) }
+        guard await turn.value(whenCancelled: false) else { throw Self.waitError(insertion, watch) }
         guard let thread = ThreadQueue(thread: "pcsc-card", onEnd: { [gate] in gate.leave(reader) }) else {
             gate.leave(reader)
             throw .other("no thread left for the card")
@@ -51,8 +51,8 @@ package final class PCSCBackend: ReaderBackend {
 
         let wait = TransactionWait()
         let outcome = OneShot<Result<PCSCConnection, CardError>?>()
-        let second = watch.atEnd(of: insertion) { outcome.fill(nil) }
-        defer { watch.forget(second) }
+        let second = watch.addRemovalHandler(for: insertion) { outcome.fill(nil) }
+        defer { watch.removeRemovalHandler(second) }
         thread.async {
             let result: Result<PCSCConnection, CardError>
             do throws(CardError) {
@@ -61,21 +61,21 @@ package final class PCSCBackend: ReaderBackend {
             } catch {
                 result = .failure(error)
             }
-            // A connection that nobody takes any more closes itself when it is dropped here.
+            // When the caller has given up, the connection is freed here, which closes it.
             if !outcome.fill(result) { thread.finish() }
             if case .failure = result { thread.finish() }
         }
         guard let result = await outcome.value(whenCancelled: nil) else {
             wait.giveUp()
-            throw Self.whyNot(insertion, watch)
+            throw Self.waitError(insertion, watch)
         }
         let connection = try result.get()
         guard connection.features.executePACE != nil else { return connection }
         return PCSCKeypadConnection(connection)
     }
 
-    /// Why somebody who waited for a connection does not get it.
-    private static func whyNot(_ insertion: Insertion, _ watch: Watch) -> CardError {
+    /// The error for a wait for a connection that has ended without one.
+    private static func waitError(_ insertion: Insertion, _ watch: Watch) -> CardError {
         let (entry, isConnected) = watch.entry(of: insertion)
         return entry != nil ? .other("cancelled") : isConnected ? .removed : .serviceUnavailable
     }
@@ -84,7 +84,7 @@ package final class PCSCBackend: ReaderBackend {
         guard let watch = watch.withLock({ $0 }) else { return [] }
         let (entries, isConnected) = watch.state.withLock { ($0.table.entries, $0.context != nil) }
         guard isConnected else {
-            // Whoever asks has perhaps just mended something that gives no event.
+            // The user may have changed something that gives no event.
             watch.retry()
             return []
         }
@@ -92,24 +92,37 @@ package final class PCSCBackend: ReaderBackend {
     }
 }
 
-/// The wait for a transaction, which another thread can end; a connect that waits for one cannot be ended.
+/// The wait for a transaction, which another thread can end.
 final class TransactionWait: Sendable {
-    private let card = Mutex<PCSCCard?>(nil)
+    private struct State {
+        var card: PCSCCard?
+        var isGivenUp = false
+    }
+
+    private let state = Mutex(State())
 
     init() {}
 
-    /// Blocks until no other program holds a transaction. The C function is SCardBeginTransaction.
+    /// Blocks until no other program holds a transaction, or until `giveUp`. The C function is SCardBeginTransaction.
     func begin(_ card: PCSCCard) -> PCSCCode {
-        self.card.withLock { $0 = card }
-        defer { self.card.withLock { $0 = nil } }
-        return card.beginTransaction()
+        let isGivenUp = state.withLock { state in
+            state.card = card
+            return state.isGivenUp
+        }
+        defer { state.withLock { $0.card = nil } }
+        return isGivenUp ? .cancelled : card.beginTransaction()
     }
 
-    var isWaiting: Bool { card.withLock { $0 != nil } }
+    var isWaiting: Bool { state.withLock { $0.card != nil } }
 
-    /// Does not block.
+    /// Ends the wait under way, and later ones. Does not block.
     func giveUp() {
-        guard let card = card.withLock({ $0 }) else { return }
+        let card = state.withLock { state in
+            state.isGivenUp = true
+            return state.card
+        }
+        guard let card else { return }
+        // Without a thread for this, the wait ends with the transaction of the other program.
         _ = startThread("pcsc-cancel") { card.abandon() }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CPCSCLite
 
-/// A reader, and mostly a card, that pcscd has given us; SCARDHANDLE. For one thread alone, except `abandon`.
+/// A connection to a card, or to a reader without a card: SCARDHANDLE. Only for one thread, except `abandon`.
 final class PCSCCard: @unchecked Sendable {
     private let context: PCSCContext
     private let handle: SCARDHANDLE
@@ -17,11 +17,11 @@ final class PCSCCard: @unchecked Sendable {
     /// Blocks until no other program holds a transaction. The C function is SCardBeginTransaction.
     func beginTransaction() -> PCSCCode { PCSCCode(SCardBeginTransaction(handle)) }
 
-    /// Ends a `beginTransaction` that blocks in another thread: pcscd forgets the handle.
-    /// Blocks for as long as pcscd takes for one look at the lock (0.1 s). The C function is SCardDisconnect.
+    /// Ends a `beginTransaction` that blocks in another thread, by releasing the handle. Blocks for about 0.1 s. The C
+    /// function is SCardDisconnect.
     func abandon() { SCardDisconnect(handle, DWORD(SCARD_LEAVE_CARD)) }
 
-    /// Sends `command` and writes the answer to `answer`; gives its length. The C function is SCardTransmit.
+    /// Sends `command`, writes the answer to `answer` and returns its length. The C function is SCardTransmit.
     func transmit(
         _ command: UnsafeRawBufferPointer,
         answer: UnsafeMutableRawBufferPointer
@@ -40,7 +40,7 @@ final class PCSCCard: @unchecked Sendable {
         return (PCSCCode(code), min(Int(length), answer.count))
     }
 
-    /// Asks the reader itself. The C function is SCardControl.
+    /// Runs a function of the reader itself. The C function is SCardControl.
     func control(
         _ function: UInt32,
         _ input: UnsafeRawBufferPointer,
@@ -59,10 +59,10 @@ final class PCSCCard: @unchecked Sendable {
         return (PCSCCode(code), min(Int(length), answer.count))
     }
 
-    /// Gives the card back, once; with `reset` it forgets every secure channel.
+    /// Disconnects the card; later calls do nothing. `reset` ends every secure channel of the card.
     ///
-    /// The reset is left to SCardDisconnect while the transaction is still held: had it ended before, a second program
-    /// could begin one in between, and pcscd would make us wait for its end.
+    /// SCardDisconnect resets the card within the transaction. Otherwise another program could begin a transaction before
+    /// the reset, which would then wait for its end.
     func disconnect(reset: Bool) {
         guard isOpen else { return }
         isOpen = false

@@ -2,7 +2,7 @@
 import ISO7816
 import Text
 
-/// A return code of libpcsclite; names and values are those of winscard.h without their prefix.
+/// A return code of libpcsclite. Names and values are those of winscard.h without their prefix.
 struct PCSCCode: Error, Hashable, Sendable {
     let value: UInt32
 
@@ -41,11 +41,11 @@ struct PCSCCode: Error, Hashable, Sendable {
     static let removedCard = PCSCCode(0x8010_0069)
     static let securityViolation = PCSCCode(0x8010_006A)
 
-    /// Eight hexadecimal digits, as everybody searches for them.
+    /// The code as documents have it: 0x and eight hexadecimal digits.
     var hex: String { "0x" + Hex.encode(value).uppercased() }
 }
 
-/// What was asked of pcscd when a code came; the same code has several causes.
+/// The call that returned a code. The meaning of a code depends on it.
 enum PCSCCall: Sendable, Equatable, CaseIterable {
     /// SCardConnect and SCardBeginTransaction.
     case connect
@@ -53,35 +53,35 @@ enum PCSCCall: Sendable, Equatable, CaseIterable {
     case exchange
 }
 
-/// What a code means, or who knows.
-enum PCSCVerdict: Sendable, Equatable {
+/// The meaning of a code, or the question that decides it.
+enum PCSCMeaning: Sendable, Equatable {
     case error(CardError)
-    /// The exchange broke off: `.removed` when the card turns out to be gone, else `.mute`.
+    /// The exchange broke off: `.removed` when the card has left, else `.mute`.
     case askReader
-    /// pcscd hung up: `.accessDenied` when it still talks to us otherwise, else `.serviceUnavailable`.
+    /// pcscd hung up: `.accessDenied` when the watch is still connected, else `.serviceUnavailable`.
     case askService
 }
 
 extension PCSCCode {
-    /// The one table from codes to errors. `success` is not a failure and must not come here.
-    func verdict(during call: PCSCCall) -> PCSCVerdict {
+    /// Finds the error for a code other than `success`.
+    func meaning(in call: PCSCCall) -> PCSCMeaning {
         switch (self, call) {
         case (.resetCard, _):
             .error(.reset)
-        // The card was powered down behind our back: the negotiated protocol, and with it every channel, is gone.
+        // Another program has powered the card down, which ends every channel.
         case (.protocolMismatch, .exchange):
             .error(.reset)
         case (.removedCard, _), (.noSmartCard, _), (.noReadersAvailable, _), (.unknownReader, _),
             (.readerUnavailable, _),
-            // pcscd answers "invalid value" for a handle whose reader was unplugged.
+            // pcscd answers "invalid value" for a handle whose reader was removed.
             (.invalidValue, _):
             .error(.removed)
         case (.sharingViolation, _):
             .error(.exclusive)
         case (.noService, _), (.serviceStopped, _), (.invalidHandle, _), (.systemCancelled, _), (.shutdown, _):
             .error(.serviceUnavailable)
-        // The socket to pcscd broke ("comm error": end of file; "security violation": reset by peer). Amid an exchange
-        // pcscd died. At connect it is also how pcscd refuses by polkit: it says nothing and hangs up.
+        // The socket to pcscd was closed ("comm error": end of file; "security violation": reset by peer). During an
+        // exchange pcscd has ended. At connect, pcscd also closes it to refuse access by polkit.
         case (.commError, .exchange), (.securityViolation, .exchange):
             .error(.serviceUnavailable)
         case (.commError, .connect), (.securityViolation, .connect):

@@ -4,7 +4,7 @@ import ISO7816
 import Readers
 import Threads
 
-/// A card held in a transaction of pcscd, on a thread of its own that ends with it.
+/// A connection to a card in a transaction of pcscd. A thread of its own runs all calls and ends with the connection.
 final class PCSCConnection: CardConnection {
     private let thread: ThreadQueue
     private let link: CardLink
@@ -21,17 +21,17 @@ final class PCSCConnection: CardConnection {
     }
 
     func disconnect(reset: Bool) async {
-        // Not when the reader was left at work: then the thread gives the card back by itself, and takes no more jobs.
+        // After a cancelled `control` the queue is closed, and its thread disconnects the card.
         _ = await thread.run { [link] in link.close(reset: reset) }
         thread.finish()
     }
 
     var features: ReaderFeatures { link.features }
 
-    /// Has the reader itself do something.
+    /// Runs a function of the reader itself.
     ///
-    /// With `isCancellable` it returns at once when the task is cancelled. The reader cannot be stopped; when it is done
-    /// the card is reset and given back, and until then the reader is taken.
+    /// With `isCancellable` a cancelled task returns at once. The reader cannot be stopped: when it has finished, the card
+    /// is reset and disconnected. Until then the reader is in use.
     func control(_ function: UInt32, _ input: [UInt8], isCancellable: Bool) async throws(CardError) -> [UInt8] {
         guard isCancellable else {
             let answer = await thread.run { [link] in link.control(function, input) }
@@ -47,8 +47,8 @@ final class PCSCConnection: CardConnection {
         return try result.get()
     }
 
-    /// After an answer that is too short to be one.
-    func whyNoAnswer() async -> CardError {
-        await thread.run { [link] in link.whyNoAnswer() } ?? CardLink.closed
+    /// The error for an answer that is too short.
+    func missingAnswerError() async -> CardError {
+        await thread.run { [link] in link.missingAnswerError() } ?? CardLink.closed
     }
 }

@@ -2,11 +2,11 @@
 import CPCSCLite
 import Glibc
 
-/// A connection to pcscd; SCARDCONTEXT. One thread uses it, any other may only `cancel` it.
+/// A connection to pcscd: SCARDCONTEXT. Only for one thread, except `cancel`.
 final class PCSCContext: Sendable {
     private let handle: SCARDCONTEXT
 
-    /// Blocks. The C function is SCardEstablishContext.
+    /// Connects to pcscd. Blocks. The C function is SCardEstablishContext.
     init() throws(PCSCCode) {
         var handle: SCARDCONTEXT = 0
         try check(SCardEstablishContext(DWORD(SCARD_SCOPE_SYSTEM), nil, nil, &handle))
@@ -15,11 +15,11 @@ final class PCSCContext: Sendable {
 
     deinit { SCardReleaseContext(handle) }
 
-    /// Ends a `wait` of another thread that is under way; one that begins a moment later is not touched.
-    /// Blocks for one exchange with pcscd. The C function is SCardCancel.
+    /// Ends the current `wait` of another thread, and has no effect on a later one. Blocks for one exchange with pcscd. The
+    /// C function is SCardCancel.
     func cancel() { SCardCancel(handle) }
 
-    /// Names of all readers. Blocks for one exchange. The C function is SCardListReaders.
+    /// Returns the names of all readers. Blocks for one exchange. The C function is SCardListReaders.
     func readers() throws(PCSCCode) -> [ReaderName] {
         while true {
             var length: DWORD = 0
@@ -28,7 +28,7 @@ final class PCSCContext: Sendable {
             guard code == .success else { throw code }
             var names = [CChar](repeating: 0, count: Int(length))
             code = PCSCCode(SCardListReaders(handle, nil, &names, &length))
-            // A reader was plugged in between the two calls.
+            // A reader was added between the two calls.
             if code == .insufficientBuffer { continue }
             if code == .noReadersAvailable { return [] }
             guard code == .success else { throw code }
@@ -38,9 +38,8 @@ final class PCSCContext: Sendable {
 
     static let forever: UInt32 = 0xFFFF_FFFF
 
-    /// Blocks until one of `states` differs from what pcscd knows, and brings them up to date.
-    /// Empty flags ask for the state at once. `milliseconds` say how long at most, or `forever`.
-    /// The C function is SCardGetStatusChange.
+    /// Blocks until one of `states` differs from the state in pcscd, and updates them. Empty flags always differ. The time
+    /// limit is in milliseconds, or `forever`. The C function is SCardGetStatusChange.
     func wait(_ states: inout [ReaderState], milliseconds: UInt32) -> PCSCCode {
         let names = states.map { $0.name.withCString { strdup($0) } }
         defer { names.forEach { free($0) } }
@@ -63,7 +62,7 @@ final class PCSCContext: Sendable {
 
     enum Sharing { case shared, direct }
 
-    /// Blocks, for as long as another program holds a transaction on that reader. The C function is SCardConnect.
+    /// Connects to a card or reader. Blocks while another program holds a transaction on it. The C function is SCardConnect.
     func connect(_ reader: ReaderName, _ sharing: Sharing) throws(PCSCCode) -> PCSCCard {
         var card: SCARDHANDLE = 0
         var active: DWORD = 0

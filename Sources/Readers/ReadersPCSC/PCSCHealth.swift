@@ -5,26 +5,27 @@ import Readers
 
 /// Why pcscd cannot be reached.
 enum PCSCFault: Sendable, Equatable {
-    /// There is no socket: pcscd is not installed, or neither it nor pcscd.socket has been started.
+    /// There is no socket: pcscd is not installed, or neither pcscd nor pcscd.socket has been started.
     case noSocket
-    /// There is a socket and nobody listens: pcscd was killed and has left its file behind.
+    /// There is a socket and no process listens, for example after pcscd was killed.
     case refused
-    /// We may not open the socket, or pcscd hangs up before the first word, as it does when polkit says no.
+    /// The socket is not accessible, or pcscd hangs up before its first message, as when polkit refuses access.
     case denied
-    /// pcscd and libpcsclite speak different versions of their protocol: they are of different releases.
+    /// pcscd and libpcsclite are of different releases and have different versions of their protocol.
     case versionMismatch
-    /// pcscd hung up in the middle, as when it is just being stopped.
+    /// pcscd hung up during a message, for example because it is being stopped.
     case hungUp
     case other(PCSCCode)
 
+    /// Finds the fault.
     /// - Parameters:
-    ///   - code: what SCardEstablishContext answered.
-    ///   - errno: what a plain connect to the socket says; 0 when it is answered.
+    ///   - code: of SCardEstablishContext.
+    ///   - errno: of a connect to the socket; 0 when it succeeds.
     init(_ code: PCSCCode, errno: Int32) {
         switch (code, errno) {
         case (.noService, ENOENT), (.noService, ENOTDIR): self = .noSocket
         case (.noService, EACCES), (.noService, EPERM), (.securityViolation, _): self = .denied
-        // It hung up before our first word had left.
+        // pcscd hung up before the first message was sent.
         case (.noService, 0): self = .hungUp
         case (.noService, _): self = .refused
         case (.serviceStopped, _): self = .versionMismatch
@@ -34,11 +35,11 @@ enum PCSCFault: Sendable, Equatable {
     }
 }
 
-/// The lines of GET_HEALTH about pcscd.
+/// The health checks of pcscd.
 struct PCSCHealth: Sendable, Equatable {
-    /// nil: connected.
+    /// nil while connected.
     var fault: PCSCFault?
-    /// pcscd talks to us and refuses cards to us; polkit action access_card.
+    /// pcscd accepts the connection and refuses cards; polkit action access_card.
     var refusesCards = false
 
     func checks(path: String, user: UInt32 = getuid()) -> [HealthCheck] {

@@ -2,7 +2,7 @@
 import ISO7816
 import Readers
 
-/// A card held in a reader with keypad, which runs PACE itself. PC/SC part 10, amendment 1.
+/// A connection to a card in a reader with a keypad, which runs PACE itself. PC/SC part 10, amendment 1.
 final class PCSCKeypadConnection: KeypadConnection {
     private let connection: PCSCConnection
 
@@ -14,8 +14,8 @@ final class PCSCKeypadConnection: KeypadConnection {
 
     func disconnect(reset: Bool) async { await connection.disconnect(reset: reset) }
 
-    /// When the task is cancelled this ends at once, though the reader goes on asking until its user answers or its time
-    /// is over: PC/SC has no way to stop it. The connection is then of no further use, and the reader taken until then.
+    /// Has the reader ask for the password and run PACE. A cancelled task returns at once and makes the connection unusable.
+    /// The reader cannot be stopped: it is in use until its user answers or its time limit ends.
     func establishPACE(_ request: KeypadPACERequest) async throws(CardError) -> KeypadPACEResult {
         guard let input = PACEChannel.establish(request) else { throw .tooLong }
         let output = try await ask(connection.features.executePACE, input, isCancellable: true)
@@ -33,15 +33,15 @@ final class PCSCKeypadConnection: KeypadConnection {
         guard code == 0 else { throw .other("DestroyPACEChannel failed with \(PCSCCode(code).hex)") }
     }
 
-    /// Waits for the reader even when the task is cancelled, 90 s per key at most: whether the PIN has changed is for
-    /// the reader to say, and nobody may be told something else.
+    /// Has the reader ask for a new PIN. A cancelled task still waits, at most 90 s per key, because only the answer tells
+    /// whether the PIN has changed.
     func modifyPIN() async throws(CardError) -> StatusWord {
         let output = try await ask(
             connection.features.modifyPINDirect,
             PINModification().bytes,
             isCancellable: false
         )
-        guard let answer = ResponseAPDU(bytes: output) else { throw await connection.whyNoAnswer() }
+        guard let answer = ResponseAPDU(bytes: output) else { throw await connection.missingAnswerError() }
         return answer.status
     }
 

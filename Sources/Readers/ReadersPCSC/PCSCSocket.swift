@@ -2,7 +2,7 @@
 import CLinux
 import Glibc
 
-/// Where pcscd listens, and how it stands with that place.
+/// The socket of pcscd in the file system.
 struct PCSCSocket: Sendable {
     let path: String
 
@@ -11,14 +11,14 @@ struct PCSCSocket: Sendable {
         PCSCSocket(path: getenv("PCSCLITE_CSOCK_NAME").map { String(cString: $0) } ?? "/run/pcscd/pcscd.comm")
     }
 
-    /// Tells one file from the next of the same name. Times are no part of it: pcscd changes the mode of its socket
-    /// when it is listening already.
+    /// Identifies one file among successive files of the same name. Times are left out, because pcscd changes the mode of
+    /// its socket while it listens.
     struct Identity: Equatable, Sendable {
         let device: UInt64
         let inode: UInt64
     }
 
-    /// The socket file that is there now.
+    /// The identity of the current socket file; nil when there is none.
     var identity: Identity? { Self.status(of: path).map { $0.identity } }
 
     fileprivate static func status(of path: String) -> (identity: Identity, isFolder: Bool)? {
@@ -29,7 +29,7 @@ struct PCSCSocket: Sendable {
         )
     }
 
-    /// The folder that holds the socket and all above it, nearest first.
+    /// The folder of the socket and all folders above it, nearest first.
     var folders: [String] {
         var parts = path.split(separator: "/").dropLast()
         var list: [String] = []
@@ -40,8 +40,8 @@ struct PCSCSocket: Sendable {
         return list + ["/"]
     }
 
-    /// Connects once, says nothing and hangs up.
-    /// - Returns: errno of the connect, 0 when somebody listens.
+    /// Connects once and closes the connection.
+    /// - Returns: errno of the connect, 0 when a process listens.
     func tryConnect() -> Int32 {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
@@ -64,21 +64,20 @@ struct PCSCSocket: Sendable {
                 connect(fd, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
             }
         }
-        // A full backlog is a listener too.
+        // EAGAIN means a full backlog of a process that listens.
         return code == 0 || errno == EAGAIN ? 0 : errno
     }
 }
 
-/// Wakes one thread when something changes where pcscd's socket is or will be, or when another thread calls `signal`.
+/// Wakes one thread when the socket file of pcscd may have changed, or when another thread calls `signal`.
 ///
-/// pcscd can only be found again by its socket file, and the kernel tells of that: inotify on the folder of the socket,
-/// or, while that does not exist, on the nearest one above it. So a daemon without pcscd sleeps for as long as nothing
-/// happens, and knows at once when pcscd starts.
+/// inotify watches the folder of the socket or, while that does not exist, the nearest folder above. So the thread
+/// sleeps while there is no pcscd, and wakes up when pcscd starts.
 final class SocketWatch: @unchecked Sendable {
     private let socket: PCSCSocket
     private let inotify: Int32
     private let event: Int32
-    /// The folder watched now. Only the waiting thread uses these.
+    /// The watched folder; only for the waiting thread.
     private var watched: (path: String, identity: PCSCSocket.Identity, descriptor: Int32)?
 
     /// nil when the system has no descriptor left.
@@ -94,18 +93,18 @@ final class SocketWatch: @unchecked Sendable {
         close(event)
     }
 
-    /// Ends the `wait` under way, or the next one.
+    /// Ends the current `wait`, or the next one.
     func signal() {
         var one: UInt64 = 1
         _ = write(event, &one, MemoryLayout<UInt64>.size)
     }
 
-    /// Watches the right folder from now on. What happened before is for the caller to look at, after this.
+    /// Watches the folder that exists now. The caller checks the socket afterwards, for changes before this call.
     func arm() {
         let what = UInt32(
             IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR
         )
-        // A folder that appears while the one above it is being watched needs a second look; so does one that goes.
+        // A folder may appear or go between the check and the watch, so both are repeated until they agree.
         while true {
             var nearest: (String, PCSCSocket.Identity)?
             for path in socket.folders {
@@ -119,7 +118,7 @@ final class SocketWatch: @unchecked Sendable {
             let descriptor = inotify_add_watch(inotify, path, what)
             guard descriptor >= 0 else {
                 watched = nil
-                // Gone again; or no watch left to have, which waiting does not cure.
+                // Any other error means that the system has no watch left, which a further try does not change.
                 if errno == ENOENT || errno == ENOTDIR { continue }
                 return
             }
@@ -135,7 +134,7 @@ final class SocketWatch: @unchecked Sendable {
             pollfd(fd: event, events: Int16(POLLIN), revents: 0),
         ]
         _ = poll(&fds, UInt(fds.count), Int32(milliseconds ?? -1))
-        // What it was does not matter: the caller looks at the socket itself.
+        // The content of the events does not matter, because the caller checks the socket.
         var buffer = [UInt8](repeating: 0, count: 4096)
         while read(inotify, &buffer, buffer.count) > 0 {}
         var count: UInt64 = 0

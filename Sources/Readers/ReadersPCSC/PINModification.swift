@@ -2,11 +2,11 @@
 
 /// The PIN_MODIFY block of feature MODIFY_PIN_DIRECT. PC/SC part 10, 2.6.3; USB CCID, 6.1.12.
 ///
-/// The current PIN is not asked for: PACE has proven it, and RESET RETRY COUNTER (TR-03110-3 B.11.6) takes the new one.
+/// The reader does not ask for the current PIN, because PACE has proven it. RESET RETRY COUNTER (TR-03110-3 B.11.6) takes
+/// the new PIN.
 struct PINModification: Sendable, Equatable {
-    /// Seconds for the first key, and for each further one.
+    /// The time limit for each key in seconds.
     var seconds: UInt8 = 90
-    /// Least and most digits.
     var minimumDigits: UInt8 = 6
     var maximumDigits: UInt8 = 6
 
@@ -24,12 +24,11 @@ struct PINModification: Sendable, Equatable {
             0x00,  // bInsertionOffsetOld
             0x00,  // bInsertionOffsetNew
             maximumDigits, minimumDigits,  // wPINMaxExtraDigit, little-endian
-            0x01,  // bConfirmPIN: the new PIN twice, the current one not
+            0x01,  // bConfirmPIN: ask twice for the new PIN, and not for the current one
             0x02,  // bEntryValidationCondition: by the validation key
             0x02,  // bNumberMessage
             0x07, 0x04,  // wLangId: German, little-endian
-            // bMsgIndex1 to 3. Two messages are announced, but the third place belongs to the structure all the same,
-            // and Reiner SCT readers insist on its number.
+            // bMsgIndex1 to 3. Two messages are announced, but Reiner SCT readers require the third index.
             0x00, 0x01, 0x02,
             0x00, 0x00, 0x00,  // bTeoPrologue
         ]

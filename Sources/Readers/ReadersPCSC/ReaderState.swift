@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// The name of a reader in pcscd, as the bytes that libpcsclite wants back.
+/// The name of a reader in pcscd, with the bytes that libpcsclite expects.
 struct ReaderName: Hashable, Sendable {
-    /// Without the closing NUL.
+    /// The name without the closing NUL.
     let bytes: [CChar]
 
     init(bytes: some Collection<CChar>) { self.bytes = Array(bytes) }
@@ -17,17 +17,17 @@ struct ReaderName: Hashable, Sendable {
         }
     }
 
-    /// The pseudo reader whose state changes when a reader comes or goes.
+    /// The pseudo reader whose state changes when a reader is added or removed.
     static let plugAndPlay = ReaderName("\\\\?PnP?\\Notification")
 }
 
-/// What pcscd says of one reader; SCARD_READERSTATE.
+/// The state of one reader: SCARD_READERSTATE.
 struct ReaderState: Sendable, Equatable {
     let name: ReaderName
     /// SCARD_STATE_*, without CHANGED and without the counter.
     var flags: StateFlags
-    /// Grows by one with each insertion and each removal that pcscd saw; the upper half of dwEventState. For the pseudo
-    /// reader it counts readers coming and going (pcscd 2.1 and later, else always 0).
+    /// The number of insertions and removals; the upper half of dwEventState. For the pseudo reader it counts added and
+    /// removed readers (pcscd 2.1 and later, else always 0).
     var counter: UInt16
     var answerToReset: [UInt8] = []
 }

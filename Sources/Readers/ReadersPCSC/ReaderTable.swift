@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Readers
 
-/// The readers and insertions as they were last told to the registry. It turns what pcscd says into events and does
-/// nothing else: no call, no clock, no thread.
+/// The readers and insertions as last reported to the registry. It converts states of pcscd to events, without calls,
+/// clocks or threads.
 struct ReaderTable: Sendable {
     struct Entry: Sendable, Equatable {
         let name: ReaderName
         var features: ReaderFeatures
-        /// The features could not be read yet: another program holds the reader exclusively.
+        /// The features could not be read yet, because another program holds the reader exclusively.
         var featuresAreMissing: Bool
-        /// Last flags and counter of pcscd; nil before the first.
+        /// The last flags and counter of pcscd; nil before the first report.
         var state: State?
-        /// pcscd changes the flags a moment before it counts: the counter will move once more for what is known already.
+        /// pcscd changes the flags just before the counter, so the counter will move once more for the known change.
         var isCounterBehind = false
         var insertion: Insertion?
-        /// Somebody was seen to hold the reader exclusively, and has not been seen to let go.
+        /// Another program holds the reader exclusively.
         var isHeld = false
 
         var description: ReaderDescription { features.description(of: name) }
 
-        /// Does the counter say that nothing came or left but what the flags tell?
+        /// Whether the counter agrees with the flags: no card came or left in between.
         fileprivate mutating func count(_ counter: UInt16, since before: State?, _ flags: StateFlags) -> Bool {
             guard let before else { return false }
             let expected = isCounterBehind ? before.counter &+ 1 : before.counter
@@ -39,10 +39,10 @@ struct ReaderTable: Sendable {
 
     init() {}
 
-    /// The entry whose card is still that of `insertion`.
+    /// The entry of an insertion; nil when the card has left.
     func entry(of insertion: Insertion) -> Entry? { entries.first { $0.insertion == insertion } }
 
-    /// A new reader. `features` are nil while another program holds it exclusively: it is told as a basic one.
+    /// Adds a reader. `features` are nil while another program holds it exclusively; it is then reported as a basic reader.
     mutating func add(_ name: ReaderName, features: ReaderFeatures?, isHeld: Bool = false) -> [ReaderEvent] {
         guard !entries.contains(where: { $0.name == name }) else { return [] }
         var entry = Entry(name: name, features: features ?? ReaderFeatures(), featuresAreMissing: features == nil)
@@ -51,7 +51,7 @@ struct ReaderTable: Sendable {
         return [.added(entry.description)]
     }
 
-    /// Its card leaves first, then the reader.
+    /// Removes a reader, and its card before it.
     mutating func remove(_ name: ReaderName) -> [ReaderEvent] {
         guard let index = entries.firstIndex(where: { $0.name == name }) else { return [] }
         let entry = entries.remove(at: index)
@@ -60,7 +60,7 @@ struct ReaderTable: Sendable {
 
     mutating func removeAll() -> [ReaderEvent] { entries.flatMap { remove($0.name) } }
 
-    /// Features that came late.
+    /// Sets the features of a reader that were not known at first.
     mutating func update(_ name: ReaderName, features: ReaderFeatures) -> [ReaderEvent] {
         guard let index = entries.firstIndex(where: { $0.name == name }) else { return [] }
         let before = entries[index].description
@@ -69,15 +69,15 @@ struct ReaderTable: Sendable {
         return entries[index].description == before ? [] : [.changed(entries[index].description)]
     }
 
-    /// Somebody who tried to use the reader was told that another program holds it exclusively.
+    /// Notes that another program holds the reader exclusively.
     mutating func noteHeld(_ name: ReaderName) {
         guard let index = entries.firstIndex(where: { $0.name == name }) else { return }
         entries[index].isHeld = true
     }
 
-    /// What pcscd says of one reader now.
-    /// - Returns: the events, and whether an exclusive hold by another program has ended. That is told as `.changed`
-    ///   with the same description, so that a card that could not be looked at is looked at again.
+    /// Takes a state of one reader.
+    /// - Returns: the events, and whether another program has ended its exclusive use. This is reported as `.changed` with
+    ///   the same description, so that the registry tries again to recognise the card.
     mutating func update(_ state: ReaderState) -> (events: [ReaderEvent], becameFree: Bool) {
         guard let index = entries.firstIndex(where: { $0.name == state.name }) else { return ([], false) }
         let before = entries[index]
@@ -86,10 +86,10 @@ struct ReaderTable: Sendable {
 
         var events: [ReaderEvent] = []
         let isPresent = flags.contains(.present) && flags.isDisjoint(with: [.unknown, .unavailable])
-        // A card that was there before and is there now is the same card only when pcscd's counter has not moved.
-        // One that was mute and has come to life, with an answer to reset, is worth another look: an insertion too.
-        let hasComeToLife = before.state?.flags.contains(.mute) == true && !flags.contains(.mute)
-        let isOther = !entries[index].count(state.counter, since: before.state, flags) || hasComeToLife
+        // A card is still the same only when the counter of pcscd agrees. A card that is not mute any more is a new
+        // insertion, so that the registry tries to recognise it.
+        let isNotMuteAnyMore = before.state?.flags.contains(.mute) == true && !flags.contains(.mute)
+        let isOther = !entries[index].count(state.counter, since: before.state, flags) || isNotMuteAnyMore
         if let insertion = before.insertion, !isPresent || isOther {
             events.append(.withdrawn(insertion))
             entries[index].insertion = nil
@@ -107,14 +107,13 @@ struct ReaderTable: Sendable {
         return (events, becameFree)
     }
 
-    /// What to ask pcscd for: the next difference from what is known, or with `anew` everything at once.
-    func request(anew: Bool) -> [ReaderState] {
+    /// The states to pass to pcscd: it answers when one differs, or with `all` at once.
+    func request(all: Bool) -> [ReaderState] {
         entries.map { entry in
-            guard !anew, let state = entry.state else { return ReaderState(name: entry.name, flags: [], counter: 0) }
-            // No flag at all would ask for everything at once, again and again: a reader that pcscd knows nothing of
-            // yet counts as empty.
+            guard !all, let state = entry.state else { return ReaderState(name: entry.name, flags: [], counter: 0) }
+            // pcscd would answer a state without flags at once, each time.
             var flags = state.flags.isEmpty ? .empty : state.flags
-            // pcscd tells the end of an exclusive hold only to those who say that they know of it.
+            // pcscd reports the end of exclusive use only to callers that pass this flag.
             if entry.isHeld { flags.insert(.exclusive) }
             return ReaderState(name: entry.name, flags: flags, counter: state.counter)
         }

@@ -3,22 +3,21 @@ import Host
 import Readers
 import Text
 
-/// Smart card readers that the kernel sees on USB, whether pcscd has a driver for them or not.
+/// The smart card readers on USB, whether pcscd has a driver for them or not.
 enum USBReaders {
     struct Reader: Sendable, Equatable {
         let vendor: UInt16
         let product: UInt16
-        /// As the device tells it, may be empty.
+        /// The name that the device reports; may be empty.
         let name: String
 
         var identity: String { "\(Hex.encode(vendor)):\(Hex.encode(product))" + (name.isEmpty ? "" : " (\(name))") }
     }
 
-    /// Devices with an interface of class 0b (CCID), one entry for each such interface. `root` is where the kernel lists
-    /// USB devices and interfaces.
+    /// Lists the interfaces of class 0b (CCID). `root` is the folder in which the kernel lists USB devices and interfaces.
     static func connected(root: String = "/sys/bus/usb/devices") -> [Reader] {
         Sysfs.names(in: root).sorted().compactMap { interface in
-            // Interfaces are named DEVICE:CONFIGURATION.INTERFACE.
+            // The kernel names interfaces DEVICE:CONFIGURATION.INTERFACE.
             guard let colon = interface.firstIndex(of: ":"), Sysfs.line(root, interface, "bInterfaceClass") == "0b",
                 let vendor = number(root, interface[..<colon], "idVendor"),
                 let product = number(root, interface[..<colon], "idProduct")
@@ -31,10 +30,10 @@ enum USBReaders {
         }
     }
 
-    /// Which of the connected readers pcscd does not have.
+    /// Finds the connected readers that pcscd does not have.
     ///
-    /// Drivers tell the USB identity of a reader (libccid does, vendors' drivers often do not). A reader of pcscd
-    /// without one may be any of those left over, so it excuses one of them.
+    /// Some drivers do not tell the USB identity of their reader. Such a reader of pcscd may be any of the connected ones,
+    /// so it counts for one of them.
     static func missing(_ connected: [Reader], in pcscd: [ReaderFeatures]) -> [Reader] {
         var known = pcscd
         var left: [Reader] = []

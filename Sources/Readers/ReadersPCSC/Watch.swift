@@ -6,35 +6,34 @@ import Synchronization
 
 /// Watches pcscd, its readers and cards for one consumer of events.
 ///
-/// Two threads, both asleep while nothing happens:
-/// - `pcsc-watch`, one per connection to pcscd, blocks in SCardGetStatusChange without limit over all readers and the
-///   plug-and-play pseudo reader (`WatchThread`).
-/// - `pcsc-socket`, one for the whole time, sleeps on inotify. It finds pcscd when it starts, starts again, or is
-///   replaced; the first thread cannot, because a blocked SCardGetStatusChange sees only the pcscd it is connected to.
+/// There are two threads, which sleep while nothing happens:
+/// - `pcsc-watch`, one per connection to pcscd, blocks in SCardGetStatusChange for all readers and the plug-and-play
+///   pseudo reader (`WatchThread`).
+/// - `pcsc-socket` waits in inotify for a pcscd that starts, restarts or is replaced. The first thread cannot find it,
+///   because SCardGetStatusChange only sees the pcscd that it is connected to.
 ///
-/// Whatever they find goes through `State` under one lock, events included, so the order of the events is the order of
-/// the table.
+/// All changes go through `State` under one lock, so events have the order of the changes of the table.
 final class Watch: Sendable {
     struct State {
         var table = ReaderTable()
-        /// The connection in use. What a thread of an earlier one still says does not count.
+        /// The number of the current connection. Reports from threads of earlier connections are ignored.
         var generation: UInt64 = 0
         var context: PCSCContext?
         var health = PCSCHealth()
-        /// nil: nothing was told yet.
-        var toldHealth: PCSCHealth?
+        /// nil before the first report.
+        var reportedHealth: PCSCHealth?
         var isStopped = false
-        /// Who waits until pcscd has been asked anew; `WatchThread` signals them.
+        /// The calls of `refresh` that wait; `WatchThread` signals them.
         var refreshes: [Refresh] = []
-        /// Who waits for any change of the table.
-        var lookouts: [DispatchSemaphore] = []
-        /// What to do when an insertion ends.
-        var farewells: [UInt64: (insertion: Insertion, body: @Sendable () -> Void)] = [:]
-        var farewellNumber: UInt64 = 0
+        /// Signalled at each change of the table.
+        var changeSignals: [DispatchSemaphore] = []
+        /// Called once when their insertion ends.
+        var removalHandlers: [UInt64: (insertion: Insertion, body: @Sendable () -> Void)] = [:]
+        var lastHandler: UInt64 = 0
     }
 
     struct Refresh: Sendable {
-        /// nil: all. One alone is quicker: libpcsclite takes 0.4 s for each reader with a mute card.
+        /// nil for all readers. libpcsclite takes 0.4 s for each reader with a mute card, so one reader is faster.
         let reader: ReaderName?
         let done: DispatchSemaphore
     }
@@ -44,7 +43,7 @@ final class Watch: Sendable {
     private let socket: PCSCSocket
     private let socketWatch: SocketWatch?
 
-    /// Starts watching; ends `events` when `stop` is called.
+    /// Starts the threads. `stop` ends `events`.
     init(socket: PCSCSocket = .standard, events: AsyncStream<ReaderEvent>.Continuation) {
         (self.socket, self.events) = (socket, events)
         socketWatch = SocketWatch(socket)
@@ -67,48 +66,47 @@ final class Watch: Sendable {
         guard !wasStopped else { return }
         socketWatch?.signal()
         events.finish()
-        // Reaching the thread in SCardGetStatusChange takes an exchange with pcscd.
+        // On a thread, because ending SCardGetStatusChange takes an exchange with pcscd.
         if isConnected { _ = startThread("pcsc-cancel") { [self] in _ = refresh() } }
     }
 
-    /// Looks for pcscd again although nothing has happened to its socket: for what the file system does not tell, such
-    /// as a new polkit rule.
+    /// Looks for pcscd again, for changes that inotify does not report, such as a new polkit rule.
     func retry() { socketWatch?.signal() }
 
     // MARK: - The table
 
-    /// Changes the table and tells the events of it, and the health when it has changed.
+    /// Changes the table, and sends the events and a changed health.
     func publish(_ body: (inout State) -> [ReaderEvent]) {
-        let over = state.withLock { state in
+        let due = state.withLock { state in
             for event in body(&state) where !state.isStopped { events.yield(event) }
-            if state.health != state.toldHealth, !state.isStopped {
-                state.toldHealth = state.health
+            if state.health != state.reportedHealth, !state.isStopped {
+                state.reportedHealth = state.health
                 events.yield(.health(state.health.checks(path: socket.path)))
             }
-            for lookout in state.lookouts { lookout.signal() }
-            let over = state.farewells.filter { state.table.entry(of: $0.value.insertion) == nil }
-            for number in over.keys { state.farewells[number] = nil }
-            return over.values
+            for signal in state.changeSignals { signal.signal() }
+            let due = state.removalHandlers.filter { state.table.entry(of: $0.value.insertion) == nil }
+            for number in due.keys { state.removalHandlers[number] = nil }
+            return due.values
         }
-        for farewell in over { farewell.body() }
+        for handler in due { handler.body() }
     }
 
-    /// Runs `body` once when the insertion ends, at once when it is over already.
-    /// - Returns: what `forget` needs.
-    func atEnd(of insertion: Insertion, _ body: @escaping @Sendable () -> Void) -> UInt64 {
-        let (number, isOver) = state.withLock { state in
-            state.farewellNumber += 1
-            guard state.table.entry(of: insertion) != nil else { return (state.farewellNumber, true) }
-            state.farewells[state.farewellNumber] = (insertion, body)
-            return (state.farewellNumber, false)
+    /// Runs `body` once when the insertion ends, or at once when it has ended.
+    /// - Returns: the argument for `removeRemovalHandler`.
+    func addRemovalHandler(for insertion: Insertion, _ body: @escaping @Sendable () -> Void) -> UInt64 {
+        let (number, hasEnded) = state.withLock { state in
+            state.lastHandler += 1
+            guard state.table.entry(of: insertion) != nil else { return (state.lastHandler, true) }
+            state.removalHandlers[state.lastHandler] = (insertion, body)
+            return (state.lastHandler, false)
         }
-        if isOver { body() }
+        if hasEnded { body() }
         return number
     }
 
-    func forget(_ farewell: UInt64) { state.withLock { $0.farewells[farewell] = nil } }
+    func removeRemovalHandler(_ number: UInt64) { state.withLock { $0.removalHandlers[number] = nil } }
 
-    /// Has pcscd answered that cards are not for us? Told when that changes.
+    /// Notes whether pcscd refuses cards to us, for the health checks.
     func note(refusesCards: Bool) {
         publish { state in
             state.health.refusesCards = refusesCards
@@ -116,22 +114,22 @@ final class Watch: Sendable {
         }
     }
 
-    /// Another program holds this reader exclusively: watch for the end of that.
+    /// Notes that another program holds this reader exclusively, and watches for the end of that.
     func note(held reader: ReaderName) {
         state.withLock { $0.table.noteHeld(reader) }
         _ = refresh(reader)
     }
 
-    /// The reader of this insertion while its card is in it, and whether pcscd is there at all.
+    /// The reader of this insertion, nil when the card has left, and whether pcscd is connected.
     func entry(of insertion: Insertion) -> (entry: ReaderTable.Entry?, isConnected: Bool) {
         state.withLock { ($0.table.entry(of: insertion), $0.context != nil) }
     }
 
-    /// Has pcscd asked for the state of one reader or all, and waits until it has come. Blocks; for threads of our own.
+    /// Updates the state of one reader or all. Blocks, so it is only for threads of this target.
     ///
-    /// Nobody but `WatchThread` asks pcscd for states: libpcsclite (up to 1.9) keeps the last answer in one place for
-    /// all threads, without a lock, so a second thread that asks could make the first one overlook an event.
-    /// - Returns: false when pcscd is not there, or left meanwhile.
+    /// Only `WatchThread` asks pcscd for states: libpcsclite (up to 1.9) keeps the last answer in one place without a lock,
+    /// so that a question of a second thread could hide an event from the first.
+    /// - Returns: false when pcscd is not connected, or has disconnected meanwhile.
     func refresh(_ reader: ReaderName? = nil) -> Bool {
         let done = DispatchSemaphore(value: 0)
         let started = state.withLock { state -> (PCSCContext, UInt64)? in
@@ -140,7 +138,7 @@ final class Watch: Sendable {
             return (context, state.generation)
         }
         guard let (context, generation) = started else { return false }
-        // A cancel that comes just before the wait begins is lost, hence again; mostly the first one does it.
+        // A cancel just before the wait begins has no effect, so it is repeated.
         var pause = 10
         while true {
             context.cancel()
@@ -151,31 +149,29 @@ final class Watch: Sendable {
         return state.withLock { $0.generation == generation && $0.context != nil }
     }
 
-    /// How an insertion stands after its card stopped answering.
-    enum Standing { case present, cardLeft, pcscdLeft }
+    enum Presence { case present, cardLeft, pcscdLeft }
 
-    /// Waits for the end of an insertion whose card does not answer. Blocks; for threads of our own.
+    /// Finds out whether a card that does not answer has left. Blocks, so it is only for threads of this target.
     ///
-    /// A driver without interrupts is asked by pcscd every 0.4 s whether the card is there. Only after that long can a
-    /// card that was taken away be told from one that keeps silent.
-    func standing(of insertion: Insertion, within limit: DispatchTimeInterval = .milliseconds(600)) -> Standing {
+    /// pcscd polls drivers without interrupts every 0.4 s. Only after this time a removed card differs from a mute card.
+    func presence(of insertion: Insertion, within limit: DispatchTimeInterval = .milliseconds(600)) -> Presence {
         let deadline = DispatchTime.now() + limit
-        let lookout = DispatchSemaphore(value: 0)
-        state.withLock { $0.lookouts.append(lookout) }
-        defer { state.withLock { $0.lookouts.removeAll { $0 === lookout } } }
+        let change = DispatchSemaphore(value: 0)
+        state.withLock { $0.changeSignals.append(change) }
+        defer { state.withLock { $0.changeSignals.removeAll { $0 === change } } }
         while true {
             let (entry, isConnected) = entry(of: insertion)
             if !isConnected { return .pcscdLeft }
             if entry == nil { return .cardLeft }
-            if lookout.wait(timeout: deadline) == .timedOut { return .present }
+            if change.wait(timeout: deadline) == .timedOut { return .present }
         }
     }
 
     // MARK: - Finding pcscd
 
-    /// The life of the thread `pcsc-socket`.
+    /// The body of the thread `pcsc-socket`.
     private func follow(_ socketWatch: SocketWatch) {
-        var patience = Patience()
+        var backoff = Backoff()
         while true {
             socketWatch.arm()
             guard !state.withLock({ $0.isStopped }) else { return }
@@ -183,11 +179,11 @@ final class Watch: Sendable {
             switch connect() {
             case .success(let generation):
                 let since = DispatchTime.now()
-                stay(generation, at: before ?? socket.identity, socketWatch)
-                // One that died at once may be dying in a loop: it does not earn new patience.
-                if DispatchTime.now() > since + .seconds(2) { patience = Patience() }
+                waitForEnd(of: generation, at: before ?? socket.identity, socketWatch)
+                // The back-off stays when pcscd ends at once.
+                if DispatchTime.now() > since + .seconds(2) { backoff = Backoff() }
             case .failure(let seen):
-                let (fault, pause, isSure) = patience.next(seen.fault)
+                let (fault, pause, isSure) = backoff.next(seen.fault)
                 if isSure {
                     publish { state in
                         state.health = PCSCHealth(fault: fault)
@@ -196,27 +192,26 @@ final class Watch: Sendable {
                 }
                 let begun = DispatchTime.now()
                 socketWatch.wait(milliseconds: pause)
-                // Woken before the time was over: something has happened, so there is something to hope for again.
-                if pause.map({ DispatchTime.now() < begun + .milliseconds($0) }) ?? true { patience = Patience() }
+                // A wake-up before the end of the pause means a change of the socket.
+                if pause.map({ DispatchTime.now() < begun + .milliseconds($0) }) ?? true { backoff = Backoff() }
             }
         }
     }
 
-    /// How often to try again, and when to believe what is seen.
+    /// When to try again to connect, and when a fault is certain.
     ///
-    /// pcscd removes an old socket file when it starts, creates its own a moment before it listens, and changes its mode
-    /// a moment after; one that is being killed still takes connections for a moment. So the wake-up by inotify can come
-    /// too early, and the first look may mislead. A few tries with growing pauses cover that: three (35 ms) before
-    /// anything is told, and, as long as there is a socket, five more, 1.3 s in all. After them, nothing: a pcscd that
-    /// starts later, also one that finds the stale socket of a killed one, makes a new file, and that wakes us.
-    struct Patience {
+    /// pcscd removes an old socket file when it starts, creates its own just before it listens, and changes the mode just
+    /// after. A pcscd that is being killed still accepts connections for a moment. So the first try after an event of
+    /// inotify may fail or mislead. Three tries (35 ms in all) come before a report, five more (1.3 s in all) while there
+    /// is a socket. After them there are no tries: a pcscd that starts later makes a new file, which is an event.
+    struct Backoff {
         private var tries = 0
         private var wasDenied = false
 
-        /// What the fault is, milliseconds until the next try, nil for none, and whether the fault is to be told.
+        /// Returns the fault, the milliseconds until the next try (nil for none), and whether to report the fault.
         ///
-        /// A pcscd that says no hangs up without a word. When it does so before our first word has left, that looks like
-        /// one that is just being stopped; but one try of several gets far enough to tell.
+        /// A pcscd that refuses by polkit hangs up. When it does so before our first message, it looks like a pcscd that is
+        /// being stopped. One of several tries shows the difference.
         mutating func next(_ seen: PCSCFault) -> (fault: PCSCFault, pause: Int?, isSure: Bool) {
             defer { tries += 1 }
             if seen == .denied { wasDenied = true }
@@ -243,7 +238,7 @@ final class Watch: Sendable {
         }
         let watchThread = WatchThread(watch: self, context: context, generation: generation)
         guard startThread("pcsc-watch", { watchThread.run() }) else {
-            lose(generation)
+            disconnected(generation)
             return .failure(Fault(fault: .other(.noMemory)))
         }
         publish { state in
@@ -253,21 +248,25 @@ final class Watch: Sendable {
         return .success(generation)
     }
 
-    /// Sleeps until this connection is over, or is to be given up because the socket file is another one now.
-    private func stay(_ generation: UInt64, at identity: PCSCSocket.Identity?, _ socketWatch: SocketWatch) {
+    /// Blocks until this connection ends, or until the socket file is another one.
+    private func waitForEnd(
+        of generation: UInt64,
+        at identity: PCSCSocket.Identity?,
+        _ socketWatch: SocketWatch
+    ) {
         while state.withLock({ $0.generation == generation && $0.context != nil && !$0.isStopped }) {
             if socket.identity != identity {
-                // The pcscd behind our connection is not the one that other programs will meet, and SCardCancel would
-                // ask the new one. The thread in SCardGetStatusChange stays behind and ends when the old pcscd does.
-                return lose(generation)
+                // Other programs connect to the new pcscd, and SCardCancel does so, too. The thread in
+                // SCardGetStatusChange remains and ends with the old pcscd.
+                return disconnected(generation)
             }
             socketWatch.wait(milliseconds: nil)
             socketWatch.arm()
         }
     }
 
-    /// The connection is over: its readers are gone.
-    private func lose(_ generation: UInt64) {
+    /// Removes the readers of a connection that has ended.
+    private func disconnected(_ generation: UInt64) {
         publish { state in
             guard state.generation == generation, state.context != nil else { return [] }
             state.context = nil
@@ -277,9 +276,9 @@ final class Watch: Sendable {
         }
     }
 
-    /// Called by `WatchThread` as its last act.
+    /// Called by `WatchThread` at its end.
     func ended(_ generation: UInt64) {
-        lose(generation)
+        disconnected(generation)
         socketWatch?.signal()
     }
 }

@@ -4,34 +4,34 @@ import Dispatch
 import Readers
 import Synchronization
 
-/// The life of one thread `pcsc-watch`: everything that one connection to pcscd says about readers and cards.
+/// The body of one thread `pcsc-watch`: it follows the readers and cards of one connection to pcscd.
 ///
-/// While nothing happens it blocks without limit. (libpcsclite itself looks once a minute whether pcscd's socket still
-/// exists; that is the only wake-up of an idle process, and not ours to take away.)
+/// The thread blocks while nothing happens. libpcsclite itself wakes up once a minute and checks the socket of pcscd.
 struct WatchThread: Sendable {
     let watch: Watch
     let context: PCSCContext
     let generation: UInt64
 
-    /// pcscd serves at most 16 readers, and libpcsclite takes no longer list.
+    /// pcscd has at most 16 readers, and libpcsclite takes no longer list.
     private static let longestList = 16
 
     func run() {
         do throws(PCSCCode) {
             try follow()
         } catch {
-            // Whatever it is: this connection is no good any more. The other thread finds out why.
+            // The connection has failed; the thread `pcsc-socket` finds out why.
         }
         watch.ended(generation)
     }
 
-    /// - Throws: the code that ends the connection. Returns when the watch is over.
+    /// Returns when the watch ends.
+    /// - Throws: the code that ends the connection.
     private func follow() throws(PCSCCode) {
         var plugAndPlay = ReaderState(name: .plugAndPlay, flags: [], counter: 0)
-        // Newer pcscd (2.1) counts the comings and goings of readers. Taken before the list is read, that number makes
-        // sure that no reader appears unseen between the list and the wait.
+        // pcscd 2.1 counts changes of the list of readers. The counter is read before the list, so that no change between
+        // the list and the wait is lost.
         _ = wait(&plugAndPlay, milliseconds: 0)
-        // Older ones do not count. There the list is read once more, one second after it has changed, and then no more.
+        // Older ones do not count. There the list is read again one second after it has changed.
         var isSettled = plugAndPlay.counter != 0
         var refreshes: [Watch.Refresh] = []
         defer { for refresh in refreshes { refresh.done.signal() } }
@@ -47,13 +47,13 @@ struct WatchThread: Sendable {
             }
             guard isCurrent else { return }
 
-            let anew = !refreshes.isEmpty
-            var states = watch.state.withLock { $0.table.request(anew: anew) }
-            if anew, refreshes.allSatisfy({ $0.reader != nil }) {
+            let isRefresh = !refreshes.isEmpty
+            var states = watch.state.withLock { $0.table.request(all: isRefresh) }
+            if isRefresh, refreshes.allSatisfy({ $0.reader != nil }) {
                 states.removeAll { state in !refreshes.contains { $0.reader == state.name } }
             }
             if states.count < Self.longestList { states.append(plugAndPlay) }
-            let limit: UInt32 = anew ? 0 : isSettled ? PCSCContext.forever : 1000
+            let limit: UInt32 = isRefresh ? 0 : isSettled ? PCSCContext.forever : 1000
 
             let code = context.wait(&states, milliseconds: limit)
             switch code {
@@ -61,14 +61,14 @@ struct WatchThread: Sendable {
                 if code == .success {
                     if let last = states.last, last.name == .plugAndPlay { plugAndPlay.counter = last.counter }
                     apply(states)
-                } else if !anew {
+                } else if !isRefresh {
                     isSettled = true
                 }
-                // With no reader there is nothing to ask, and the time is over at once: that is fresh enough.
+                // Without readers the wait times out at once, which ends a refresh as well.
                 for refresh in refreshes { refresh.done.signal() }
                 refreshes = []
             case .cancelled, .unknownReader:
-                // Somebody wants everything anew, or a reader left after the list was read.
+                // A refresh is requested, or a reader has left after the list was read.
                 break
             default:
                 throw code
@@ -83,8 +83,8 @@ struct WatchThread: Sendable {
         return code
     }
 
-    /// Reads the list of readers and tells who came and went.
-    /// - Returns: whether it has changed.
+    /// Reads the list of readers and publishes the changes.
+    /// - Returns: whether the list has changed.
     private func updateList() throws(PCSCCode) -> Bool {
         let names = try context.readers()
         let known = watch.state.withLock { $0.table.entries.map(\.name) }
@@ -131,16 +131,16 @@ struct WatchThread: Sendable {
 
     // MARK: - Features
 
-    /// How long a new reader may keep the others waiting.
-    private static let patience = DispatchTimeInterval.milliseconds(250)
+    /// How long the features of one reader may delay the others.
+    private static let featureTimeout = DispatchTimeInterval.milliseconds(250)
 
-    /// Asks the reader what it can do, which takes less than a millisecond.
+    /// Reads the features of a reader, mostly in less than a millisecond.
     ///
-    /// It takes long when another program holds a transaction on the reader (pcscd lets a connect wait for its end) or
-    /// the driver is slow. So a thread of its own asks, and after 0.25 s the reader is told as a basic one; when the
-    /// answer comes after all, as `.changed`. The connection is made for the reader, not for the card (DIRECT), and
-    /// lasts for the two questions only: in that moment another program could not get the reader exclusively.
-    /// - Returns: nil for not yet.
+    /// A transaction of another program or a slow driver can make this long. So a thread of its own does it. After the
+    /// time limit the reader is published as a basic one, and later features come as `.changed`. The connection is made
+    /// to the reader, not to the card (DIRECT), and is short, because no other program can get the reader exclusively
+    /// meanwhile.
+    /// - Returns: nil when the features are not known yet.
     private func readFeatures(_ name: ReaderName) -> Result<ReaderFeatures?, PCSCCode> {
         let answer = Answer()
         let isStarted = startThread("pcsc-probe") {
@@ -152,15 +152,15 @@ struct WatchThread: Sendable {
             }
         }
         guard isStarted else { return .success(ReaderFeatures()) }
-        switch answer.take(within: Self.patience) {
+        switch answer.take(within: Self.featureTimeout) {
         case .success(let features): return .success(features)
         case .failure(let code): return .failure(code)
         case nil: return .success(nil)
         }
     }
 
-    /// - Returns: the code only for a reader that is held exclusively. One that does not know these questions, or left
-    ///   meanwhile, has no features.
+    /// Asks the reader. A reader that does not know these questions, or has left, has no features.
+    /// - Returns: the code only for a reader that is held exclusively.
     private static func probe(_ name: ReaderName) -> Result<ReaderFeatures, PCSCCode> {
         do throws(PCSCCode) {
             let reader = try PCSCContext().connect(name, .direct)
@@ -182,7 +182,7 @@ struct WatchThread: Sendable {
         }
     }
 
-    /// The features on their way from the probing thread to the waiting one.
+    /// Passes the features from the probing thread to the waiting thread.
     private final class Answer: Sendable {
         enum Arrival { case inTime, late }
         private let state = Mutex<(result: Result<ReaderFeatures, PCSCCode>?, isGivenUp: Bool)>((nil, false))
