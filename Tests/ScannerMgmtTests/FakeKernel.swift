@@ -7,8 +7,8 @@ import TestSupport
 
 @testable import ScannerMgmt
 
-/// Plays the kernel at the other end of a socket pair: adapters, commands and events as BlueZ, doc/mgmt-api.txt says them.
-/// It is not the kernel: that it behaves as the real one does is what its author read of it.
+/// Emulates the kernel at the other end of a socket pair, with adapters, commands and events as in BlueZ, doc/mgmt-api.txt.
+/// Tests/Guest checks the scanner with a real kernel.
 @Loop final class FakeKernel {
     struct Adapter {
         /// Bit 0: powered; bit 9: Low Energy.
@@ -17,14 +17,14 @@ import TestSupport
     }
 
     var adapters: [UInt16: Adapter] = [0: Adapter()]
-    /// What the next commands with this code are answered with, first things first.
+    /// The status codes with which the next commands of a code are refused, in order.
     var refusals: [UInt16: [UInt8]] = [:]
-    /// Commands are noted and not answered.
+    /// Commands are recorded and not answered.
     var isSilent = false
-    /// Commands with these codes are carried out, and answered with `release`.
+    /// Commands with these codes are executed at once and answered by `release`.
     var held: Set<UInt16> = []
     private var answers: [[UInt8]] = []
-    /// What was asked, such as "52 hci0", in hexadecimal.
+    /// The received commands, such as "52 hci0"; the code is hexadecimal.
     private(set) var commands: [String] = []
     private(set) var monitor: [UInt8] = []
     private var lastHandle: UInt16 = 0
@@ -68,18 +68,18 @@ import TestSupport
         let (code, index) = (uint16(packet, 0), uint16(packet, 2))
         let parameters = Array(packet[6..<count])
         if isSilent {
-            // As a kernel never does.
+            // No answer.
         } else if let status = refusals[code]?.first {
             refusals[code]?.removeFirst()
             answer(code, index, status)
         } else {
-            carryOut(code, index, parameters)
+            execute(code, index, parameters)
         }
         commands.append(String(code, radix: 16) + (index == 0xFFFF ? "" : " hci\(index)"))
         waiters.check()
     }
 
-    private func carryOut(_ code: UInt16, _ index: UInt16, _ parameters: [UInt8]) {
+    private func execute(_ code: UInt16, _ index: UInt16, _ parameters: [UInt8]) {
         let adapter = adapters[index] ?? Adapter()
         switch code {
         case ManagementCommand.Code.readIndexList:
@@ -87,12 +87,12 @@ import TestSupport
             answer(code, index, 0, bytes(UInt16(indices.count)) + indices.flatMap { bytes($0) })
         case ManagementCommand.Code.readInfo:
             let address: [UInt8] = [0x55, 0x44, 0x33, 0x22, 0x11, UInt8(index)]
-            let rest = [UInt8](repeating: 0, count: 3 + 249 + 11)
-            answer(code, index, 0, address + [9, 0, 0] + bytes(UInt32(0xFFFF)) + bytes(adapter.settings) + rest)
+            let names = [UInt8](repeating: 0, count: 3 + 249 + 11)
+            answer(code, index, 0, address + [9, 0, 0] + bytes(UInt32(0xFFFF)) + bytes(adapter.settings) + names)
         case ManagementCommand.Code.setPowered:
             guard adapters[index] != nil else { return answer(code, index, ManagementCommand.Status.invalidIndex) }
-            switchOver(index, parameters.first == 1)
-            // Who has asked hears of it by the answer only.
+            switchPower(index, parameters.first == 1)
+            // The sender of the command gets no event.
             answer(code, index, 0, bytes(adapters[index]?.settings ?? 0))
         case ManagementCommand.Code.getConnections:
             let addresses = [UInt8](repeating: 1, count: 7 * Int(adapter.connections))
@@ -118,7 +118,7 @@ import TestSupport
         if held.contains(code) { answers.append(answer) } else { send(answer) }
     }
 
-    /// Gives the answers that were held back, and holds back no more.
+    /// Sends the held answers and holds no further ones.
     func release() {
         held = []
         for answer in answers { send(answer) }
@@ -138,11 +138,11 @@ import TestSupport
     func send(_ packet: [UInt8]) { _ = Glibc.send(socket, packet, packet.count, Int32(MSG_NOSIGNAL)) }
 
     func set(_ index: UInt16, isPowered: Bool) {
-        switchOver(index, isPowered)
+        switchPower(index, isPowered)
         event(0x0006, index, bytes(adapters[index]?.settings ?? 0))
     }
 
-    private func switchOver(_ index: UInt16, _ isPowered: Bool) {
+    private func switchPower(_ index: UInt16, _ isPowered: Bool) {
         guard let settings = adapters[index]?.settings else { return }
         adapters[index]?.settings = isPowered ? settings | 1 : settings & ~1
     }
@@ -159,14 +159,14 @@ import TestSupport
         event(0x0005, index, [])
     }
 
-    /// As bluetoothd does with all monitors when it takes an adapter over.
+    /// Reports that monitors were removed, as when bluetoothd starts to use an adapter.
     func removeMonitors(_ index: UInt16, handle: UInt16 = 0) { event(0x002C, index, bytes(handle)) }
 
-    /// An advertisement, found by a monitor or by a discovery.
-    func found(_ address: DeviceAddress, _ rssi: Int8, _ data: [UInt8], byMonitor: Bool = true, on index: UInt16 = 0) {
-        let report =
+    /// Reports an advertisement that a monitor or a discovery has received.
+    func report(_ address: DeviceAddress, _ rssi: Int8, _ data: [UInt8], byMonitor: Bool = true, on index: UInt16 = 0) {
+        let device =
             address.bytes + [address.isRandom ? 2 : 1, UInt8(bitPattern: rssi), 0, 0, 0, 0]
             + bytes(UInt16(data.count)) + data
-        event(byMonitor ? 0x002F : 0x0012, index, (byMonitor ? [0, 0] : []) + report)
+        event(byMonitor ? 0x002F : 0x0012, index, (byMonitor ? [0, 0] : []) + device)
     }
 }

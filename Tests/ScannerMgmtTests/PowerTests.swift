@@ -7,105 +7,105 @@ import Testing
 
 @testable import ScannerMgmt
 
-@Suite("Power of the kernel's adapters (a fake kernel)", .timeLimit(.minutes(5)))
+@Suite("Power cycles of MgmtScanner with an emulated kernel", .timeLimit(.minutes(5)))
 struct PowerTests {
-    /// A scan whose adapter is being switched off; the kernel has not said yet that it is.
-    @Loop private func offStage(
-        _ timing: MgmtScanner.Timing = .patient,
+    /// A scan whose adapter is being switched off; the kernel has not answered yet.
+    @Loop private func switchingOff(
+        _ timing: MgmtScanner.Timing = .long,
         mayDisconnect: Bool = false
-    ) async throws -> MgmtStage {
-        let stage = try MgmtStage(mayDisconnect: mayDisconnect, timing: timing)
-        await stage.listen()
-        stage.kernel.held = [ManagementCommand.Code.setPowered]
-        #expect(stage.scanner.recover(.powerCycle, adapter: nil))
-        await stage.kernel.wait(for: "5 hci0")
-        return stage
+    ) async throws -> MgmtFixture {
+        let fixture = try MgmtFixture(mayDisconnect: mayDisconnect, timing: timing)
+        await fixture.listen()
+        fixture.kernel.held = [ManagementCommand.Code.setPowered]
+        #expect(fixture.scanner.recover(.powerCycle, adapter: nil))
+        await fixture.kernel.wait(for: "5 hci0")
+        return fixture
     }
 
-    @Test("a scan that ends while an adapter is off leaves it on, and then reads no more")
+    @Test("when a scan ends while an adapter is off, the adapter is switched on and reading stops")
     @Loop func stop() async throws {
-        let stage = try await offStage()
-        #expect(stage.kernel.isPowered(0) == false)
-        stage.scanner.stop()
-        stage.kernel.found(MgmtStage.door, -1, [])
-        stage.kernel.release()
-        await stage.scanner.restorePower()
-        #expect(stage.kernel.isPowered(0) == true)
-        #expect(stage.kernel.count("5 hci0") == 2)
-        await stage.scanner.cycles.waitUntilIdle()
-        stage.kernel.found(MgmtStage.door, -2, [])
-        await stage.listen()
-        stage.kernel.found(MgmtStage.door, -60, [])
-        await stage.observer.wait { !$0.advertisements.isEmpty }
-        #expect(stage.observer.advertisements.map(\.report.rssi) == [-60])
+        let fixture = try await switchingOff()
+        #expect(fixture.kernel.isPowered(0) == false)
+        fixture.scanner.stop()
+        fixture.kernel.report(MgmtFixture.door, -1, [])
+        fixture.kernel.release()
+        await fixture.scanner.restorePower()
+        #expect(fixture.kernel.isPowered(0) == true)
+        #expect(fixture.kernel.count("5 hci0") == 2)
+        await fixture.scanner.cycles.waitUntilIdle()
+        fixture.kernel.report(MgmtFixture.door, -2, [])
+        await fixture.listen()
+        fixture.kernel.report(MgmtFixture.door, -60, [])
+        await fixture.observer.wait { !$0.advertisements.isEmpty }
+        #expect(fixture.observer.advertisements.map(\.report.rssi) == [-60])
     }
 
-    @Test("the next scan finds the adapter on, also when it begins while the adapter is off")
+    @Test("a scan that starts while the adapter is off continues when it is on")
     @Loop func stopAndScan() async throws {
-        let stage = try await offStage()
-        stage.scanner.stop()
-        stage.scanner.scan(ScanDemand())
-        await stage.observer.wait { $0.status.fault == .adapterOff }
-        stage.kernel.release()
-        await stage.observer.wait { $0.status.isListening && $0.status.fault == nil }
-        #expect(stage.kernel.isPowered(0) == true)
+        let fixture = try await switchingOff()
+        fixture.scanner.stop()
+        fixture.scanner.scan(ScanDemand())
+        await fixture.observer.wait { $0.status.fault == .adapterOff }
+        fixture.kernel.release()
+        await fixture.observer.wait { $0.status.isListening && $0.status.fault == nil }
+        #expect(fixture.kernel.isPowered(0) == true)
     }
 
-    @Test("while the adapter is off that is what a look says")
-    @Loop func look() async throws {
-        let stage = try await offStage()
-        stage.scanner.stop()
-        #expect(await stage.scanner.inspect().fault == .adapterOff)
-        stage.kernel.release()
-        await stage.scanner.cycles.waitUntilIdle()
-        let fault = await stage.scanner.inspect().fault
+    @Test("an inspection during a power cycle reports that the adapter is off")
+    @Loop func inspection() async throws {
+        let fixture = try await switchingOff()
+        fixture.scanner.stop()
+        #expect(await fixture.scanner.inspect().fault == .adapterOff)
+        fixture.kernel.release()
+        await fixture.scanner.cycles.waitUntilIdle()
+        let fault = await fixture.scanner.inspect().fault
         #expect(fault == nil)
     }
 
-    @Test("a scan that goes on hears of the power, and asks for discovery anew")
-    @Loop func goesOn() async throws {
-        let stage = try await offStage()
-        let windows = stage.kernel.count("23 hci0")
-        stage.kernel.release()
-        await stage.kernel.wait(for: "23 hci0", times: windows + 1)
-        await stage.observer.wait { $0.status.isListening }
-        #expect(stage.kernel.isPowered(0) == true)
+    @Test("a scan that continues starts the discovery again after a power cycle")
+    @Loop func continues() async throws {
+        let fixture = try await switchingOff()
+        let windows = fixture.kernel.count("23 hci0")
+        fixture.kernel.release()
+        await fixture.kernel.wait(for: "23 hci0", times: windows + 1)
+        await fixture.observer.wait { $0.status.isListening }
+        #expect(fixture.kernel.isPowered(0) == true)
     }
 
-    @Test("switching on that is refused is tried again until it succeeds, and meanwhile the adapter is said to be off")
+    @Test("a refused switching on is repeated, and until then the fault is that the adapter is off")
     @Loop func refused() async throws {
-        var timing = MgmtScanner.Timing.patient
+        var timing = MgmtScanner.Timing.long
         timing.cycles.pause = 1
-        let stage = try await offStage(timing)
-        stage.kernel.refusals[ManagementCommand.Code.setPowered] = [
+        let fixture = try await switchingOff(timing)
+        fixture.kernel.refusals[ManagementCommand.Code.setPowered] = [
             ManagementCommand.Status.busy, ManagementCommand.Status.blocked,
         ]
-        stage.kernel.release()
-        await stage.observer.wait { $0.status.fault == .adapterOff }
-        await stage.observer.wait { $0.status.isListening && $0.status.fault == nil }
-        #expect(stage.kernel.isPowered(0) == true)
-        #expect(stage.kernel.count("5 hci0") == 4)
+        fixture.kernel.release()
+        await fixture.observer.wait { $0.status.fault == .adapterOff }
+        await fixture.observer.wait { $0.status.isListening && $0.status.fault == nil }
+        #expect(fixture.kernel.isPowered(0) == true)
+        #expect(fixture.kernel.count("5 hci0") == 4)
     }
 
-    @Test("an answer that is lost keeps no adapter off")
+    @Test("the adapter is switched on even when an answer is lost")
     @Loop func lostAnswer() async throws {
-        var timing = MgmtScanner.Timing.patient
+        var timing = MgmtScanner.Timing.long
         timing.answer = 100
         timing.cycles.pause = 1
-        // So nothing else is asked that could be late, too.
-        let stage = try await offStage(timing, mayDisconnect: true)
-        stage.scanner.stop()
-        await stage.kernel.wait(for: "5 hci0", times: 2)
-        stage.kernel.release()
-        await stage.scanner.restorePower()
-        #expect(stage.kernel.isPowered(0) == true)
+        // With mayDisconnect no other command is sent that could be late.
+        let fixture = try await switchingOff(timing, mayDisconnect: true)
+        fixture.scanner.stop()
+        await fixture.kernel.wait(for: "5 hci0", times: 2)
+        fixture.kernel.release()
+        await fixture.scanner.restorePower()
+        #expect(fixture.kernel.isPowered(0) == true)
     }
 
-    @Test("the late answer to switching off is not taken for that to switching on")
+    @Test("a late answer to switching off does not count as one to switching on")
     @Loop func lateAnswer() async throws {
         let kernel = try FakeKernel()
         kernel.held = [ManagementCommand.Code.setPowered]
-        let power = ManagementPower(kernel.other, patience: 60_000)
+        let power = ManagementPower(kernel.other, timeout: 600_000)
         let outcome = Task { @Loop in await power.power(of: 0).setPower(true) }
         await kernel.wait(for: "5 hci0")
         // Powered is bit 0.
@@ -113,50 +113,50 @@ struct PowerTests {
         #expect(await outcome.value == .failed)
     }
 
-    @Test("an adapter that is pulled out while it is off is nobody's business any more")
-    @Loop func pulled() async throws {
-        let stage = try await offStage()
-        stage.kernel.remove(0)
-        stage.kernel.release()
-        await stage.scanner.restorePower()
-        #expect(stage.kernel.count("5 hci0") == 2)
+    @Test("a power cycle ends when the adapter is removed")
+    @Loop func removed() async throws {
+        let fixture = try await switchingOff()
+        fixture.kernel.remove(0)
+        fixture.kernel.release()
+        await fixture.scanner.restorePower()
+        #expect(fixture.kernel.count("5 hci0") == 2)
     }
 
-    @Test("a scan that ends before anything is switched leaves the adapter alone")
+    @Test("when a scan ends before the power cycle, the adapter is not switched off")
     @Loop func early() async throws {
-        let stage = try MgmtStage()
-        await stage.listen()
-        stage.kernel.held = [ManagementCommand.Code.getConnections]
-        #expect(stage.scanner.recover(.powerCycle, adapter: nil))
-        await stage.kernel.wait(for: "15 hci0")
-        stage.scanner.stop()
-        stage.kernel.release()
-        await stage.scanner.cycles.waitUntilIdle()
-        #expect(stage.kernel.count("5 hci0") == 0)
+        let fixture = try MgmtFixture()
+        await fixture.listen()
+        fixture.kernel.held = [ManagementCommand.Code.getConnections]
+        #expect(fixture.scanner.recover(.powerCycle, adapter: nil))
+        await fixture.kernel.wait(for: "15 hci0")
+        fixture.scanner.stop()
+        fixture.kernel.release()
+        await fixture.scanner.cycles.waitUntilIdle()
+        #expect(fixture.kernel.count("5 hci0") == 0)
     }
 
-    @Test("a monitor that is still being added when the scan ends is removed all the same")
+    @Test("a monitor that is being added when the scan ends is removed")
     @Loop func unwantedMonitor() async throws {
-        let stage = try MgmtStage { $0.held = [ManagementCommand.Code.addPatternsMonitor] }
-        stage.scanner.scan(ScanDemand())
-        await stage.kernel.wait(for: "52 hci0")
-        stage.scanner.stop()
-        async let look = stage.scanner.inspect()
-        stage.kernel.release()
-        await stage.scanner.restorePower()
-        await stage.kernel.wait(for: "53 hci0")
-        #expect(await look.fault == nil)
+        let fixture = try MgmtFixture { $0.held = [ManagementCommand.Code.addPatternsMonitor] }
+        fixture.scanner.scan(ScanDemand())
+        await fixture.kernel.wait(for: "52 hci0")
+        fixture.scanner.stop()
+        async let inspection = fixture.scanner.inspect()
+        fixture.kernel.release()
+        await fixture.scanner.restorePower()
+        await fixture.kernel.wait(for: "53 hci0")
+        #expect(await inspection.fault == nil)
     }
 
-    @Test("and one whose answer is lost is not waited for for ever")
+    @Test("waiting for the answer to a monitor ends after the timeout")
     @Loop func lostMonitor() async throws {
-        var timing = MgmtScanner.Timing.patient
+        var timing = MgmtScanner.Timing.long
         timing.answer = 1
-        let stage = try MgmtStage({ $0.held = [ManagementCommand.Code.addPatternsMonitor] }, timing: timing)
-        stage.scanner.scan(ScanDemand())
-        await stage.kernel.wait(for: "52 hci0")
-        stage.scanner.stop()
-        await stage.scanner.restorePower()
-        #expect(stage.kernel.count("53 hci0") == 0)
+        let fixture = try MgmtFixture({ $0.held = [ManagementCommand.Code.addPatternsMonitor] }, timing: timing)
+        fixture.scanner.scan(ScanDemand())
+        await fixture.kernel.wait(for: "52 hci0")
+        fixture.scanner.stop()
+        await fixture.scanner.restorePower()
+        #expect(fixture.kernel.count("53 hci0") == 0)
     }
 }

@@ -1,20 +1,123 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import DoorReaders
+import Scanners
 
-/// An adapter of the kernel, as the scan sees it.
-struct ManagementAdapter {
-    /// nil until the kernel has told about it.
+/// The scan on one adapter of the kernel: a monitor of advertisements and, at times, a discovery.
+@Loop final class ManagementAdapter {
+    enum Discovery {
+        case off
+        /// The kernel has not answered the start yet.
+        case starting
+        case on
+    }
+
+    let index: UInt16
+    /// nil until the kernel has answered Read Controller Information.
     var address: String?
-    var isPowered = false
-    /// Has Low Energy, switched on.
-    var hasLowEnergy = false
-    /// Handle of our monitor.
-    var monitor: UInt16?
-    var isAddingMonitor = false
-    /// Our own discovery runs.
-    var isDiscovering = false
-    /// The kernel has not yet answered the wish for one.
-    var isStarting = false
-    var isSuspended = false
+    private(set) var isPowered = false
+    private var hasLowEnergy = false
+    private var isSuspended = false
+    /// The handle of the monitor; nil: there is none.
+    private var monitor: UInt16?
+    /// The kernel has not answered the command to add a monitor yet.
+    private(set) var isAddingMonitor = false
+    private(set) var discovery = Discovery.off
+    private let send: @Loop (ManagementCommand) -> Bool
 
-    var isReady: Bool { isPowered && hasLowEnergy && !isSuspended }
+    init(_ index: UInt16, send: @escaping @Loop (ManagementCommand) -> Bool) { (self.index, self.send) = (index, send) }
+
+    /// The adapter can scan.
+    var isReady: Bool { isOn && !isSuspended }
+
+    private var isOn: Bool { isPowered && hasLowEnergy }
+
+    /// The adapter as SCAN shows it.
+    var shown: RadioAdapter {
+        RadioAdapter(
+            name: "hci\(index)",
+            address: address ?? "",
+            isPowered: isPowered,
+            isListening: isReady && monitor != nil
+        )
+    }
+
+    /// The kernel reports the current settings.
+    /// - Returns: true when the adapter was switched on.
+    func settingsChanged(_ settings: ManagementSettings) -> Bool {
+        let wasOn = isOn
+        (isPowered, hasLowEnergy) = (settings.isPowered, settings.hasLowEnergy)
+        // Switching off ends a discovery, but not a monitor.
+        if !isOn { discovery = .off }
+        return isOn && !wasOn
+    }
+
+    /// The kernel has switched the adapter after a command of this process. Only the answer to the command reports this, and
+    /// an adapter that is off for a moment is not reported to clients.
+    /// - Returns: true when the adapter was switched on.
+    func powerSwitched(_ settings: ManagementSettings) -> Bool {
+        discovery = .off
+        guard settings.isPowered else { return false }
+        isPowered = false
+        return settingsChanged(settings)
+    }
+
+    func suspend() { isSuspended = true }
+
+    func resume(_ patterns: [AdvertisementPattern]) {
+        isSuspended = false
+        renewMonitor(patterns)
+    }
+
+    // MARK: Monitor
+
+    /// Adds a monitor, unless there is one or the adapter is off.
+    func addMonitor(_ patterns: [AdvertisementPattern]) {
+        guard isOn, monitor == nil, !isAddingMonitor else { return }
+        isAddingMonitor = send(.addMonitor(index, patterns))
+    }
+
+    /// Replaces the monitor.
+    func renewMonitor(_ patterns: [AdvertisementPattern]) {
+        if let monitor { _ = send(.removeMonitor(index, handle: monitor)) }
+        monitor = nil
+        addMonitor(patterns)
+    }
+
+    /// The kernel has answered the command to add a monitor; nil: it has refused.
+    func monitorAdded(_ handle: UInt16?) { (isAddingMonitor, monitor) = (false, handle ?? monitor) }
+
+    /// The kernel has removed a monitor, or all monitors when the handle is 0. The monitor of this process is added again.
+    func monitorRemoved(_ handle: UInt16, _ patterns: [AdvertisementPattern]) {
+        guard let monitor, handle == 0 || handle == monitor else { return }
+        self.monitor = nil
+        addMonitor(patterns)
+    }
+
+    // MARK: Discovery
+
+    func startDiscovery() {
+        guard isOn, discovery == .off, send(.startDiscovery(index)) else { return }
+        discovery = .starting
+    }
+
+    /// The kernel has answered the start. A refusal means that another program discovers, and its results are reported to all.
+    func discoveryStarted(_ isStarted: Bool) { discovery = isStarted ? .on : .off }
+
+    /// The kernel has answered the stop. A new start may have been sent meanwhile.
+    func discoveryStopped() { if discovery == .on { discovery = .off } }
+
+    func stopDiscovery() {
+        guard discovery == .on else { return }
+        discovery = .off
+        _ = send(.stopDiscovery(index))
+    }
+
+    // MARK: End
+
+    /// Releases the adapter at the end of the scan.
+    func stop() {
+        if discovery != .off { _ = send(.stopDiscovery(index)) }
+        if let monitor { _ = send(.removeMonitor(index, handle: monitor)) }
+    }
 }

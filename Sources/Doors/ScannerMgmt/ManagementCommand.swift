@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import DoorReaders
 
-/// What the kernel is asked on the management socket. BlueZ, doc/mgmt-api.txt.
+/// A command on the management socket. BlueZ, doc/mgmt-api.txt.
 package struct ManagementCommand: Equatable, Sendable {
     package var code: UInt16
-    /// 0xFFFF where none is meant.
+    /// 0xFFFF for a command that concerns no adapter.
     package var adapter: UInt16
     package var parameters: [UInt8] = []
 
@@ -30,11 +30,11 @@ package struct ManagementCommand: Equatable, Sendable {
         package static let permissionDenied: UInt8 = 0x14
     }
 
-    /// LE public and LE random.
+    /// Address types of a discovery: LE public and LE random.
     private static let lowEnergy: UInt8 = 0x06
     private static let noAdapter: UInt16 = 0xFFFF
-    /// Most patterns of one monitor that the kernel takes.
-    private static let mostPatterns = 16
+    /// The kernel accepts at most this number of patterns in one monitor.
+    private static let maximumPatterns = 16
 
     static let readIndexList = ManagementCommand(code: Code.readIndexList, adapter: noAdapter)
 
@@ -58,9 +58,9 @@ package struct ManagementCommand: Equatable, Sendable {
         ManagementCommand(code: Code.stopDiscovery, adapter: adapter, parameters: [lowEnergy])
     }
 
-    /// Each pattern: type, offset, length, 31 bytes.
+    /// Each pattern has a type, an offset, a length and 31 bytes.
     static func addMonitor(_ adapter: UInt16, _ patterns: [AdvertisementPattern]) -> ManagementCommand {
-        let patterns = patterns.prefix(mostPatterns)
+        let patterns = patterns.prefix(maximumPatterns)
         var parameters = [UInt8(patterns.count)]
         for pattern in patterns {
             let content = pattern.content.prefix(31)

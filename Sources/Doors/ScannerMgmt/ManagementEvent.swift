@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import DoorReaders
 
-/// What the kernel says on the management socket. Header: code, index of the adapter, length of the rest, 2 bytes each;
-/// all numbers are little-endian. BlueZ, doc/mgmt-api.txt.
+/// An event from the management socket. The header has the code, the index of the adapter and the length of the
+/// parameters, 2 bytes each. Numbers are little-endian. BlueZ, doc/mgmt-api.txt.
 package enum ManagementEvent: Equatable, Sendable {
-    /// The answer to a command; with `status` 0 it was carried out.
+    /// The answer to a command; `status` 0 means success.
     case answer(command: UInt16, adapter: UInt16, status: UInt8, result: [UInt8])
     case indexAdded(UInt16)
     case indexRemoved(UInt16)
     case newSettings(adapter: UInt16, settings: UInt32)
-    /// An advertisement; where its data lies in the packet.
+    /// An advertisement; `data` is the range of its data in the packet.
     case deviceFound(adapter: UInt16, AdvertisingReport, data: Range<Int>)
-    /// 0: all of them.
+    /// A handle of 0 means all monitors.
     case monitorRemoved(adapter: UInt16, handle: UInt16)
     case suspended(adapter: UInt16)
     case resumed(adapter: UInt16)
@@ -38,11 +38,11 @@ package enum ManagementEvent: Equatable, Sendable {
         UInt32(uint16(packet, start)) | UInt32(uint16(packet, start + 2)) << 16
     }
 
-    /// Longest result of a command that is kept, in bytes.
+    /// The result of a command is cut to this number of bytes.
     private static let longestResult = 512
     private static let header = 6
 
-    /// nil when the packet is shorter than it says, or than its code needs.
+    /// Decodes a packet; nil when it is shorter than its header says or than its code requires.
     package init?(_ packet: Span<UInt8>) {
         guard packet.count >= Self.header else { return nil }
         let (code, adapter) = (Self.uint16(packet, 0), Self.uint16(packet, 2))
@@ -65,7 +65,7 @@ package enum ManagementEvent: Equatable, Sendable {
             guard let found = Self.found(packet, Self.header) else { return nil }
             self = .deviceFound(adapter: adapter, found.0, data: found.1)
         case Code.monitorDeviceFound:
-            // The handle of the monitor stands before the same.
+            // The parameters begin with the handle of the monitor.
             guard has(2), let found = Self.found(packet, Self.header + 2) else { return nil }
             self = .deviceFound(adapter: adapter, found.0, data: found.1)
         case Code.monitorRemoved:
@@ -77,14 +77,14 @@ package enum ManagementEvent: Equatable, Sendable {
         }
     }
 
-    /// Address, its type (1 LE public, 2 LE random), RSSI, flags (4), length (2), data.
+    /// Reads address, address type (1 LE public, 2 LE random), RSSI, flags (4), length (2) and data.
     private static func found(_ packet: Span<UInt8>, _ start: Int) -> (AdvertisingReport, Range<Int>)? {
         guard start + 14 <= packet.count else { return nil }
         let length = Int(uint16(packet, start + 12))
         guard start + 14 + length <= packet.count,
             let address = DeviceAddress(packet, at: start, isRandom: packet[start + 6] == 2)
         else { return nil }
-        // Flag 2: not connectable. The kernel puts advertisement and scan response together where it has both.
+        // Flag 2: not connectable. The data may contain an advertisement and its scan response.
         let report = AdvertisingReport(
             address: address,
             rssi: Int8(bitPattern: packet[start + 7]),

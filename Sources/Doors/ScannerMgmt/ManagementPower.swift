@@ -2,9 +2,9 @@
 import Concurrency
 import Scanners
 
-/// The power of the kernel's adapters. Whoever reads the socket hands in the answers.
+/// Switches the power of the kernel's adapters. The reader of the socket must pass every answer to `answered`.
 @Loop final class ManagementPower {
-    private struct Question: Hashable {
+    private struct Request: Hashable {
         let command: UInt16
         let adapter: UInt16
     }
@@ -15,41 +15,40 @@ import Scanners
     }
 
     private let socket: ManagementSocket
-    /// Milliseconds until an answer is taken for lost, as the kernel drops what finds no room in a full socket.
-    private let patience: Int64
-    private var waiting: [Question: (alarm: Loop.Alarm, continuation: CheckedContinuation<Answer?, Never>)] = [:]
+    /// Milliseconds after which an answer counts as lost; the kernel drops packets when the socket is full.
+    private let timeout: Int64
+    private var waiting: [Request: (alarm: Loop.Alarm, continuation: CheckedContinuation<Answer?, Never>)] = [:]
     private var isEnded = false
 
-    init(_ socket: ManagementSocket, patience: Int64) { (self.socket, self.patience) = (socket, patience) }
+    init(_ socket: ManagementSocket, timeout: Int64) { (self.socket, self.timeout) = (socket, timeout) }
 
-    /// That of one adapter.
-    func power(of adapter: UInt16) -> any PowerSwitch { OneAdapter(self, adapter) }
+    func power(of adapter: UInt16) -> any PowerSwitch { AdapterPower(self, adapter) }
 
-    /// The kernel has answered a command, of whoever.
+    /// The kernel has answered a command; also called for commands of other objects.
     func answered(_ command: UInt16, _ adapter: UInt16, _ status: UInt8, _ result: [UInt8]) {
-        end(Question(command: command, adapter: adapter), Answer(status: status, result: result))
+        resume(Request(command: command, adapter: adapter), Answer(status: status, result: result))
     }
 
-    /// No answer will come any more.
+    /// The socket was closed, so no more answers arrive.
     func end() {
         isEnded = true
-        for question in waiting.keys { end(question, nil) }
+        for request in waiting.keys { resume(request, nil) }
     }
 
-    private func end(_ question: Question, _ answer: Answer?) {
-        waiting.removeValue(forKey: question)?.continuation.resume(returning: answer)
+    private func resume(_ request: Request, _ answer: Answer?) {
+        waiting.removeValue(forKey: request)?.continuation.resume(returning: answer)
     }
 
-    /// nil: there was no answer.
+    /// Sends a command and waits for the answer; nil: there is none.
     private func ask(_ command: ManagementCommand) async -> Answer? {
         guard !isEnded, socket.send(command) else { return nil }
-        let question = Question(command: command.code, adapter: command.adapter)
-        let alarm = Loop.Alarm { [weak self] in self?.end(question, nil) }
-        alarm.set(after: patience)
-        return await withCheckedContinuation { waiting[question] = (alarm, $0) }
+        let request = Request(command: command.code, adapter: command.adapter)
+        let alarm = Loop.Alarm { [weak self] in self?.resume(request, nil) }
+        alarm.set(after: timeout)
+        return await withCheckedContinuation { waiting[request] = (alarm, $0) }
     }
 
-    private final class OneAdapter: PowerSwitch {
+    private final class AdapterPower: PowerSwitch {
         private let kernel: ManagementPower
         private let adapter: UInt16
 
@@ -65,10 +64,9 @@ import Scanners
                 return kernel.isEnded ? .removed : .failed
             }
             switch answer.status {
-            // It may be the late one to the command before.
             case ManagementCommand.Status.success:
-                return ManagementAdapterInfo.settings(answer.result).map { ($0 & 1 == 1) == isOn } == true
-                    ? .done : .failed
+                // The answer may be a late one to the previous command, which had the opposite value.
+                return ManagementSettings(answer.result)?.isPowered == isOn ? .done : .failed
             case ManagementCommand.Status.invalidIndex: return .removed
             default: return .failed
             }

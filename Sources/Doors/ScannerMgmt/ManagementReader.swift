@@ -1,76 +1,58 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 
-/// Reads the management socket: each packet as it comes, or, while many come, all that are there now and then.
+/// Reads the management socket in batches with pauses between them, because waking up costs more than processing a packet.
 @Loop final class ManagementReader {
+    /// Milliseconds between two batches.
+    private static let interval: Int64 = 15
+    /// After this many packets other work of the loop has its turn.
+    private static let largestBatch = 128
+
     private let socket: ManagementSocket
-    /// Gets each packet, until `end`.
+    /// Receives each packet, until `end`.
     private let onPacket: @Loop (Span<UInt8>) -> Void
-    /// The other end, which only tests have, is gone.
-    private let onLoss: @Loop () -> Void
+    /// Called when the other end was closed, which happens only in tests.
+    private let onClose: @Loop () -> Void
     private var registration: Loop.Registration?
-    private var packets = ManagementPackets()
-    private var pace = FetchPace()
-    /// The end of a pause between two fetches; nil: there are none.
     private var alarm: Loop.Alarm?
-    /// So often all that is there is fetched before others get their turn.
-    private static let atOnce = 4
 
     init(
         _ socket: ManagementSocket,
         onPacket: @escaping @Loop (Span<UInt8>) -> Void,
-        onLoss: @escaping @Loop () -> Void
+        onClose: @escaping @Loop () -> Void
     ) {
-        (self.socket, self.onPacket, self.onLoss) = (socket, onPacket, onLoss)
+        (self.socket, self.onPacket, self.onClose) = (socket, onPacket, onClose)
     }
 
     var isReading: Bool { registration != nil }
 
-    /// Reads from now on; many packets in fetches with pauses.
+    /// Starts reading; packets from before are discarded.
     func begin() throws(SystemError) {
-        if registration == nil {
-            // What has piled up is old.
-            socket.drain(&packets)
-            registration = try Loop.watch(socket.descriptor, .read) { [weak self] _ in self?.fetch() }
-        }
-        alarm = Loop.Alarm { [weak self] in self?.fetch() }
+        guard registration == nil else { return }
+        socket.drain()
+        registration = try Loop.watch(socket.descriptor, .read) { [weak self] _ in self?.readBatch() }
+        alarm = Loop.Alarm { [weak self] in self?.readBatch() }
     }
 
-    /// Few packets will come any more; none of them is to wait.
-    func slowDown() {
-        (alarm, pace) = (nil, FetchPace())
-        registration?.change(.read)
-    }
-
-    /// Reads no more, so nothing wakes up; the kernel drops what nobody reads.
+    /// Stops reading; the kernel drops packets when the socket is full.
     func end() {
         registration?.cancel()
-        (registration, alarm, packets, pace) = (nil, nil, ManagementPackets(), FetchPace())
+        (registration, alarm) = (nil, nil)
     }
 
-    private func fetch() {
+    private func readBatch() {
+        var buffer = [UInt8](repeating: 0, count: ManagementSocket.longestPacket)
         var count = 0
-        for _ in 0..<Self.atOnce {
-            socket.receive(&packets)
-            count += packets.count
-            take(packets)
-            guard isReading else { return }
-            guard packets.isFull else { break }
-        }
-        guard let alarm else { return }
-        pace.fetched(count, at: Loop.now)
-        registration?.change(pace.isResting ? [] : .read)
-        if pace.isResting { alarm.set(after: packets.isFull ? 0 : FetchPace.pause) }
-    }
-
-    private func take(_ packets: ManagementPackets) {
-        for index in 0..<packets.count where isReading {
-            let range = packets.range(index)
-            guard !range.isEmpty else {
+        while isReading, count < Self.largestBatch, let length = socket.receive(&buffer) {
+            guard length > 0 else {
                 end()
-                return onLoss()
+                return onClose()
             }
-            onPacket(packets.bytes.span.extracting(range))
+            onPacket(buffer.span.extracting(0..<length))
+            count += 1
         }
+        // After an empty batch the next packet is read when it arrives.
+        registration?.change(count == 0 ? .read : [])
+        if count > 0 { alarm?.set(after: count < Self.largestBatch ? Self.interval : 0) }
     }
 }

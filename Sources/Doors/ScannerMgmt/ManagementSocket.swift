@@ -2,15 +2,18 @@
 import CBluetooth
 import Glibc
 
-/// The management socket of the kernel's Bluetooth. What it may do was decided when it was opened, so it is opened while
-/// the process still has CAP_NET_ADMIN, and kept.
+/// The management socket of the kernel's Bluetooth. The kernel checks CAP_NET_ADMIN when the socket is opened, so the socket
+/// is opened before the process gives up the capability.
 package final class ManagementSocket: Sendable {
+    /// Longer than every packet of the kernel, in bytes.
+    static let longestPacket = 4096
+
     package let descriptor: Int32
 
     /// Takes over a descriptor; for tests, which play the kernel.
     package init(descriptor: Int32) { self.descriptor = descriptor }
 
-    /// nil when the kernel has no Bluetooth, or does not give it away.
+    /// Opens the socket; nil when the kernel has no Bluetooth or refuses.
     package init?() {
         descriptor = cbluetooth_open_control()
         guard descriptor >= 0 else { return nil }
@@ -18,52 +21,22 @@ package final class ManagementSocket: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Fetches the packets that are there now; as many as find room.
-    func receive(_ packets: inout ManagementPackets) {
-        packets.makeRoom()
-        let count = packets.bytes.withUnsafeMutableBytes { bytes in
-            cbluetooth_receive(descriptor, bytes.baseAddress, ManagementPackets.longest, &packets.lengths)
-        }
-        packets.count = Int(count)
+    /// Reads one packet into the buffer.
+    /// - Returns: the number of bytes; nil when no packet is waiting, 0 when the other end was closed (only in tests).
+    func receive(_ buffer: inout [UInt8]) -> Int? {
+        let count = recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+        return count < 0 ? nil : count
     }
 
-    /// Throws away what has piled up.
-    func drain(_ packets: inout ManagementPackets) {
-        repeat { receive(&packets) } while packets.isFull
-        packets.count = 0
+    /// Discards the packets that are waiting.
+    func drain() {
+        var buffer = [UInt8](repeating: 0, count: Self.longestPacket)
+        while let count = receive(&buffer), count > 0 {}
     }
 
-    /// False when the kernel does not take it. Some kernels say 0 where they mean all of it.
+    /// Sends a command; false when the kernel does not accept it. Some kernels return 0 for a complete packet.
     func send(_ command: ManagementCommand) -> Bool {
         let bytes = command.bytes
         return Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) >= 0
     }
-}
-
-/// What was received at once.
-struct ManagementPackets {
-    /// Longest packet: header and data of the longest advertisement, and more.
-    fileprivate static let longest = 4096
-    private static let most = CBLUETOOTH_MOST
-
-    fileprivate(set) var bytes: [UInt8] = []
-    fileprivate var lengths: [UInt32] = []
-    fileprivate(set) var count = 0
-
-    fileprivate mutating func makeRoom() {
-        guard bytes.isEmpty else { return }
-        bytes = [UInt8](repeating: 0, count: Self.most * Self.longest)
-        lengths = [UInt32](repeating: 0, count: Self.most)
-    }
-
-    /// Where one of them lies in `bytes`.
-    func range(_ index: Int) -> Range<Int> {
-        let start = index * Self.longest
-        return start..<start + Int(lengths[index])
-    }
-
-    /// There may be more.
-    var isFull: Bool { count == Self.most && !isEnd }
-    /// The other end, which only tests have, is gone.
-    var isEnd: Bool { lengths.prefix(count).contains(0) }
 }

@@ -3,75 +3,73 @@ package import Concurrency
 import DoorReaders
 package import Scanners
 
-/// Scans through the kernel's management socket: a monitor of advertisements, which listens without being heard, and
-/// short windows of discovery in which readers are asked for the rest of what they have to say.
+/// Scans through the kernel's management socket: a monitor receives advertisements passively all the time, and short windows
+/// of discovery request scan responses.
 ///
-/// Every report comes with its raw data and strength. Without a controller that filters itself the kernel passes all
-/// advertisements on, also those that match no pattern. bluetoothd removes the monitors of others whenever it takes an
-/// adapter over: then they are added again.
+/// Every report has the raw data and the signal strength. When the controller cannot filter, the kernel reports all
+/// advertisements, also those that match no pattern. bluetoothd removes the monitors of other programs when it starts to use
+/// an adapter; this scanner adds its monitor again.
 @Loop package final class MgmtScanner: Scanner {
     package nonisolated let name = "mgmt"
     package weak var observer: (any ScannerObserver)?
-    package private(set) var status = ScannerStatus()
+    package internal(set) var status = ScannerStatus()
 
-    /// Milliseconds.
+    /// Times in milliseconds.
     package struct Timing: Sendable {
-        /// Window and pause of discovery.
+        /// Windows of discovery and the pauses between them, by the mode of the scan.
         package var performance: (window: Int64, pause: Int64) = (2000, 8000)
         package var powerSaving: (window: Int64, pause: Int64) = (1000, 59_000)
-        /// Pause before something that was refused is tried again.
+        /// Pause before a refused command is repeated.
         package var retry: Int64 = 1000
-        /// A window of discovery that is opened to hear whether there is anything.
+        /// Window of discovery of the recovery step `probe`.
         package var probe: Int64 = ScanWatchdog.probeTime
-        /// Until a kernel that does not answer a look is taken for hung.
-        package var look: Int64 = 2000
-        /// Until an answer that is waited for after the scan, too, is taken for lost; a controller that hangs takes seconds.
+        /// Time until an inspection without an answer fails.
+        package var inspection: Int64 = 2000
+        /// Time until an answer counts as lost. A controller that hangs needs seconds.
         package var answer: Int64 = 10_000
         package var cycles = PowerCycles.Timing()
 
         package init() {}
     }
 
-    private typealias Code = ManagementCommand.Code
-    private typealias Status = ManagementCommand.Status
-
     private let socket: ManagementSocket?
-    private let timing: Timing
+    private(set) var reader: ManagementReader?
+    let power: ManagementPower?
+    let timing: Timing
     private let mayDisconnect: Bool
-    private var demand: ScanDemand?
-    private var adapters: [UInt16: ManagementAdapter] = [:]
-    private var reader: ManagementReader?
-    private var windowAlarm: Loop.Alarm?
-    private var retryAlarm: Loop.Alarm?
-    private var isWindow = false
-    private var fault: ScannerFault?
-    private var hasList = false
-    private var malformed = 0
-    private weak var look: ManagementLook?
-    private let power: ManagementPower?
-    /// They go on after the scan.
+    /// Power cycles continue after the end of the scan.
     let cycles: PowerCycles
-    /// Adapters to which a monitor is being added that is no longer wanted: it has no handle yet by which to remove it.
-    private var unwantedMonitors: Set<UInt16> = []
+    var demand: ScanDemand?
+    var adapters: [UInt16: ManagementAdapter] = [:]
+    /// The kernel has answered with the list of adapters.
+    var hasList = false
+    var fault: ScannerFault?
+    var malformed = 0
+    /// A window of discovery is open.
+    var isWindowOpen = false
+    private var windowAlarm: Loop.Alarm?
+    var retryAlarm: Loop.Alarm?
+    private weak var inspection: ManagementInspection?
+    /// Adapters for which a command to add a monitor was unanswered at the end of the scan. The answer has the handle with
+    /// which the monitor is removed.
+    var unwantedMonitors: Set<UInt16> = []
     private var unwantedAlarm: Loop.Alarm?
-    private let waiters = Waiters()
+    let waiters = Waiters()
 
-    /// - Parameters:
-    ///   - socket: opened with CAP_NET_ADMIN; nil: there is none, so this way does not work.
-    ///   - mayDisconnect: an adapter may be switched off and on although devices are connected to it.
-    ///   - timing: tests have less of it.
+    /// Creates a scanner. Without a socket it has a permanent fault. With `mayDisconnect` recovery may switch an adapter off
+    /// and on while other programs have connections. Tests use shorter times.
     package init(socket: ManagementSocket?, mayDisconnect: Bool = false, timing: Timing = Timing()) {
         (self.socket, self.mayDisconnect, self.timing) = (socket, mayDisconnect, timing)
-        power = socket.map { ManagementPower($0, patience: timing.answer) }
+        power = socket.map { ManagementPower($0, timeout: timing.answer) }
         cycles = PowerCycles(timing: timing.cycles)
-        cycles.onIdle = { [weak self] in self?.rest() }
         reader = socket.map { socket in
             ManagementReader(
                 socket,
-                onPacket: { [weak self] packet in self?.take(packet) },
-                onLoss: { [weak self] in self?.lost() }
+                onPacket: { [weak self] packet in self?.handle(packet) },
+                onClose: { [weak self] in self?.socketClosed() }
             )
         }
+        cycles.onIdle = { [weak self] in self?.stopReadingWhenDone() }
     }
 
     // MARK: Scanner
@@ -79,40 +77,42 @@ package import Scanners
     package func scan(_ demand: ScanDemand) {
         let old = self.demand
         self.demand = demand
-        if old != nil {
-            if old?.mode != demand.mode { beginWindow() }
-            guard old?.profiles != demand.profiles else { return }
-            for index in adapters.keys { renewMonitor(index) }
+        if let old {
+            if old.mode != demand.mode { openWindow(adapters.values, for: rhythm.window) }
+            if old.profiles != demand.profiles { for adapter in adapters.values { adapter.renewMonitor(patterns) } }
             return
         }
         guard let reader else { return fail(Self.noSocket) }
-        look?.end()
+        inspection?.end()
         do throws(SystemError) {
             try reader.begin()
         } catch {
-            return fail(ScannerFault(.service, error.description, advice: "restart badged.service", isPermanent: true))
+            return fail(
+                ScannerFault(.service, error.description, advice: "restart badged.service", isPermanent: true)
+            )
         }
-        windowAlarm = Loop.Alarm { [weak self] in self?.windowTurns() }
+        windowAlarm = Loop.Alarm { [weak self] in self?.windowAlarmDue() }
         retryAlarm = Loop.Alarm { [weak self] in self?.retry() }
         send(.readIndexList)
     }
 
     package func stop() {
-        for (index, adapter) in adapters {
-            if adapter.isDiscovering || adapter.isStarting { send(.stopDiscovery(index)) }
-            if let handle = adapter.monitor { send(.removeMonitor(index, handle: handle)) }
-            if adapter.isAddingMonitor { unwantedMonitors.insert(index) }
+        for adapter in adapters.values {
+            adapter.stop()
+            if adapter.isAddingMonitor { unwantedMonitors.insert(adapter.index) }
         }
         if !unwantedMonitors.isEmpty {
-            unwantedAlarm = Loop.Alarm { [weak self] in self?.forgetUnwanted() }
+            unwantedAlarm = Loop.Alarm { [weak self] in
+                self?.unwantedMonitors = []
+                self?.stopReadingWhenDone()
+            }
             unwantedAlarm?.set(after: timing.answer)
         }
         (windowAlarm, retryAlarm) = (nil, nil)
-        (demand, fault, hasList, isWindow, malformed) = (nil, nil, false, false, 0)
+        (demand, fault, hasList, isWindowOpen, malformed) = (nil, nil, false, false, 0)
         adapters = [:]
         status = ScannerStatus()
-        reader?.slowDown()
-        rest()
+        stopReadingWhenDone()
     }
 
     package func restorePower() async {
@@ -120,16 +120,11 @@ package import Scanners
         await waiters.wait { self.unwantedMonitors.isEmpty }
     }
 
-    /// After the scan nothing is read, unless the kernel owes answers.
-    private func rest() {
+    /// Stops reading after the scan, when no answer is outstanding.
+    func stopReadingWhenDone() {
         defer { waiters.check() }
         guard demand == nil, !cycles.isActive, unwantedMonitors.isEmpty else { return }
         reader?.end()
-    }
-
-    private func forgetUnwanted() {
-        unwantedMonitors = []
-        rest()
     }
 
     private static let noSocket = ScannerFault(
@@ -141,40 +136,44 @@ package import Scanners
 
     package func inspect() async -> ScannerStatus {
         guard let socket else { return ScannerStatus(fault: Self.noSocket) }
-        // The socket has one reader.
         if cycles.isActive { return ScannerStatus(fault: .adapterOff) }
+        // The inspection reads the socket itself.
         await waiters.wait { self.reader?.isReading != true || self.demand != nil }
         if demand != nil { return status }
-        return await ManagementLook.status(socket, patience: timing.look) { look = $0 }
+        return await ManagementInspection.status(socket, timeout: timing.inspection) { inspection = $0 }
     }
 
     package func recover(_ step: RecoveryStep, adapter number: Int?) -> Bool {
-        let chosen = adapters.keys.filter { number == nil || Int($0) == number }
+        let chosen = adapters.values.filter { number == nil || Int($0.index) == number }
         guard demand != nil, !chosen.isEmpty else { return false }
         switch step {
-        // A discovery is told of everything, whatever the monitors ask for.
-        case .probe: openWindow(chosen, for: timing.probe)
-        case .renew: for index in chosen { renewMonitor(index) }
+        case .probe:
+            // A discovery reports all advertisements, also those that match no pattern.
+            openWindow(chosen, for: timing.probe)
+        case .renew:
+            for adapter in chosen { adapter.renewMonitor(patterns) }
         case .restart:
-            for index in chosen where adapters[index]?.isDiscovering == true {
-                adapters[index]?.isDiscovering = false
-                send(.stopDiscovery(index))
+            for adapter in chosen {
+                adapter.stopDiscovery()
+                adapter.renewMonitor(patterns)
             }
-            for index in chosen { renewMonitor(index) }
             openWindow(chosen, for: rhythm.window)
-        // A new socket would have no rights any more.
-        case .reopen: return false
-        case .powerCycle: for index in chosen { cyclePower(index) }
+        case .reopen:
+            // The process has given up the capability that a new socket needs.
+            return false
+        case .powerCycle:
+            for adapter in chosen {
+                guard let power = power?.power(of: adapter.index) else { continue }
+                cycles.begin(Int(adapter.index), power, mayDisconnect: mayDisconnect) { self.demand != nil }
+            }
         }
         return true
     }
 
-    private func cyclePower(_ index: UInt16) {
-        guard let power = power?.power(of: index) else { return }
-        cycles.begin(Int(index), power, mayDisconnect: mayDisconnect) { self.demand != nil }
-    }
+    // MARK: Commands
 
-    @discardableResult private func send(_ command: ManagementCommand) -> Bool {
+    /// Sends a command of the scan; a failure is repeated by `retry`.
+    @discardableResult func send(_ command: ManagementCommand) -> Bool {
         if socket?.send(command) == true { return true }
         if demand != nil { retryAlarm?.set(after: timing.retry) }
         return false
@@ -186,235 +185,51 @@ package import Scanners
             send(.readIndexList)
             return
         }
-        for (index, adapter) in adapters where adapter.monitor == nil { addMonitor(index, adapter) }
+        for adapter in adapters.values { adapter.addMonitor(patterns) }
     }
 
-    // MARK: Events
-
-    private func take(_ packet: Span<UInt8>) {
-        let event = ManagementEvent(packet)
-        if case .answer(let command, let index, let status, let result) = event {
-            power?.answered(command, index, status, result)
-            if answeredLate(command, index, status, result) { return }
-        }
-        guard demand != nil else { return }
-        guard let event else {
-            malformed += 1
-            status.malformed = malformed
-            return
-        }
-        if case .deviceFound(let index, let report, let data) = event {
-            observer?.received(report, packet.extracting(data), adapter: Int(index))
-        } else {
-            take(event)
-        }
-    }
-
-    private func lost() {
-        power?.end()
-        unwantedMonitors = []
-        waiters.check()
-        guard demand != nil else { return }
-        fail(ScannerFault(.service, "the kernel's Bluetooth is gone", advice: "modprobe bluetooth"))
-    }
-
-    /// The answer to what was asked for a scan that has ended meanwhile.
-    private func answeredLate(_ command: UInt16, _ index: UInt16, _ status: UInt8, _ result: [UInt8]) -> Bool {
-        guard command == Code.addPatternsMonitor, unwantedMonitors.remove(index) != nil else { return false }
-        if status == Status.success, let handle = Self.handle(result) { send(.removeMonitor(index, handle: handle)) }
-        rest()
-        return true
-    }
-
-    private static func handle(_ result: [UInt8]) -> UInt16? {
-        result.count >= 2 ? UInt16(result[0]) | UInt16(result[1]) << 8 : nil
-    }
-
-    private func take(_ event: ManagementEvent) {
-        switch event {
-        case .answer(let command, let index, let status, let result): answered(command, index, status, result)
-        case .indexAdded(let index):
-            adapters[index] = ManagementAdapter()
-            send(.readInfo(index))
-        case .indexRemoved(let index):
-            if adapters.removeValue(forKey: index) != nil { observer?.adapterRemoved(Int(index)) }
-        case .newSettings(let index, let settings): take(settings, of: index)
-        case .monitorRemoved(let index, let handle):
-            guard let adapter = adapters[index], adapter.monitor != nil, handle == 0 || handle == adapter.monitor else {
-                return
-            }
-            adapters[index]?.monitor = nil
-            addMonitor(index, adapter)
-        case .suspended(let index): adapters[index]?.isSuspended = true
-        case .resumed(let index):
-            adapters[index]?.isSuspended = false
-            renewMonitor(index)
-        case .deviceFound, .other: return
-        }
-        update()
-    }
-
-    private func answered(_ command: UInt16, _ index: UInt16, _ status: UInt8, _ result: [UInt8]) {
-        switch command {
-        case Code.readIndexList: takeList(status, result)
-        case Code.readInfo: takeInfo(index, status, result)
-        case Code.addPatternsMonitor: monitorAdded(index, status, result)
-        case Code.startDiscovery:
-            // Busy: somebody else discovers, and everybody hears what is found.
-            adapters[index]?.isStarting = false
-            adapters[index]?.isDiscovering = status == Status.success
-            if status == Status.success, !isWindow { endDiscovery(index) }
-        case Code.stopDiscovery: adapters[index]?.isDiscovering = false
-        case Code.setPowered: switched(index, status, result)
-        default: return
-        }
-    }
-
-    /// By us, off or on again. The kernel tells its settings to everybody else, and to us only here.
-    private func switched(_ index: UInt16, _ status: UInt8, _ result: [UInt8]) {
-        guard adapters[index] != nil else { return }
-        guard status == Status.success, let settings = ManagementAdapterInfo.settings(result) else {
-            send(.readInfo(index))
-            return
-        }
-        // With the power goes the discovery. That the adapter is off for a moment is no news.
-        adapters[index]?.isDiscovering = false
-        guard settings & 1 == 1 else { return }
-        adapters[index]?.isPowered = false
-        take(settings, of: index)
-    }
-
-    private func takeList(_ status: UInt8, _ result: [UInt8]) {
-        guard status == Status.success, result.count >= 2 else {
-            fail(ScannerFault(.service, "the kernel does not name its adapters", advice: "modprobe bluetooth"))
-            retryAlarm?.set(after: timing.retry)
-            return
-        }
-        hasList = true
-        for index in ManagementAdapterInfo.list(status, result) {
-            if adapters[index] == nil { adapters[index] = ManagementAdapter() }
-            send(.readInfo(index))
-        }
-    }
-
-    private func takeInfo(_ index: UInt16, _ status: UInt8, _ result: [UInt8]) {
-        guard let info = ManagementAdapterInfo(status, result), adapters[index] != nil else { return }
-        adapters[index]?.address = info.address
-        take(info.settings, of: index)
-    }
-
-    /// Bit 0: powered; bit 9: Low Energy.
-    private func take(_ settings: UInt32, of index: UInt16) {
-        guard var adapter = adapters[index] else { return }
-        let wasReady = adapter.isPowered && adapter.hasLowEnergy
-        adapter.isPowered = settings & 1 != 0
-        adapter.hasLowEnergy = settings & 1 << 9 != 0
-        let isReady = adapter.isPowered && adapter.hasLowEnergy
-        // A monitor survives that the adapter is off; a discovery does not.
-        if !isReady { adapter.isDiscovering = false }
-        adapters[index] = adapter
-        guard isReady, !wasReady else { return }
-        addMonitor(index, adapter)
-        beginWindow()
-    }
-
-    // MARK: Monitor
-
-    private func addMonitor(_ index: UInt16, _ adapter: ManagementAdapter) {
-        guard adapter.isPowered, adapter.hasLowEnergy, !adapter.isAddingMonitor, adapters[index]?.monitor == nil else {
-            return
-        }
-        adapters[index]?.isAddingMonitor = true
-        send(.addMonitor(index, AdvertisementPattern.patterns(for: demand?.profiles ?? [])))
-    }
-
-    private func renewMonitor(_ index: UInt16) {
-        guard let adapter = adapters[index] else { return }
-        if let handle = adapter.monitor { send(.removeMonitor(index, handle: handle)) }
-        adapters[index]?.monitor = nil
-        addMonitor(index, adapter)
-    }
-
-    private func monitorAdded(_ index: UInt16, _ status: UInt8, _ result: [UInt8]) {
-        adapters[index]?.isAddingMonitor = false
-        switch (status, Self.handle(result)) {
-        case (Status.success, let handle?):
-            adapters[index]?.monitor = handle
-            fault = nil
-        case (Status.permissionDenied, _):
-            let advice = "AmbientCapabilities=CAP_NET_ADMIN in badged.service"
-            fail(ScannerFault(.access, "the kernel refuses to scan", advice: advice, isPermanent: true))
-        case (Status.unknownCommand, _), (Status.notSupported, _):
-            let advice = "[ble] backend = bluez, or a kernel from 5.8 on"
-            fail(ScannerFault(.scan, "the kernel knows no monitors", advice: advice, isPermanent: true))
-        default:
-            let advice = "another program may hold the adapter"
-            fault = ScannerFault(.scan, "the kernel adds no monitor (status \(status))", advice: advice)
-            retryAlarm?.set(after: timing.retry)
-        }
-    }
+    var patterns: [AdvertisementPattern] { AdvertisementPattern.patterns(for: demand?.profiles ?? []) }
 
     // MARK: Windows of discovery
 
-    private var rhythm: (window: Int64, pause: Int64) {
+    var rhythm: (window: Int64, pause: Int64) {
         demand?.mode == .performance ? timing.performance : timing.powerSaving
     }
 
-    private func beginWindow() { openWindow(Array(adapters.keys), for: rhythm.window) }
-
-    private func openWindow(_ chosen: [UInt16], for time: Int64) {
-        isWindow = true
-        for index in chosen {
-            guard let adapter = adapters[index], adapter.isPowered, adapter.hasLowEnergy, !adapter.isDiscovering,
-                !adapter.isStarting
-            else { continue }
-            adapters[index]?.isStarting = send(.startDiscovery(index))
-        }
+    func openWindow(_ chosen: some Sequence<ManagementAdapter>, for time: Int64) {
+        isWindowOpen = true
+        for adapter in chosen { adapter.startDiscovery() }
         windowAlarm?.set(after: time)
     }
 
-    private func windowTurns() {
-        guard isWindow else { return beginWindow() }
-        isWindow = false
-        for index in adapters.keys { endDiscovery(index) }
+    private func windowAlarmDue() {
+        guard isWindowOpen else { return openWindow(adapters.values, for: rhythm.window) }
+        isWindowOpen = false
+        for adapter in adapters.values { adapter.stopDiscovery() }
         windowAlarm?.set(after: rhythm.pause)
-    }
-
-    private func endDiscovery(_ index: UInt16) {
-        guard adapters[index]?.isDiscovering == true else { return }
-        adapters[index]?.isDiscovering = false
-        send(.stopDiscovery(index))
     }
 
     // MARK: Status
 
-    private func fail(_ fault: ScannerFault) {
+    func fail(_ fault: ScannerFault) {
         self.fault = fault
         update()
     }
 
-    private func update() {
+    func update() {
         var new = ScannerStatus()
-        new.adapters = adapters.sorted { $0.key < $1.key }.map { index, adapter in
-            RadioAdapter(
-                name: "hci\(index)",
-                address: adapter.address ?? "",
-                isPowered: adapter.isPowered,
-                isListening: adapter.isReady && adapter.monitor != nil
-            )
-        }
-        let ready = adapters.values.filter(\.isReady)
+        new.adapters = adapters.values.sorted { $0.index < $1.index }.map(\.shown)
         new.isListening = new.adapters.contains(where: \.isListening)
         new.malformed = malformed
-        new.fault = fault ?? (hasList ? adapterFault(ready.isEmpty) : nil)
+        new.fault = fault ?? (hasList ? adapterFault : nil)
         guard new != status else { return }
         status = new
         observer?.scannerChanged(self)
     }
 
-    private func adapterFault(_ isNoneReady: Bool) -> ScannerFault? {
+    private var adapterFault: ScannerFault? {
         if adapters.isEmpty { return .noAdapter }
-        guard isNoneReady, adapters.values.allSatisfy({ $0.address != nil }) else { return nil }
-        return .adapterOff
+        let isKnown = adapters.values.allSatisfy { $0.address != nil }
+        return isKnown && !adapters.values.contains(where: \.isReady) ? .adapterOff : nil
     }
 }

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import DoorReaders
+import Scanners
+
+/// What the kernel reports and answers.
+extension MgmtScanner {
+    private typealias Code = ManagementCommand.Code
+    private typealias Status = ManagementCommand.Status
+
+    func handle(_ packet: Span<UInt8>) {
+        let event = ManagementEvent(packet)
+        if case .answer(let command, let index, let status, let result) = event {
+            power?.answered(command, index, status, result)
+            if removeUnwantedMonitor(command, index, status, result) { return }
+        }
+        guard demand != nil else { return }
+        switch event {
+        case nil:
+            malformed += 1
+            status.malformed = malformed
+        case .deviceFound(let index, let report, let data):
+            observer?.received(report, packet.extracting(data), adapter: Int(index))
+        case let event?:
+            handle(event)
+            update()
+        }
+    }
+
+    func socketClosed() {
+        power?.end()
+        unwantedMonitors = []
+        waiters.check()
+        guard demand != nil else { return }
+        fail(ScannerFault(.service, "the kernel's Bluetooth is gone", advice: "modprobe bluetooth"))
+    }
+
+    /// Removes a monitor that was added for a scan that has ended; false for all other answers.
+    private func removeUnwantedMonitor(_ command: UInt16, _ index: UInt16, _ status: UInt8, _ result: [UInt8]) -> Bool {
+        guard command == Code.addPatternsMonitor, unwantedMonitors.remove(index) != nil else { return false }
+        if status == Status.success, let handle = Self.handle(result) { send(.removeMonitor(index, handle: handle)) }
+        stopReadingWhenDone()
+        return true
+    }
+
+    private static func handle(_ result: [UInt8]) -> UInt16? {
+        result.count >= 2 ? UInt16(result[0]) | UInt16(result[1]) << 8 : nil
+    }
+
+    private func handle(_ event: ManagementEvent) {
+        switch event {
+        case .answer(let command, let index, let status, let result): handleAnswer(command, index, status, result)
+        case .indexAdded(let index):
+            adapters[index] = nil
+            addAdapter(index)
+        case .indexRemoved(let index):
+            if adapters.removeValue(forKey: index) != nil { observer?.adapterRemoved(Int(index)) }
+        case .newSettings(let index, let mask):
+            if let adapter = adapters[index], adapter.settingsChanged(ManagementSettings(mask: mask)) {
+                switchedOn(adapter)
+            }
+        case .monitorRemoved(let index, let handle): adapters[index]?.monitorRemoved(handle, patterns)
+        case .suspended(let index): adapters[index]?.suspend()
+        case .resumed(let index): adapters[index]?.resume(patterns)
+        case .deviceFound, .other: return
+        }
+    }
+
+    private func handleAnswer(_ command: UInt16, _ index: UInt16, _ status: UInt8, _ result: [UInt8]) {
+        if command == Code.readIndexList { return handleList(status, result) }
+        guard let adapter = adapters[index] else { return }
+        let isSuccess = status == Status.success
+        switch command {
+        case Code.readInfo:
+            guard let info = ManagementAdapterInfo(status, result) else { return }
+            adapter.address = info.address
+            if adapter.settingsChanged(info.settings) { switchedOn(adapter) }
+        case Code.setPowered:
+            guard isSuccess, let settings = ManagementSettings(result) else {
+                send(.readInfo(index))
+                return
+            }
+            if adapter.powerSwitched(settings) { switchedOn(adapter) }
+        case Code.addPatternsMonitor: monitorAdded(to: adapter, status, result)
+        case Code.startDiscovery:
+            adapter.discoveryStarted(isSuccess)
+            if !isWindowOpen { adapter.stopDiscovery() }
+        case Code.stopDiscovery: adapter.discoveryStopped()
+        default: return
+        }
+    }
+
+    private func handleList(_ status: UInt8, _ result: [UInt8]) {
+        guard let list = ManagementAdapterInfo.list(status, result) else {
+            fail(ScannerFault(.service, "the kernel does not list its adapters", advice: "modprobe bluetooth"))
+            retryAlarm?.set(after: timing.retry)
+            return
+        }
+        hasList = true
+        for index in list { addAdapter(index) }
+    }
+
+    private func addAdapter(_ index: UInt16) {
+        if adapters[index] == nil {
+            adapters[index] = ManagementAdapter(index) { [weak self] in self?.send($0) ?? false }
+        }
+        send(.readInfo(index))
+    }
+
+    private func switchedOn(_ adapter: ManagementAdapter) {
+        adapter.addMonitor(patterns)
+        openWindow(adapters.values, for: rhythm.window)
+    }
+
+    private func monitorAdded(to adapter: ManagementAdapter, _ status: UInt8, _ result: [UInt8]) {
+        let handle = status == Status.success ? Self.handle(result) : nil
+        adapter.monitorAdded(handle)
+        if handle != nil {
+            fault = nil
+            return
+        }
+        switch status {
+        case Status.permissionDenied:
+            let advice = "AmbientCapabilities=CAP_NET_ADMIN in badged.service"
+            fault = ScannerFault(.access, "the kernel refuses to scan", advice: advice, isPermanent: true)
+        case Status.unknownCommand, Status.notSupported:
+            let advice = "[ble] backend = bluez, or a kernel from 5.8 on"
+            fault = ScannerFault(.scan, "the kernel supports no monitors", advice: advice, isPermanent: true)
+        default:
+            let advice = "another program may use the adapter"
+            fault = ScannerFault(.scan, "the kernel adds no monitor (status \(status))", advice: advice)
+            retryAlarm?.set(after: timing.retry)
+        }
+    }
+}
