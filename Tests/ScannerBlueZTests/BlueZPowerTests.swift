@@ -7,75 +7,75 @@ import Testing
 
 @testable import ScannerBlueZ
 
-@Suite("Power of bluetoothd's adapters (a fake one on a real bus)", .timeLimit(.minutes(5)))
+@Suite("Power cycles of BlueZScanner with an emulated bluetoothd", .timeLimit(.minutes(5)))
 struct BlueZPowerTests {
-    /// No machine that runs the tests has it.
+    /// No host has an adapter with this number.
     private static let adapter = "/org/bluez/hci4711"
 
-    /// A scan whose adapter is being switched off; the service has not said yet that it has done so.
-    @Loop private func offStage() async throws -> BlueZStage {
+    /// A scan whose adapter is being switched off; the service has not answered yet.
+    @Loop private func switchingOff() async throws -> BlueZFixture {
         var timing = BlueZScanner.Timing()
         timing.cycles.pause = 1
-        let stage = try await BlueZStage({ $0.adapters = [Self.adapter: .init()] }, timing: timing)
-        await stage.listen(.performance)
-        stage.service.held = ["Set"]
-        #expect(stage.scanner.recover(.powerCycle, adapter: nil))
-        await stage.service.wait(for: "Set hci4711")
-        #expect(stage.service.adapters[Self.adapter]?.isPowered == false)
-        return stage
+        let fixture = try await BlueZFixture({ $0.adapters = [Self.adapter: .init()] }, timing: timing)
+        await fixture.listen(.performance)
+        fixture.service.held = ["Set"]
+        #expect(fixture.scanner.recover(.powerCycle, adapter: nil))
+        await fixture.service.wait(for: "Set hci4711")
+        #expect(fixture.service.adapters[Self.adapter]?.isPowered == false)
+        return fixture
     }
 
-    @Test("a scan that ends while an adapter is off leaves it on")
+    @Test("when a scan ends while an adapter is off, the adapter is switched on")
     @Loop func stop() async throws {
-        let stage = try await offStage()
-        stage.scanner.stop()
-        stage.service.release()
-        await stage.scanner.restorePower()
-        #expect(stage.service.adapters[Self.adapter]?.isPowered == true)
-        #expect(stage.service.calls.filter { $0 == "Set hci4711" }.count == 2)
+        let fixture = try await switchingOff()
+        fixture.scanner.stop()
+        fixture.service.release()
+        await fixture.scanner.restorePower()
+        #expect(fixture.service.adapters[Self.adapter]?.isPowered == true)
+        #expect(fixture.service.calls.filter { $0 == "Set hci4711" }.count == 2)
     }
 
-    @Test("one that connects anew meanwhile does, too, and hears again")
+    @Test("when a scan connects again while an adapter is off, the adapter is switched on and the scan continues")
     @Loop func reopen() async throws {
-        let stage = try await offStage()
-        #expect(stage.scanner.recover(.reopen, adapter: nil))
-        stage.service.release()
-        await stage.scanner.restorePower()
-        #expect(stage.service.adapters[Self.adapter]?.isPowered == true)
-        await stage.observer.wait { $0.status.isListening && $0.status.fault == nil }
+        let fixture = try await switchingOff()
+        #expect(fixture.scanner.recover(.reopen, adapter: nil))
+        fixture.service.release()
+        await fixture.scanner.restorePower()
+        #expect(fixture.service.adapters[Self.adapter]?.isPowered == true)
+        await fixture.observer.wait { $0.status.isListening && $0.status.fault == nil }
     }
 
-    @Test("a bluetoothd that ends meanwhile switches the adapter on when it is back")
+    @Test("when bluetoothd ends while an adapter is off, the adapter is switched on after its new start")
     @Loop func restart() async throws {
-        let stage = try await offStage()
-        stage.scanner.stop()
-        stage.service.end()
-        stage.service.held = []
-        try await stage.service.restart()
-        await stage.scanner.restorePower()
-        #expect(stage.service.adapters[Self.adapter]?.isPowered == true)
+        let fixture = try await switchingOff()
+        fixture.scanner.stop()
+        fixture.service.end()
+        fixture.service.held = []
+        try await fixture.service.restart()
+        await fixture.scanner.restorePower()
+        #expect(fixture.service.adapters[Self.adapter]?.isPowered == true)
     }
 
-    @Test("an adapter that is pulled out while it is off is nobody's business any more")
-    @Loop func pulled() async throws {
-        let stage = try await offStage()
-        stage.service.remove(Self.adapter, "org.bluez.Adapter1")
-        stage.service.release()
-        await stage.scanner.restorePower()
-        #expect(stage.service.calls.filter { $0 == "Set hci4711" }.count == 2)
+    @Test("a power cycle ends when the adapter is removed")
+    @Loop func removed() async throws {
+        let fixture = try await switchingOff()
+        fixture.service.remove(Self.adapter, "org.bluez.Adapter1")
+        fixture.service.release()
+        await fixture.scanner.restorePower()
+        #expect(fixture.service.calls.filter { $0 == "Set hci4711" }.count == 2)
     }
 
-    @Test("a scan that ends before anything is switched leaves the adapter alone")
+    @Test("when a scan ends before the power cycle, the adapter is not switched off")
     @Loop func early() async throws {
-        let stage = try await BlueZStage { $0.adapters = [Self.adapter: .init()] }
-        await stage.listen(.performance)
-        stage.service.held = ["GetManagedObjects"]
-        let asked = stage.service.calls.count
-        #expect(stage.scanner.recover(.powerCycle, adapter: nil))
-        await stage.service.wait { stage.service.calls.count > asked }
-        stage.scanner.stop()
-        stage.service.release()
-        await stage.scanner.cycles.waitUntilIdle()
-        #expect(!stage.service.calls.contains("Set hci4711"))
+        let fixture = try await BlueZFixture { $0.adapters = [Self.adapter: .init()] }
+        await fixture.listen(.performance)
+        fixture.service.held = ["GetManagedObjects"]
+        let count = fixture.service.calls.count
+        #expect(fixture.scanner.recover(.powerCycle, adapter: nil))
+        await fixture.service.wait { fixture.service.calls.count > count }
+        fixture.scanner.stop()
+        fixture.service.release()
+        await fixture.scanner.cycles.waitUntilIdle()
+        #expect(!fixture.service.calls.contains("Set hci4711"))
     }
 }

@@ -5,9 +5,8 @@ import TestSupport
 
 @testable import ScannerBlueZ
 
-/// Plays bluetoothd on a private bus, over a connection of its own: the objects, methods and signals that a scan needs,
-/// with the types of the real one, and with faults to order. It is not bluetoothd: that it behaves as the real one does
-/// is what its author read of it.
+/// Emulates bluetoothd on a private bus, with the objects, methods and signals that a scan needs, and with faults.
+/// Tests/Guest checks the scanner with the real bluetoothd.
 @Loop final class FakeBlueZ {
     struct Adapter {
         var isPowered = true
@@ -15,20 +14,20 @@ import TestSupport
     }
 
     var adapters: [String: Adapter] = ["/org/bluez/hci0": Adapter()]
-    /// Devices in the answer to GetManagedObjects, by path, with what writes their properties.
+    /// The devices in the answer to GetManagedObjects, by path; the closures write their properties.
     var devices: [String: (BusMessage) -> Void] = [:]
-    /// Errors for the next StartDiscovery calls, first things first.
+    /// The errors of the next calls of StartDiscovery, in order.
     var refusals: [String] = []
-    /// Calls of these methods are answered with `release`.
+    /// Calls of these methods are answered by `release`.
     var held: Set<String> = []
     private var answers: [() -> Void] = []
-    /// What was called, such as "StartDiscovery hci0".
+    /// The received calls, such as "StartDiscovery hci0".
     private(set) var calls: [String] = []
-    /// Of the discovery, values in words.
+    /// The last filter of the discovery, with its values as text.
     private(set) var filter: [String: String] = [:]
-    /// All that were set.
+    /// All filters, in order.
     private(set) var filters: [[String: String]] = []
-    /// How many patterns each monitor has, as the client described them.
+    /// The number of patterns of each monitor of the client.
     private(set) var patterns: [String: Int] = [:]
 
     private var bus: SystemBus
@@ -38,10 +37,10 @@ import TestSupport
     init(_ address: String) async throws {
         self.address = address
         bus = try SystemBus(address: address)
-        await claim()
+        await requestName()
     }
 
-    private func claim() async {
+    private func requestName() async {
         bus.onMessage = { [weak self] message in self?.take(message) }
         await withCheckedContinuation { continuation in
             bus.call(
@@ -49,7 +48,7 @@ import TestSupport
                 "/org/freedesktop/DBus",
                 "org.freedesktop.DBus",
                 "RequestName",
-                { message in
+                arguments: { message in
                     message.append("org.bluez")
                     message.append(UInt32(0), "u")
                 },
@@ -58,16 +57,16 @@ import TestSupport
         }
     }
 
-    /// As if the service were killed and started again; nothing it knew is left.
+    /// Connects again, like a service that was killed and started again.
     func restart() async throws {
         bus.close()
         bus = try SystemBus(address: address)
-        await claim()
+        await requestName()
     }
 
     func end() { bus.close() }
 
-    /// Returns when the condition holds; looked at after each call.
+    /// Returns when the condition holds; it is checked after each call.
     func wait(until condition: @escaping () -> Bool) async {
         await waiters.wait(until: condition)
     }
@@ -76,7 +75,7 @@ import TestSupport
         await wait { self.calls.filter { $0 == call }.count >= times }
     }
 
-    private func note(_ call: String) {
+    private func record(_ call: String) {
         calls.append(call)
         waiters.check()
     }
@@ -88,8 +87,8 @@ import TestSupport
         let name = call.path.split(separator: "/").last.map(String.init) ?? ""
         switch call.member {
         case "GetManagedObjects" where held.contains("GetManagedObjects"):
-            answers.append { [self] in bus.reply(to: call, describe) }
-        case "GetManagedObjects": bus.reply(to: call, describe)
+            answers.append { [self] in bus.reply(to: call, values: describe) }
+        case "GetManagedObjects": bus.reply(to: call, values: describe)
         case "Set": setPowered(call)
         case "SetDiscoveryFilter":
             filter = (try? Self.filter(call)) ?? ["malformed": ""]
@@ -100,21 +99,27 @@ import TestSupport
         case "RegisterMonitor":
             let root = (try? call.string("o")) ?? ""
             bus.reply(to: call)
-            bus.ask(call.sender, root, "org.freedesktop.DBus.ObjectManager", "GetManagedObjects") {
-                [weak self] answer in
-                guard let self, let answer else { return }
-                self.patterns = (try? Self.countPatterns(answer)) ?? [:]
-                self.note("patterns")
-                for path in self.patterns.keys.sorted() {
-                    self.bus.ask(call.sender, path, "org.bluez.AdvertisementMonitor1", "Activate") { _ in }
+            bus.call(
+                call.sender,
+                root,
+                "org.freedesktop.DBus.ObjectManager",
+                "GetManagedObjects",
+                answer: {
+                    [weak self] answer in
+                    guard let self, let answer else { return }
+                    self.patterns = (try? Self.countPatterns(answer)) ?? [:]
+                    self.record("patterns")
+                    for path in self.patterns.keys.sorted() {
+                        self.bus.call(call.sender, path, "org.bluez.AdvertisementMonitor1", "Activate")
+                    }
                 }
-            }
+            )
         default: bus.reply(to: call)
         }
-        note("\(call.member) \(name)")
+        record("\(call.member) \(name)")
     }
 
-    /// Gives the answers that were held back, and holds back no more.
+    /// Sends the held answers and holds no further ones.
     func release() {
         held = []
         let answers = answers
@@ -122,7 +127,7 @@ import TestSupport
         for answer in answers { answer() }
     }
 
-    /// Of an adapter; other properties are not set here.
+    /// Sets the power of an adapter; a scan sets no other property.
     private func setPowered(_ call: BusMessage) {
         guard adapters[call.path] != nil else {
             return bus.refuse(call, "org.freedesktop.DBus.Error.UnknownObject")
@@ -233,7 +238,7 @@ import TestSupport
         }
     }
 
-    /// A device is heard for the first time.
+    /// Reports a new device.
     func found(_ path: String, _ fill: (BusMessage) -> Void) {
         bus.signal("/", "org.freedesktop.DBus.ObjectManager", "InterfacesAdded") { message in
             message.append(path, "o")
@@ -253,7 +258,7 @@ import TestSupport
         bus.signal(path, interface, member, fill)
     }
 
-    /// Properties of a Seos-style reader with lock service code 2.
+    /// The properties of a Seos-style reader with lock service code 2.
     static func seos(_ address: String, _ rssi: Int16) -> (BusMessage) -> Void {
         { message in
             message.property("Address", "s") { message.append(address) }

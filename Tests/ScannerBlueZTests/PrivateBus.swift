@@ -5,7 +5,7 @@ import FoundationEssentials
 import Glibc
 import TestSupport
 
-/// A real dbus-daemon for one test, with a socket in a folder of its own.
+/// A dbus-daemon for one test, with a socket in its own folder.
 final class PrivateBus {
     private struct Process: Sendable {
         let folder: String
@@ -20,8 +20,7 @@ final class PrivateBus {
 
     private init(_ process: Process) { self.process = process }
 
-    /// Waits on a thread of its own until it listens: on a busy machine that takes seconds, in which the loop has other
-    /// tests to serve.
+    /// Starts the bus and returns when it listens. Waits on another thread, because the loop serves other tests meanwhile.
     static func start() async throws -> PrivateBus {
         let process = try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global().async { continuation.resume(with: Result { try launch() }) }
@@ -41,18 +40,18 @@ final class PrivateBus {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { throw StartError() }
         defer { close(ends[0]) }
-        // Tests beside this one start programs, too, and wait for the end of their output.
+        // A program that another test starts must not inherit the pipe.
         for end in ends { clinux_set_cloexec(end) }
         let pid: pid_t
         do {
-            // Its end is closed here, so that a daemon that does not start ends the wait.
+            // Closed here, so that the read below ends when the daemon does not start.
             defer { close(ends[1]) }
             pid = try Spawn.start(
                 ["/usr/bin/dbus-daemon", "--config-file=\(folder)/bus.conf", "--nofork", "--print-address"],
                 descriptors: [1: ends[1]]
             )
         }
-        // It prints its address when it listens.
+        // The daemon prints its address when it listens.
         var line = [UInt8](repeating: 0, count: 256)
         guard read(ends[0], &line, line.count) > 0 else { throw StartError() }
         return Process(folder: folder, pid: pid)

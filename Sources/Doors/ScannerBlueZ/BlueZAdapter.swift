@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Scanners
 
-/// An adapter as bluetoothd shows it: org.bluez.Adapter1.
+/// An adapter of bluetoothd: org.bluez.Adapter1.
 struct BlueZAdapter {
     /// `/org/bluez/hci0`
     let path: String
@@ -14,12 +14,14 @@ struct BlueZAdapter {
     var name: String { path.split(separator: "/").last.map(String.init) ?? path }
     var number: Int { Int(name.drop { !$0.isNumber }) ?? 0 }
 
+    /// The adapter as SCAN shows it.
     func shown(isListening: Bool = false) -> RadioAdapter {
         RadioAdapter(name: name, address: address, isPowered: isPowered, isListening: isListening)
     }
 
     private static let types = ["Address": "s", "Powered": "b"]
 
+    /// Reads an `a{sv}`; properties that the message does not contain stay.
     mutating func read(_ message: BusMessage) throws(BusMessage.Malformed) {
         var copy = self
         try message.properties(Self.types) { key throws(BusMessage.Malformed) in

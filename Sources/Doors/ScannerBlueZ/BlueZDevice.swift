@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import DoorReaders
 
-/// What bluetoothd knows of a device: org.bluez.Device1. It gives no advertising data, only what it has made of it, so
-/// the data is put together again.
+/// A device of bluetoothd: org.bluez.Device1. bluetoothd provides decoded properties instead of advertising data, so the data
+/// is encoded again from the properties.
 struct BlueZDevice {
     var address: String?
     var isRandom = false
@@ -13,17 +13,17 @@ struct BlueZDevice {
     private var uuids: [String] = []
     private var serviceData: [(uuid: String, data: [UInt8])] = []
     private var manufacturerData: [(company: UInt16, data: [UInt8])] = []
-    /// As if it came from the air.
+    /// The properties, encoded as advertising data.
     private(set) var advertisingData: [UInt8] = []
 
-    /// Most entries of one list, and bytes of one entry, that are kept.
-    private static let longestList = 32
-    private static let longestData = 255
+    /// Limits on the entries of a list and on the bytes of an entry; the rest is dropped.
+    private static let maximumEntries = 32
+    private static let maximumBytes = 255
 
     init() {}
 
-    /// A device of which nothing but its object's path is known: `/org/bluez/hci0/dev_C0_11_22_33_44_55`. Whether its
-    /// address is a random one it does not say.
+    /// Creates a device of which only the object path is known, such as `/org/bluez/hci0/dev_C0_11_22_33_44_55`. The path does
+    /// not show whether the address is random.
     init(path: String) {
         guard let name = path.split(separator: "/").last, name.hasPrefix("dev_") else { return }
         address = String(name.dropFirst(4).map { $0 == "_" ? ":" : $0 })
@@ -34,7 +34,7 @@ struct BlueZDevice {
         "ManufacturerData": "a{qv}", "ServiceData": "a{sv}",
     ]
 
-    /// Takes over what an `a{sv}` says; what it does not say stays, but for the strength.
+    /// Reads an `a{sv}`. Properties that the message does not contain stay, except for the signal strength.
     mutating func read(_ message: BusMessage) throws(BusMessage.Malformed) {
         rssi = nil
         var copy = self
@@ -55,7 +55,7 @@ struct BlueZDevice {
                 copy.uuids = []
                 try message.each("s") { () throws(BusMessage.Malformed) in
                     let uuid = try message.string()
-                    if copy.uuids.count < Self.longestList { copy.uuids.append(uuid) }
+                    if copy.uuids.count < Self.maximumEntries { copy.uuids.append(uuid) }
                 }
                 hasNewData = true
             case "ManufacturerData":
@@ -64,7 +64,7 @@ struct BlueZDevice {
                     try message.enter("e", "qv") { () throws(BusMessage.Malformed) in
                         let company = try message.number("q", as: UInt16.self)
                         guard let data = try Self.data(message) else { return }
-                        if copy.manufacturerData.count < Self.longestList {
+                        if copy.manufacturerData.count < Self.maximumEntries {
                             copy.manufacturerData.append((company, data))
                         }
                     }
@@ -76,7 +76,7 @@ struct BlueZDevice {
                     try message.enter("e", "sv") { () throws(BusMessage.Malformed) in
                         let uuid = try message.string()
                         guard let data = try Self.data(message) else { return }
-                        if copy.serviceData.count < Self.longestList { copy.serviceData.append((uuid, data)) }
+                        if copy.serviceData.count < Self.maximumEntries { copy.serviceData.append((uuid, data)) }
                     }
                 }
                 hasNewData = true
@@ -87,7 +87,7 @@ struct BlueZDevice {
         if hasNewData { advertisingData = dataOfProperties }
     }
 
-    /// The bytes in a variant; nil when it holds something else.
+    /// Reads the bytes in a variant; nil when the variant has another type.
     private static func data(_ message: BusMessage) throws(BusMessage.Malformed) -> [UInt8]? {
         guard try message.variantType() == "ay" else {
             try message.skip("v")
@@ -95,7 +95,7 @@ struct BlueZDevice {
         }
         var data: [UInt8] = []
         try message.enter("v", "ay") { () throws(BusMessage.Malformed) in data = try message.bytes() }
-        return Array(data.prefix(longestData))
+        return Array(data.prefix(maximumBytes))
     }
 
     // MARK: Advertising data
@@ -128,18 +128,18 @@ struct BlueZDevice {
         return data
     }
 
-    /// The Bluetooth Base UUID, of which short ones are a part.
+    /// The end of the Bluetooth Base UUID, which a 16-bit UUID completes.
     private static let base = "-0000-1000-8000-00805f9b34fb"
 
-    /// A UUID in text as bytes of the air: two where it is a short one, else sixteen.
+    /// The bytes of a UUID in advertising data: two for a 16-bit UUID, else sixteen; nil when the text is no UUID.
     static func bytes(_ uuid: String) -> [UInt8]? {
         let text = uuid.lowercased()
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.map(\.utf8.count) == [8, 4, 4, 4, 12] else { return nil }
         var bytes: [UInt8] = []
         for part in parts {
-            var rest = part.utf8[...]
-            while let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit) {
+            var digits = part.utf8[...]
+            while let high = digits.popFirst().flatMap(digit), let low = digits.popFirst().flatMap(digit) {
                 bytes.append(high << 4 | low)
             }
         }

@@ -6,22 +6,22 @@ import Scanners
 @Loop final class BlueZDiscovery {
     enum State {
         case off
-        /// Filter and StartDiscovery are under way.
+        /// StartDiscovery is not answered yet.
         case starting
         case on
-        /// It was refused, and is tried again with `retry`.
+        /// The start was refused; `retry` tries again.
         case refused
     }
 
     enum Outcome {
         case started
-        /// The adapter is switched off; bluetoothd will say when it no longer is.
+        /// The adapter is switched off; a signal reports when it is switched on.
         case notReady
         case refused
     }
 
     private(set) var state = State.off
-    /// What has become of a start.
+    /// Called with the result of a start.
     var onOutcome: @Loop (Outcome) -> Void = { _ in }
 
     private let bus: SystemBus
@@ -30,18 +30,18 @@ import Scanners
 
     init(_ bus: SystemBus, _ path: String) { (self.bus, self.path) = (bus, path) }
 
-    private func ask(_ member: String, answer: @escaping SystemBus.Answer = { _ in }) {
-        bus.ask(BlueZName.service, path, BlueZName.adapter, member, answer: answer)
+    private func call(_ member: String, answer: @escaping SystemBus.Answer = { _ in }) {
+        bus.call(BlueZName.service, path, BlueZName.adapter, member, answer: answer)
     }
 
     // MARK: Discovery
 
-    /// Unless it runs already. One that was refused waits for `retry`.
+    /// Starts the discovery if it is off. After a refusal only `retry` starts it.
     func start() {
         guard state == .off else { return }
         state = .starting
         setFilter()
-        ask("StartDiscovery") { [weak self] answer in self?.started(answer) }
+        call("StartDiscovery") { [weak self] answer in self?.started(answer) }
     }
 
     private func started(_ answer: BusMessage?) {
@@ -53,9 +53,9 @@ import Scanners
             state = .off
             onOutcome(.notReady)
         } else {
-            // InProgress can be a start of our own that hangs: it is ended before the next try.
+            // InProgress can be a start of this process that hangs, so it is stopped before the next attempt.
             state = .refused
-            ask("StopDiscovery")
+            call("StopDiscovery")
             onOutcome(.refused)
         }
     }
@@ -69,35 +69,35 @@ import Scanners
     func end() {
         guard state == .on else { return }
         state = .off
-        ask("StopDiscovery")
+        call("StopDiscovery")
     }
 
-    /// What runs is stopped, and what was asked for does not count any more.
+    /// Stops and starts the discovery; the answer to a start in progress is ignored.
     func restart() {
         end()
         state = .off
         start()
     }
 
-    /// The adapter was switched off, and with it the discovery.
-    func lost() { state = .off }
+    /// Switching off the adapter has ended the discovery.
+    func adapterSwitchedOff() { state = .off }
 
     // MARK: Filter
 
     func renewFilter() { if state == .on || state == .starting { setFilter() } }
 
-    /// With an empty filter bluetoothd has none: its discovery is another one, which the kernel does not filter either.
+    /// Sets the filter; during a probe an empty one, with which neither bluetoothd nor the kernel filters.
     private func setFilter() {
         bus.call(
             BlueZName.service,
             path,
             BlueZName.adapter,
             "SetDiscoveryFilter",
-            { message in
+            arguments: { message in
                 message.container("a", "{sv}") {
                     guard probe == nil else { return }
                     message.property("Transport", "s") { message.append("le") }
-                    // Without a limit changes below 8 dB are not told.
+                    // Without an RSSI limit bluetoothd does not report changes of less than 8 dB.
                     message.property("RSSI", "n") { message.append(Int16(-127), "n") }
                     message.property("DuplicateData", "b") { message.append(true) }
                 }
@@ -105,7 +105,7 @@ import Scanners
         )
     }
 
-    /// For so many milliseconds without any filter.
+    /// Discovers for this time, in milliseconds, without a filter.
     func probe(for time: Int64) {
         probe = Loop.Alarm { [weak self] in
             self?.probe = nil

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Scanners
 
-/// What can be in the way of a scan through bluetoothd.
+/// The faults of a scan through bluetoothd.
 enum BlueZFault {
     static let noLibrary =
-        ScannerFault(.service, "libsystemd is not there", advice: "install libsystemd0", isPermanent: true)
+        ScannerFault(.service, "libsystemd is not installed", advice: "install libsystemd0", isPermanent: true)
     static let noBus = ScannerFault(.service, "no connection to the system's D-Bus", advice: "systemctl start dbus")
     static let noService = ScannerFault(.service, "bluetoothd does not run", advice: "systemctl start bluetooth")
     static let serviceEnded = ScannerFault(.service, "bluetoothd has ended", advice: "systemctl start bluetooth")
-    static let unknownForm =
-        ScannerFault(.scan, "bluetoothd answers in an unknown form", advice: "report this with its version")
+    static let unknownFormat =
+        ScannerFault(.scan, "bluetoothd answers in an unknown format", advice: "report this with its version")
     static let refusesScan = ScannerFault(
         .scan,
         "bluetoothd refuses to scan",
-        advice: "another program may hold the radio; systemctl restart bluetooth ends that"
+        advice: "another program may use the radio exclusively; systemctl restart bluetooth ends that"
     )
 
-    /// What an error in the place of an answer says; nil: there was none in time.
+    /// The fault that an error in place of an answer means; nil: there was no answer in time.
     static func refused(_ answer: BusMessage?) -> ScannerFault {
         guard answer?.errorName == "org.freedesktop.DBus.Error.AccessDenied" else { return noService }
         let advice = "allow user badged to talk to org.bluez in /etc/dbus-1/system.d"
-        return ScannerFault(.access, "bluetoothd may not be asked", advice: advice)
+        return ScannerFault(.access, "the D-Bus denies access to bluetoothd", advice: advice)
     }
 }

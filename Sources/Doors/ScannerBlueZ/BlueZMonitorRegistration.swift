@@ -2,59 +2,59 @@
 import Concurrency
 import DoorReaders
 
-/// Our monitors at bluetoothd, over one connection: registered for each adapter that takes them, described when it asks.
+/// Registers monitors of advertisements for each adapter that supports them, and answers the calls of bluetoothd to them.
 @Loop final class BlueZMonitorRegistration {
     private let bus: SystemBus
     private var monitors: BlueZMonitors
-    /// For the adapters with these paths.
+    /// The object paths of the adapters with monitors.
     private var adapters: Set<String> = []
-    /// Those where they are registered and not yet in force.
-    private var awaited: Set<String> = []
-    /// They are in force for this adapter; a discovery that runs already has begun without them.
+    /// Those of them whose monitors bluetoothd has not activated yet.
+    private var pending: Set<String> = []
+    /// Called when the monitors of an adapter are active.
     private let onActive: @Loop (_ path: String) -> Void
 
     init(_ bus: SystemBus, _ profiles: Set<ReaderProfile>, onActive: @escaping @Loop (String) -> Void) {
         (self.bus, monitors, self.onActive) = (bus, BlueZMonitors(profiles), onActive)
     }
 
-    /// The service takes monitors for this adapter.
+    /// Registers the monitors for an adapter.
     func register(_ path: String) {
         adapters.insert(path)
-        awaited.insert(path)
-        tell("RegisterMonitor", path)
+        pending.insert(path)
+        call("RegisterMonitor", path)
     }
 
-    /// Registers others in the place of those that are registered.
+    /// Replaces the monitors by those of other profiles.
     func renew(_ profiles: Set<ReaderProfile>) {
         monitors = BlueZMonitors(profiles)
         for path in adapters {
-            tell("UnregisterMonitor", path) { [weak self] _ in
+            call("UnregisterMonitor", path) { [weak self] _ in
                 if self?.adapters.contains(path) == true { self?.register(path) }
             }
         }
     }
 
-    /// The adapter has gone.
+    /// The adapter was removed.
     func forget(_ path: String) {
         adapters.remove(path)
-        awaited.remove(path)
+        pending.remove(path)
     }
 
-    /// The service has gone.
-    func forgetAll() { (adapters, awaited) = ([], []) }
+    /// bluetoothd has ended.
+    func forgetAll() { (adapters, pending) = ([], []) }
 
-    private func tell(_ member: String, _ path: String, answer: @escaping SystemBus.Answer = { _ in }) {
+    private func call(_ member: String, _ path: String, answer: @escaping SystemBus.Answer = { _ in }) {
         bus.call(
             BlueZName.service,
             path,
             BlueZMonitors.manager,
             member,
-            { message in message.append(BlueZMonitors.root, "o") },
+            arguments: { message in message.append(BlueZMonitors.root, "o") },
             answer: answer
         )
     }
 
-    /// bluetoothd reads the monitors, says that they are in force, and which devices come and go; those tell of themselves.
+    /// Answers a call: bluetoothd reads the monitors, activates them, and reports devices, which the scanner knows already.
     func answer(_ call: BusMessage) {
         switch (call.interface, call.member) {
         case (BlueZName.objects, "GetManagedObjects") where call.path == BlueZMonitors.root:
@@ -67,8 +67,8 @@ import DoorReaders
     }
 
     private func activated() {
-        let paths = awaited
-        awaited = []
+        let paths = pending
+        pending = []
         for path in paths { onActive(path) }
     }
 }

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import DoorReaders
 
-/// Monitors of advertisements: objects on our side of the bus that bluetoothd reads, org.bluez.AdvertisementMonitor1.
+/// Monitors of advertisements, which bluetoothd reads from this process: org.bluez.AdvertisementMonitor1.
 ///
-/// With one in force the kernel does not ask the controller to swallow repeated advertisements. That is all they are for:
-/// what is heard comes as changes of devices, as it does without them.
+/// While a monitor is active, the kernel does not let the controller drop repeated advertisements. This is their only purpose:
+/// advertisements arrive as changes of devices, with and without monitors.
 struct BlueZMonitors {
     static let manager = "org.bluez.AdvertisementMonitorManager1"
     static let monitor = "org.bluez.AdvertisementMonitor1"
     static let root = "/org/badged/monitors"
-    /// bluetoothd 5.66 counts the bytes of a monitor for the kernel in 8 bits. From eight patterns on it writes past its
-    /// memory and ends.
-    static let mostPatterns = 7
+    /// bluetoothd 5.66 counts the bytes of a monitor in 8 bits. With eight patterns it writes beyond its buffer and crashes.
+    static let maximumPatterns = 7
 
+    /// The patterns of each monitor.
     let groups: [[AdvertisementPattern]]
 
     init(_ profiles: Set<ReaderProfile>) {
-        let marks = AdvertisementPattern.patterns(for: profiles)
-        groups = stride(from: 0, to: marks.count, by: Self.mostPatterns).map { start in
-            Array(marks[start..<min(start + Self.mostPatterns, marks.count)])
+        let patterns = AdvertisementPattern.patterns(for: profiles)
+        groups = stride(from: 0, to: patterns.count, by: Self.maximumPatterns).map { start in
+            Array(patterns[start..<min(start + Self.maximumPatterns, patterns.count)])
         }
     }
 
-    /// Whether this is the object that bluetoothd gets to last.
+    /// Whether this is the path of the last monitor, which bluetoothd activates last.
     func isLast(_ path: String) -> Bool { path == Self.path(groups.count - 1) }
 
     private static func path(_ index: Int) -> String { "\(root)/\(index)" }
 
-    /// The answer to GetManagedObjects.
+    /// Writes the answer to GetManagedObjects.
     func describe(_ message: BusMessage) {
         message.container("a", "{oa{sa{sv}}}") {
             for (index, group) in groups.enumerated() {

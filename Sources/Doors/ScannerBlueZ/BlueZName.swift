@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// Names on the D-Bus.
+/// The names of services, paths and interfaces on the D-Bus.
 enum BlueZName {
     static let service = "org.bluez"
     static let adapter = "org.bluez.Adapter1"

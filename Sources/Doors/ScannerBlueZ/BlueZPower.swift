@@ -2,13 +2,13 @@
 import Concurrency
 import Scanners
 
-/// The power of one adapter of bluetoothd: org.bluez.Adapter1. Over a connection of its own, since that of the scan ends
-/// with the scan.
+/// Switches the power of one adapter of bluetoothd: org.bluez.Adapter1. It has its own connection, because the connection of
+/// the scan ends with the scan.
 @Loop final class BlueZPower: PowerSwitch {
     private let address: String
     private let path: String
     private var bus: SystemBus?
-    /// What waits for an answer.
+    /// Called with the answer to the call in progress.
     private var waiting: SystemBus.Answer?
 
     init(_ address: String, _ path: String) { (self.address, self.path) = (address, path) }
@@ -17,37 +17,43 @@ import Scanners
 
     func isInUse() async -> Bool {
         let prefix = path + "/"
-        return await ask(BlueZName.service, "/", BlueZName.objects, "GetManagedObjects") { answer in
-            guard let answer, answer.kind == .return else { return true }
-            // What cannot be read may be a connection.
-            return (try? Self.hasConnection(answer, below: prefix)) ?? true
-        }
+        return await ask(
+            BlueZName.service,
+            "/",
+            BlueZName.objects,
+            "GetManagedObjects",
+            read: { answer in
+                guard let answer, answer.kind == .return else { return true }
+                // An answer that cannot be decoded may contain a connection.
+                return (try? Self.hasConnection(answer, below: prefix)) ?? true
+            }
+        )
     }
 
     func setPower(_ isOn: Bool) async -> PowerOutcome {
-        // A call to the service itself would start it, which is not for this to decide.
-        let isThere = await ask(
+        // A call to bluetoothd itself would start it, which the administrator may not want.
+        let isRunning = await ask(
             BlueZName.bus,
             BlueZName.busPath,
             BlueZName.bus,
             "GetNameOwner",
-            { $0.append(BlueZName.service) },
+            arguments: { $0.append(BlueZName.service) },
             read: { $0?.kind == .return }
         )
-        guard isThere else { return .failed }
+        guard isRunning else { return .failed }
         return await ask(
             BlueZName.service,
             path,
             BlueZName.properties,
             "Set",
-            { message in
+            arguments: { message in
                 message.append(BlueZName.adapter)
                 message.append("Powered")
                 message.container("v", "b") { message.append(isOn) }
             },
             read: { [path] answer in
                 if answer?.kind == .return { return .done }
-                // A service that has just started does not know it yet.
+                // A bluetoothd that has just started does not know the adapter yet.
                 let isUnknown = answer?.errorName?.hasPrefix("org.freedesktop.DBus.Error.Unknown") == true
                 return isUnknown && !HostAdapters.exists(BlueZAdapter(path: path).name) ? .removed : .failed
             }
@@ -68,24 +74,31 @@ import Scanners
         return result
     }
 
-    /// Calls a method; `read` makes of the answer, nil when there is none, what is returned.
+    /// Calls a method and returns what `read` makes of the answer; nil: there is no answer.
     private func ask<Result: Sendable>(
         _ destination: String,
         _ path: String,
         _ interface: String,
         _ member: String,
-        _ fill: (BusMessage) -> Void = { _ in },
+        arguments: (BusMessage) -> Void = { _ in },
         read: @escaping @Loop (BusMessage?) -> Result
     ) async -> Result {
         guard let bus = connection() else { return read(nil) }
         return await withCheckedContinuation { continuation in
             waiting = { continuation.resume(returning: read($0)) }
-            let isSent = bus.call(destination, path, interface, member, fill) { [weak self] in self?.answered($0) }
+            let isSent = bus.call(
+                destination,
+                path,
+                interface,
+                member,
+                arguments: arguments,
+                answer: { [weak self] in self?.answered($0) }
+            )
             if !isSent { answered(nil) }
         }
     }
 
-    /// Once: a bus that ends right after its answer has nothing to add.
+    /// Completes the call in progress. The end of the bus may follow an answer and has no effect then.
     private func answered(_ answer: BusMessage?) {
         let waiting = waiting
         self.waiting = nil

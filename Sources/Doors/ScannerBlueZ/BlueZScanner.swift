@@ -3,60 +3,61 @@ package import Concurrency
 import DoorReaders
 package import Scanners
 
-/// Scans through bluetoothd: as any user, beside everybody else who uses the adapters.
+/// Scans through bluetoothd, which needs no privileges and shares the adapters with other programs.
 ///
-/// Discovery with a filter that lets every change of strength through, and monitors beside it where the service takes
-/// them. Everything the service says comes by one match; what is there already is asked for once per owner of its name.
+/// The scan is a discovery whose filter passes every change of the signal strength, with monitors of advertisements where
+/// bluetoothd supports them. The scanner reads the objects of bluetoothd once and follows its signals from then on.
 @Loop package final class BlueZScanner: Scanner {
     package nonisolated let name = "bluez"
     package weak var observer: (any ScannerObserver)?
-    package private(set) var status = ScannerStatus()
+    package internal(set) var status = ScannerStatus()
 
     /// Times in milliseconds.
     package struct Timing: Sendable {
-        /// In power saving the adapter discovers for so long, then leaves the radio to others for so long.
+        /// Discovery and pause in the mode power saving.
         package var on: Int64 = 8000
         package var off: Int64 = 4000
-        /// First pause before a refused start or a lost connection is tried again; doubled up to half a minute.
+        /// First pause before a refused start or a lost connection is tried again; doubled up to 30 s.
         package var retry: Int64 = 1000
-        /// A discovery without a filter.
+        /// Discovery without a filter in the recovery step `probe`.
         package var probe: Int64 = ScanWatchdog.probeTime
         package var cycles = PowerCycles.Timing()
 
         package init() {}
     }
 
-    private let place: SystemBus.Place
-    private let timing: Timing
+    let place: SystemBus.Place
+    let timing: Timing
     private let mayDisconnect: Bool
-    /// They go on after the scan.
+    /// Power cycles continue after the end of the scan.
     let cycles: PowerCycles
-    private var demand: ScanDemand?
-    private var bus: SystemBus?
-    /// Unique name of bluetoothd, once its objects are known.
-    private var owner: String?
-    private var adapters: [String: BlueZAdapter] = [:]
-    private var discoveries: [String: BlueZDiscovery] = [:]
-    private var devices = BlueZDevices()
-    private var monitors: BlueZMonitorRegistration?
-    private var fault: ScannerFault?
-    private var malformed = 0
-    private var failures = 0
-    private lazy var duty = BlueZDuty(on: timing.on, off: timing.off) { [weak self] in self?.dutyTurns() }
-    private var retryAlarm: Loop.Alarm?
-    private static let longestPause: Int64 = 30_000
+    var demand: ScanDemand?
+    var bus: SystemBus?
+    /// The unique bus name of bluetoothd; nil until its objects were read.
+    var owner: String?
+    /// Adapters and their discoveries by object path.
+    var adapters: [String: BlueZAdapter] = [:]
+    var discoveries: [String: BlueZDiscovery] = [:]
+    var devices = BlueZDevices()
+    var monitors: BlueZMonitorRegistration?
+    var fault: ScannerFault?
+    var malformed = 0
+    /// Failed attempts since the last success.
+    var failures = 0
+    var retryAlarm: Loop.Alarm?
+    private lazy var dutyCycle = BlueZDutyCycle(on: timing.on, off: timing.off) { [weak self] in
+        self?.dutyCycleChanged()
+    }
 
-    /// - Parameters:
-    ///   - address: of the bus; nil: the system's.
-    ///   - mayDisconnect: an adapter may be switched off and on although devices are connected to it.
-    ///   - timing: tests have less of it.
+    /// Creates a scanner on the bus with this address; nil: the system's bus. With `mayDisconnect` recovery may switch an
+    /// adapter off and on while other programs have connections. Tests use shorter times.
     package init(address: String? = nil, mayDisconnect: Bool = false, timing: Timing = Timing()) {
         place = .address(address ?? SystemBus.standardAddress)
         (self.mayDisconnect, self.timing) = (mayDisconnect, timing)
         cycles = PowerCycles(timing: timing.cycles)
     }
 
-    /// On a socket whose other end plays the bus, once; for tests.
+    /// Creates a scanner on a connected socket, for tests that play the bus. It cannot connect again.
     package init(connection: Int32) {
         place = .connection(connection)
         (mayDisconnect, timing) = (false, Timing())
@@ -68,17 +69,17 @@ package import Scanners
     package func scan(_ demand: ScanDemand) {
         let old = self.demand
         self.demand = demand
-        guard old != nil else { return open() }
-        if old?.mode != demand.mode { setDuty() }
-        if old?.profiles != demand.profiles { monitors?.renew(demand.profiles) }
+        guard let old else { return open() }
+        if old.mode != demand.mode { setDutyCycle() }
+        if old.profiles != demand.profiles { monitors?.renew(demand.profiles) }
     }
 
     package func stop() {
         demand = nil
-        // The service ends what belongs to a connection that goes.
+        // bluetoothd ends the discovery and the monitors of a closed connection.
         bus?.close()
-        forgetEverything()
-        duty.reset()
+        forgetObjects()
+        dutyCycle.reset()
         (retryAlarm, fault, failures, malformed) = (nil, nil, 0, 0)
         status = ScannerStatus()
     }
@@ -86,7 +87,7 @@ package import Scanners
     package func restorePower() async { await cycles.restorePower() }
 
     package func inspect() async -> ScannerStatus {
-        await BlueZLook.status(place, hasAdapter: HostAdapters.anyExists())
+        await BlueZInspection.status(place, hasAdapter: HostAdapters.anyExists())
     }
 
     package func recover(_ step: RecoveryStep, adapter number: Int?) -> Bool {
@@ -97,20 +98,23 @@ package import Scanners
         let discoveries = chosen.filter(\.isPowered).compactMap { self.discoveries[$0.path] }
         switch step {
         case .probe:
-            // Not in the pause of power saving; the next one comes after the probe.
-            duty.holdOn()
+            dutyCycle.extend()
             for discovery in discoveries { discovery.probe(for: timing.probe) }
-        case .renew: for discovery in discoveries { discovery.renewFilter() }
-        case .restart: if !duty.isPausing { for discovery in discoveries { discovery.restart() } }
-        // That would take the radio away from those that hear.
-        case .reopen: return isForAll && reopen()
-        case .powerCycle: return cyclePower(chosen.filter(\.isPowered))
+        case .renew:
+            for discovery in discoveries { discovery.renewFilter() }
+        case .restart:
+            if !dutyCycle.isPausing { for discovery in discoveries { discovery.restart() } }
+        case .reopen:
+            // A new connection would interrupt the adapters that work.
+            return isForAll && reopen()
+        case .powerCycle:
+            return cyclePower(chosen.filter(\.isPowered))
         }
         return true
     }
 
     private func cyclePower(_ adapters: [BlueZAdapter]) -> Bool {
-        // Somebody else's connection cannot be made a second time.
+        // A second connection is not possible over a socket that was passed in.
         guard case .address(let address) = place else { return false }
         for adapter in adapters {
             let power = BlueZPower(address, adapter.path)
@@ -119,263 +123,70 @@ package import Scanners
         return true
     }
 
-    private func reopen() -> Bool {
-        bus?.close()
-        forgetEverything()
-        open()
-        return true
-    }
-
-    // MARK: Connection
-
-    private func open() {
-        do throws(SystemBus.Failure) {
-            let bus = try SystemBus(place)
-            bus.onMessage = { [weak self] message in self?.take(message) }
-            bus.onEnd = { [weak self] in self?.connectionLost() }
-            self.bus = bus
-            monitors = BlueZMonitorRegistration(bus, demand?.profiles ?? []) { [weak self] path in
-                guard let discovery = self?.discoveries[path], discovery.state == .on else { return }
-                discovery.restart()
-            }
-            match("type='signal',sender='\(BlueZName.service)'")
-            match("type='signal',sender='\(BlueZName.bus)',member='NameOwnerChanged',arg0='\(BlueZName.service)'")
-            askForObjects()
-        } catch {
-            switch error {
-            case .noLibrary:
-                fail(BlueZFault.noLibrary)
-            case .system: connectionLost()
-            }
-        }
-    }
-
-    private func match(_ rule: String) {
-        bus?.call(BlueZName.bus, BlueZName.busPath, BlueZName.bus, "AddMatch") { $0.append(rule) }
-    }
-
-    private func connectionLost() {
-        forgetEverything()
-        fail(BlueZFault.noBus)
-        retryLater()
-    }
-
-    private func forgetEverything() {
-        for adapter in adapters.values { observer?.adapterRemoved(adapter.number) }
-        (bus, monitors, owner, adapters, discoveries, devices) = (nil, nil, nil, [:], [:], BlueZDevices())
-    }
-
-    private func retryLater() {
-        guard demand != nil else { return }
-        let pause = min(timing.retry << Int64(min(failures, 10)), Self.longestPause)
-        failures += 1
-        if retryAlarm == nil { retryAlarm = Loop.Alarm { [weak self] in self?.retry() } }
-        retryAlarm?.set(after: pause)
-    }
-
-    private func retry() {
-        guard demand != nil else { return }
-        guard bus != nil else { return open() }
-        guard owner != nil else { return askForObjects() }
-        // In the pause of power saving they wait for its end.
-        if !duty.isPausing { for discovery in discoveries.values { discovery.retry() } }
-    }
-
-    /// What is there, with everything that was said before the match was in place.
-    private func askForObjects() {
-        bus?.ask(BlueZName.service, "/", BlueZName.objects, "GetManagedObjects") { [weak self] answer in
-            self?.takeObjects(answer)
-        }
-    }
-
-    private func takeObjects(_ answer: BusMessage?) {
-        guard demand != nil else { return }
-        guard let answer, answer.kind == .return else {
-            fail(BlueZFault.refused(answer))
-            return retryLater()
-        }
-        (owner, failures, fault) = (answer.sender, 0, nil)
-        do throws(BusMessage.Malformed) {
-            try answer.each("{oa{sa{sv}}}") { () throws(BusMessage.Malformed) in
-                try answer.enter("e", "oa{sa{sv}}") { () throws(BusMessage.Malformed) in
-                    try readInterfaces(of: try answer.string("o"), answer, isNew: false)
-                }
-            }
-        } catch {
-            fail(BlueZFault.unknownForm)
-        }
-        update()
-    }
-
-    private func readInterfaces(of path: String, _ message: BusMessage, isNew: Bool) throws(BusMessage.Malformed) {
-        var takesMonitors = false
-        try message.interfaces { name throws(BusMessage.Malformed) in
-            switch name {
-            case BlueZName.adapter:
-                var adapter = adapters[path] ?? BlueZAdapter(path: path)
-                try adapter.read(message)
-                adapters[path] = adapter
-                begin(path)
-            case BlueZName.device:
-                var device = BlueZDevice()
-                try device.read(message)
-                // The strength of a device that was there already is from an unknown time.
-                if !isNew { device.rssi = nil }
-                tell(device, path)
-            case BlueZMonitors.manager:
-                takesMonitors = true
-                try message.skip("a{sv}")
-            default: try message.skip("a{sv}")
-            }
-        }
-        if takesMonitors, adapters[path] != nil, demand != nil { monitors?.register(path) }
-    }
-
-    // MARK: Signals
-
-    private func take(_ message: BusMessage) {
-        // Anybody may send a signal to a single receiver, past all matches.
-        guard message.sender == owner || message.sender == BlueZName.bus else { return }
-        if message.kind == .call {
-            monitors?.answer(message)
-            return
-        }
-        do throws(BusMessage.Malformed) {
-            switch (message.interface, message.member) {
-            case (BlueZName.properties, "PropertiesChanged"): try propertiesChanged(message)
-            case (BlueZName.objects, "InterfacesAdded"):
-                try readInterfaces(of: try message.string("o"), message, isNew: true)
-                update()
-            case (BlueZName.objects, "InterfacesRemoved"): try removed(message)
-            case (BlueZName.bus, "NameOwnerChanged") where message.sender == BlueZName.bus: try ownerChanged(message)
-            default: break
-            }
-        } catch {
-            malformed += 1
-            status.malformed = malformed
-        }
-    }
-
-    private func propertiesChanged(_ message: BusMessage) throws(BusMessage.Malformed) {
-        let path = message.path
-        switch try message.string() {
-        case BlueZName.device:
-            var device = devices[path]
-            try device.read(message)
-            tell(device, path)
-        case BlueZName.adapter:
-            guard var adapter = adapters[path] else { return }
-            let wasPowered = adapter.isPowered
-            try adapter.read(message)
-            if wasPowered, !adapter.isPowered { discoveries[path]?.lost() }
-            adapters[path] = adapter
-            if adapter.isPowered, !wasPowered { begin(path) }
-            update()
-        default: break
-        }
-    }
-
-    private func removed(_ message: BusMessage) throws(BusMessage.Malformed) {
-        let path = try message.string("o")
-        try message.each("s") { () throws(BusMessage.Malformed) in
-            switch try message.string() {
-            case BlueZName.device: devices.remove(path)
-            case BlueZName.adapter:
-                discoveries[path] = nil
-                monitors?.forget(path)
-                guard let adapter = adapters.removeValue(forKey: path) else { return }
-                observer?.adapterRemoved(adapter.number)
-            default: break
-            }
-        }
-        update()
-    }
-
-    private func ownerChanged(_ message: BusMessage) throws(BusMessage.Malformed) {
-        guard try message.string() == BlueZName.service else { return }
-        _ = try message.string()
-        let new = try message.string()
-        guard new != owner else { return }
-        for adapter in adapters.values { observer?.adapterRemoved(adapter.number) }
-        (owner, adapters, discoveries, devices) = (nil, [:], [:], BlueZDevices())
-        monitors?.forgetAll()
-        if new.isEmpty {
-            fail(BlueZFault.serviceEnded)
-        } else {
-            askForObjects()
-        }
-    }
-
-    private func tell(_ device: BlueZDevice, _ path: String) {
-        guard let text = device.address, let address = DeviceAddress(text, isRandom: device.isRandom) else { return }
-        devices.keep(device, at: path)
-        guard let rssi = device.rssi, demand != nil else { return }
-        let report = AdvertisingReport(address: address, rssi: Int8(clamping: rssi))
-        let adapter = path.lastIndex(of: "/").flatMap { adapters[String(path[..<$0])]?.number }
-        observer?.received(report, device.advertisingData.span, adapter: adapter ?? 0)
-    }
-
     // MARK: Discovery
 
-    private func begin(_ path: String) {
+    /// Starts the discovery of an adapter that was found or switched on.
+    func startDiscovery(_ path: String) {
         guard demand != nil, let adapter = adapters[path], adapter.isPowered, let bus else { return }
         if discoveries[path] == nil {
-            let new = BlueZDiscovery(bus, path)
-            new.onOutcome = { [weak self] outcome in self?.started(path, outcome) }
-            discoveries[path] = new
+            let discovery = BlueZDiscovery(bus, path)
+            discovery.onOutcome = { [weak self] outcome in self?.discoveryAnswered(path, outcome) }
+            discoveries[path] = discovery
         }
-        if !duty.isPausing { discoveries[path]?.start() }
-        setDuty()
+        if !dutyCycle.isPausing { discoveries[path]?.start() }
+        setDutyCycle()
     }
 
-    private func started(_ path: String, _ outcome: BlueZDiscovery.Outcome) {
+    private func discoveryAnswered(_ path: String, _ outcome: BlueZDiscovery.Outcome) {
         guard demand != nil else { return }
         switch outcome {
-        case .started: if duty.isPausing { discoveries[path]?.end() }
+        case .started: if dutyCycle.isPausing { discoveries[path]?.end() }
         case .notReady: adapters[path]?.isPowered = false
         case .refused: retryLater()
         }
         update()
     }
 
-    /// The rhythm of power saving, or none.
-    private func setDuty() { if demand?.mode == .powerSaving { duty.begin() } else { duty.end() } }
+    /// Starts the refused discoveries again. During a pause they start at its end.
+    func retryDiscoveries() {
+        guard !dutyCycle.isPausing else { return }
+        for discovery in discoveries.values { discovery.retry() }
+    }
 
-    private func dutyTurns() {
+    private func setDutyCycle() { if demand?.mode == .powerSaving { dutyCycle.begin() } else { dutyCycle.end() } }
+
+    private func dutyCycleChanged() {
         for path in adapters.keys {
-            if duty.isPausing { discoveries[path]?.end() } else { begin(path) }
+            if dutyCycle.isPausing { discoveries[path]?.end() } else { startDiscovery(path) }
         }
-        if !duty.isPausing { for discovery in discoveries.values { discovery.retry() } }
+        retryDiscoveries()
     }
 
     // MARK: Status
 
-    private func fail(_ fault: ScannerFault) {
+    func fail(_ fault: ScannerFault) {
         self.fault = fault
         update()
     }
 
-    private func update() {
+    func update() {
         var new = ScannerStatus()
-        let running = adapters.values.filter(\.isPowered)
         new.adapters = adapters.values.sorted { $0.path < $1.path }.map { adapter in
-            let isOn = discoveries[adapter.path]?.state == .on
-            return adapter.shown(isListening: adapter.isPowered && (isOn || duty.isPausing))
+            let isDiscovering = discoveries[adapter.path]?.state == .on
+            return adapter.shown(isListening: adapter.isPowered && (isDiscovering || dutyCycle.isPausing))
         }
         new.isListening = new.adapters.contains(where: \.isListening)
         new.malformed = malformed
-        new.fault = fault ?? (owner == nil ? nil : adapterFault(running))
+        new.fault = fault ?? (owner == nil ? nil : adapterFault)
         guard new != status else { return }
         status = new
         observer?.scannerChanged(self)
     }
 
-    private func adapterFault(_ running: [BlueZAdapter]) -> ScannerFault? {
+    private var adapterFault: ScannerFault? {
         if adapters.isEmpty { return .noAdapter }
-        if running.isEmpty { return .adapterOff }
-        if running.allSatisfy({ discoveries[$0.path]?.state == .refused }) {
-            return BlueZFault.refusesScan
-        }
-        return nil
+        let powered = adapters.values.filter(\.isPowered)
+        if powered.isEmpty { return .adapterOff }
+        return powered.allSatisfy { discoveries[$0.path]?.state == .refused } ? BlueZFault.refusesScan : nil
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CSystemd
 
-/// One D-Bus message, to be read from its beginning or written to its end. The C type is sd_bus_message.
+/// A D-Bus message that is read from the beginning or written to the end. The C type is sd_bus_message.
 ///
-/// Reading never trusts the sender: what has another type than expected throws, and what nobody asked for is skipped.
+/// Reading throws when a value has another type than expected.
 final class BusMessage {
     let raw: OpaquePointer
 
@@ -12,7 +12,7 @@ final class BusMessage {
 
     deinit { csystemd_message_unref(raw) }
 
-    /// The message has another form than its interface says.
+    /// The message has another format than its interface defines.
     struct Malformed: Error {}
 
     enum Kind { case call, `return`, error, signal }
@@ -33,10 +33,10 @@ final class BusMessage {
     var interface: String { Self.text(csystemd_message_interface(raw)) }
     var member: String { Self.text(csystemd_message_member(raw)) }
     var sender: String { Self.text(csystemd_message_sender(raw)) }
-    /// Of an error, such as `org.bluez.Error.InProgress`.
+    /// The name of an error, such as `org.bluez.Error.InProgress`.
     var errorName: String? { csystemd_message_error_name(raw).map { String(cString: $0) } }
 
-    /// The number of the call that this answers.
+    /// The number of the call that this message answers.
     var replyCookie: UInt64? {
         var cookie: UInt64 = 0
         return csystemd_message_reply_cookie(raw, &cookie) >= 0 ? cookie : nil
@@ -51,7 +51,7 @@ final class BusMessage {
     /// Reads a string or object path.
     func string(_ type: Character = "s") throws(Malformed) -> String {
         var pointer: UnsafePointer<CChar>?
-        // Nothing left gives 0.
+        // The result is 0 at the end of the container.
         guard csystemd_message_read_basic(raw, code(type), &pointer) > 0, let pointer else { throw Malformed() }
         return String(cString: pointer)
     }
@@ -71,22 +71,22 @@ final class BusMessage {
         return [UInt8](UnsafeRawBufferPointer(start: pointer, count: size))
     }
 
-    /// Enters a container, and leaves it again after `body`, which must have read all of it.
+    /// Enters a container and leaves it after `body`, which must read all of it.
     func enter(_ type: Character, _ contents: String, _ body: () throws(Malformed) -> Void) throws(Malformed) {
         guard csystemd_message_enter_container(raw, code(type), contents) > 0 else { throw Malformed() }
         try body()
         try check(csystemd_message_exit_container(raw))
     }
 
-    /// Every element of an array; `body` reads one.
+    /// Calls `body` for every element of an array to read it.
     func each(_ contents: String, _ body: () throws(Malformed) -> Void) throws(Malformed) {
         guard csystemd_message_enter_container(raw, code("a"), contents) > 0 else { throw Malformed() }
         while try !isAtEnd() { try body() }
         try check(csystemd_message_exit_container(raw))
     }
 
-    /// Every entry of an `a{sv}`: its key, and what is in the variant, which `body` reads or leaves. Of another type than
-    /// `types` says, it is skipped.
+    /// Calls `body` for every entry of an `a{sv}` whose key and type are in `types`, to read the value. Other entries are
+    /// skipped.
     func properties(_ types: [String: String], _ body: (String) throws(Malformed) -> Void) throws(Malformed) {
         try each("{sv}") { () throws(Malformed) in
             try enter("e", "sv") { () throws(Malformed) in
@@ -97,14 +97,14 @@ final class BusMessage {
         }
     }
 
-    /// Every interface of one object, an `a{sa{sv}}`; `body` gets its name and reads its properties.
+    /// Calls `body` for every interface of an object, an `a{sa{sv}}`, with its name, to read its properties.
     func interfaces(_ body: (String) throws(Malformed) -> Void) throws(Malformed) {
         try each("{sa{sv}}") { () throws(Malformed) in
             try enter("e", "sa{sv}") { () throws(Malformed) in try body(try string()) }
         }
     }
 
-    /// Every interface of every object, the answer to GetManagedObjects; `body` gets the object's path and its name.
+    /// Calls `body` for every interface of every object in the answer to GetManagedObjects, with object path and name.
     func eachInterface(_ body: (String, String) throws(Malformed) -> Void) throws(Malformed) {
         try each("{oa{sa{sv}}}") { () throws(Malformed) in
             try enter("e", "oa{sa{sv}}") { () throws(Malformed) in
@@ -114,7 +114,7 @@ final class BusMessage {
         }
     }
 
-    /// What is in the variant that comes next.
+    /// The type of the value in the variant that follows.
     func variantType() throws(Malformed) -> String {
         var (type, contents): (CChar, UnsafePointer<CChar>?) = (0, nil)
         guard csystemd_message_peek_type(raw, &type, &contents) > 0, type == code("v"), let contents else {
@@ -132,7 +132,9 @@ final class BusMessage {
         return code == 0
     }
 
-    // MARK: Writing. What cannot be written is noticed when the message is sent.
+    // MARK: Writing
+
+    // A failed write makes sending the message fail.
 
     func append(_ text: String, _ type: Character = "s") {
         _ = text.withCString { csystemd_message_append_basic(raw, code(type), $0) }
@@ -154,7 +156,7 @@ final class BusMessage {
         _ = csystemd_message_close_container(raw)
     }
 
-    /// One entry of an `a{sv}`.
+    /// Writes one entry of an `a{sv}`.
     func property(_ key: String, _ type: String, _ body: () -> Void) {
         container("e", "sv") {
             append(key)

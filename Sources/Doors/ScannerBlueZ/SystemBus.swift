@@ -5,7 +5,7 @@ import Glibc
 
 /// A connection to the system's D-Bus that never blocks. The C type is sd_bus.
 ///
-/// No callbacks of sd-bus: it hands every message out, and answers are told apart by their cookies here.
+/// Callbacks of sd-bus are not used. This class assigns answers to calls by their cookies.
 @Loop final class SystemBus {
     enum Failure: Error, Equatable {
         /// libsystemd is not installed.
@@ -16,9 +16,9 @@ import Glibc
 
     typealias Answer = @Loop (BusMessage?) -> Void
 
-    /// Gets calls and signals.
+    /// Called with each call and signal.
     var onMessage: (@Loop (BusMessage) -> Void)?
-    /// The bus has gone, or never was there.
+    /// Called when the connection is lost or was not possible.
     var onEnd: (@Loop () -> Void)?
 
     static let standardAddress = "unix:path=/run/dbus/system_bus_socket"
@@ -26,18 +26,18 @@ import Glibc
     private let bus: OpaquePointer
     private var registration: Loop.Registration?
     private var alarm: Loop.Alarm?
-    /// Who waits for the answer to which call, and until when.
+    /// The calls without an answer, by cookie, and the times until which they wait.
     private var waiting: [UInt64: (answer: Answer, deadline: UInt64)] = [:]
     private var isEnded = false
-    /// A call that is not answered so fast has failed.
-    private static let patience: UInt64 = 25_000_000
-    /// Messages that are handled before others get their turn.
-    private static let atOnce = 32
+    /// Time for an answer, in microseconds.
+    private static let timeout: UInt64 = 25_000_000
+    /// After this many messages other work of the loop has its turn.
+    private static let largestBatch = 32
 
     /// Where the bus is.
     enum Place: Sendable {
         case address(String)
-        /// A connected socket, taken over; for tests, which play the bus.
+        /// A connected socket, which is taken over; for tests that play the bus.
         case connection(Int32)
     }
 
@@ -76,7 +76,7 @@ import Glibc
         arm()
     }
 
-    /// Ends the connection; nobody is told. `bus` must not be used any more.
+    /// Closes the connection. No closure is called any more, and `bus` must not be used.
     func close() {
         guard !isEnded else { return }
         isEnded = true
@@ -88,21 +88,22 @@ import Glibc
 
     private func end() {
         guard !isEnded else { return }
-        let tell = onEnd
+        let onEnd = onEnd
         close()
-        tell?()
+        onEnd?()
     }
 
     // MARK: Calls
 
-    /// Calls a method; `fill` writes its arguments. The answer, of whatever kind, goes to `answer`: nil after 25 s. False:
-    /// it cannot be sent, and nothing will be answered.
+    /// Calls a method; `arguments` writes its arguments. `answer` is called with the answer or error, and with nil when there
+    /// is none within 25 s.
+    /// - Returns: false when the call cannot be sent; `answer` is not called then.
     @discardableResult func call(
         _ destination: String,
         _ path: String,
         _ interface: String,
         _ member: String,
-        _ fill: (BusMessage) -> Void,
+        arguments: (BusMessage) -> Void = { _ in },
         answer: @escaping Answer = { _ in }
     ) -> Bool {
         guard !isEnded else { return false }
@@ -111,10 +112,10 @@ import Glibc
             return false
         }
         let message = BusMessage(raw)
-        fill(message)
+        arguments(message)
         var cookie: UInt64 = 0
         guard send(message, &cookie) else { return false }
-        waiting[cookie] = (answer, Self.now + Self.patience)
+        waiting[cookie] = (answer, Self.now + Self.timeout)
         arm()
         return true
     }
@@ -123,23 +124,12 @@ import Glibc
         withExtendedLifetime(message) { csystemd_bus_send(bus, message.raw, cookie) >= 0 }
     }
 
-    /// Calls a method without arguments.
-    func ask(
-        _ destination: String,
-        _ path: String,
-        _ interface: String,
-        _ member: String,
-        answer: @escaping Answer
-    ) {
-        call(destination, path, interface, member, { _ in }, answer: answer)
-    }
-
-    /// Answers a call.
-    func reply(to call: BusMessage, _ fill: (BusMessage) -> Void = { _ in }) {
+    /// Answers a call; `values` writes the result.
+    func reply(to call: BusMessage, values: (BusMessage) -> Void = { _ in }) {
         var raw: OpaquePointer?
         guard !isEnded, csystemd_new_method_return(call.raw, &raw) >= 0, let raw else { return }
         let message = BusMessage(raw)
-        fill(message)
+        values(message)
         _ = send(message, nil)
         arm()
     }
@@ -152,19 +142,19 @@ import Glibc
         arm()
     }
 
-    /// Sends a signal; for tests, which play the service.
-    func signal(_ path: String, _ interface: String, _ member: String, _ fill: (BusMessage) -> Void) {
+    /// Sends a signal; for tests that play bluetoothd.
+    func signal(_ path: String, _ interface: String, _ member: String, _ arguments: (BusMessage) -> Void) {
         var raw: OpaquePointer?
         guard !isEnded, csystemd_new_signal(bus, &raw, path, interface, member) >= 0, let raw else { return }
         let message = BusMessage(raw)
-        fill(message)
+        arguments(message)
         _ = send(message, nil)
         arm()
     }
 
     // MARK: The loop
 
-    /// Microseconds of CLOCK_MONOTONIC, as sd-bus counts.
+    /// Microseconds of CLOCK_MONOTONIC, the clock of sd-bus.
     private static var now: UInt64 {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
@@ -172,7 +162,7 @@ import Glibc
     }
 
     private func process() {
-        for _ in 0..<Self.atOnce {
+        for _ in 0..<Self.largestBatch {
             guard !isEnded else { return }
             var raw: OpaquePointer?
             let code = csystemd_bus_process(bus, &raw)
@@ -204,7 +194,7 @@ import Glibc
         }
     }
 
-    /// Waits for what sd-bus wants to wait for.
+    /// Watches the descriptor and sets the alarm as sd-bus requires.
     private func arm() {
         guard !isEnded else { return }
         let events = csystemd_bus_get_events(bus)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
- * The part of sd-bus that badged uses, from libsystemd.so.0 opened when it is first needed: a daemon that never scans
- * through bluetoothd has neither the library nor the five that it brings in its memory. Each function is the one of
- * sd-bus with the same name, see sd-bus(3); they must not be called before csystemd_load has given 0. */
+ * The functions of sd-bus that badged uses. libsystemd.so.0 is loaded on demand: a daemon that does not scan through
+ * bluetoothd saves the memory of this library and its five dependencies. Each function corresponds to the one of sd-bus(3)
+ * with the same name and must not be called before csystemd_load has returned 0. */
 #pragma once
 #include <stdint.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 struct sd_bus;
 struct sd_bus_message;
 
-/* 0, or -1: libsystemd is not there or lacks something. */
+/* Loads the library; returns 0, or -1 when it is not installed or lacks a function. */
 int csystemd_load(void);
 
 int csystemd_bus_new(struct sd_bus **bus);
@@ -18,7 +18,7 @@ int csystemd_bus_set_address(struct sd_bus *bus, const char *address);
 int csystemd_bus_set_fd(struct sd_bus *bus, int fd);
 int csystemd_bus_set_bus_client(struct sd_bus *bus, int b);
 int csystemd_bus_start(struct sd_bus *bus);
-/* Without flushing, which could block. */
+/* Does not flush, because flushing can block. */
 void csystemd_bus_close_unref(struct sd_bus *bus);
 int csystemd_bus_get_fd(struct sd_bus *bus);
 int csystemd_bus_get_events(struct sd_bus *bus);
@@ -35,7 +35,7 @@ enum csystemd_kind { CSYSTEMD_CALL = 1, CSYSTEMD_RETURN = 2, CSYSTEMD_ERROR = 3,
 /* One of csystemd_kind, or negative. */
 int csystemd_message_kind(struct sd_bus_message *message);
 int csystemd_message_reply_cookie(struct sd_bus_message *message, uint64_t *cookie);
-/* Name of the error that the message is, or NULL. */
+/* The name of an error message, or NULL. */
 const char *csystemd_message_error_name(struct sd_bus_message *message);
 const char *csystemd_message_path(struct sd_bus_message *message);
 const char *csystemd_message_interface(struct sd_bus_message *message);
@@ -52,7 +52,7 @@ int csystemd_message_read_basic(struct sd_bus_message *message, char type, void 
 int csystemd_message_read_array(struct sd_bus_message *message, char type, const void **bytes, size_t *size);
 int csystemd_message_skip(struct sd_bus_message *message, const char *types);
 
-/* The service's side, for tests that play bluetoothd. */
+/* For tests that play bluetoothd. */
 int csystemd_new_signal(struct sd_bus *bus, struct sd_bus_message **message, const char *path, const char *interface,
                         const char *member);
 int csystemd_new_method_error(struct sd_bus_message *call, struct sd_bus_message **message, const char *name);

@@ -2,9 +2,8 @@
 import Concurrency
 import Scanners
 
-/// A look at bluetoothd while nobody scans: asks for its adapters once and hangs up. Neither it nor the bus starts
-/// anything for that.
-@Loop final class BlueZLook {
+/// Asks bluetoothd once for its adapters while no scan runs. This does not start bluetoothd.
+@Loop final class BlueZInspection {
     private var bus: SystemBus?
     private var alarm: Loop.Alarm?
     private var continuation: CheckedContinuation<ScannerStatus, Never>?
@@ -14,20 +13,20 @@ import Scanners
         (self.continuation, self.hasAdapter) = (continuation, hasAdapter)
     }
 
-    /// Looks: with `hasAdapter` false, where the kernel has no adapter at all, bluetoothd has no reason to run; after
-    /// `patience` milliseconds it is taken for hung.
+    /// Returns the status of the adapters. `hasAdapter` is whether the kernel has an adapter; without one bluetoothd does
+    /// not run, which is no fault. After `timeout` milliseconds without an answer the status has a fault.
     static func status(
         _ place: SystemBus.Place,
         hasAdapter: Bool,
-        patience: Int64 = 2000
+        timeout: Int64 = 2000
     ) async -> ScannerStatus {
         await withCheckedContinuation { continuation in
-            BlueZLook(continuation, hasAdapter: hasAdapter).begin(place, patience)
+            BlueZInspection(continuation, hasAdapter: hasAdapter).begin(place, timeout)
         }
     }
 
-    /// What waits holds this object: bus and alarm, until `end`.
-    private func begin(_ place: SystemBus.Place, _ patience: Int64) {
+    /// The connection and the alarm keep this object alive until `end`.
+    private func begin(_ place: SystemBus.Place, _ timeout: Int64) {
         do throws(SystemBus.Failure) {
             let bus = try SystemBus(place)
             self.bus = bus
@@ -38,28 +37,30 @@ import Scanners
         alarm = Loop.Alarm {
             self.end(ScannerFault(.service, "bluetoothd does not answer", advice: "systemctl restart bluetooth"))
         }
-        alarm?.set(after: patience)
-        // A call to the service itself would start it.
+        alarm?.set(after: timeout)
+        // A call to bluetoothd itself would start it.
         bus?.call(
             BlueZName.bus,
             BlueZName.busPath,
             BlueZName.bus,
             "GetNameOwner",
-            { $0.append(BlueZName.service) },
-            answer: { self.takeOwner($0) }
+            arguments: { $0.append(BlueZName.service) },
+            answer: { self.handleOwner($0) }
         )
     }
 
-    private func takeOwner(_ answer: BusMessage?) {
-        guard answer?.kind == .return else {
-            return end(hasAdapter ? BlueZFault.noService : ScannerFault.noAdapter)
-        }
-        bus?.ask(BlueZName.service, "/", BlueZName.objects, "GetManagedObjects") { answer in
-            self.takeObjects(answer)
-        }
+    private func handleOwner(_ answer: BusMessage?) {
+        guard answer?.kind == .return else { return end(hasAdapter ? BlueZFault.noService : ScannerFault.noAdapter) }
+        bus?.call(
+            BlueZName.service,
+            "/",
+            BlueZName.objects,
+            "GetManagedObjects",
+            answer: { self.handleObjects($0) }
+        )
     }
 
-    private func takeObjects(_ answer: BusMessage?) {
+    private func handleObjects(_ answer: BusMessage?) {
         guard let answer, answer.kind == .return else { return end(BlueZFault.refused(answer)) }
         var adapters: [BlueZAdapter] = []
         do throws(BusMessage.Malformed) {
@@ -70,7 +71,7 @@ import Scanners
                 adapters.append(adapter)
             }
         } catch {
-            return end(BlueZFault.unknownForm)
+            return end(BlueZFault.unknownFormat)
         }
         var status = ScannerStatus(adapters: adapters.sorted { $0.path < $1.path }.map { $0.shown() })
         if adapters.isEmpty {

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import DoorReaders
+import Scanners
+
+/// The connection to the bus, and attempts to connect again.
+extension BlueZScanner {
+    private static let longestPause: Int64 = 30_000
+
+    func open() {
+        do throws(SystemBus.Failure) {
+            let bus = try SystemBus(place)
+            bus.onMessage = { [weak self] message in self?.handle(message) }
+            bus.onEnd = { [weak self] in self?.connectionLost() }
+            self.bus = bus
+            monitors = BlueZMonitorRegistration(bus, demand?.profiles ?? []) { [weak self] path in
+                // A discovery that started before the monitors must start again to use them.
+                guard let discovery = self?.discoveries[path], discovery.state == .on else { return }
+                discovery.restart()
+            }
+            addMatch("type='signal',sender='\(BlueZName.service)'")
+            addMatch("type='signal',sender='\(BlueZName.bus)',member='NameOwnerChanged',arg0='\(BlueZName.service)'")
+            readObjects()
+        } catch {
+            switch error {
+            case .noLibrary: fail(BlueZFault.noLibrary)
+            case .system: connectionLost()
+            }
+        }
+    }
+
+    func reopen() -> Bool {
+        bus?.close()
+        forgetObjects()
+        open()
+        return true
+    }
+
+    private func addMatch(_ rule: String) {
+        bus?.call(BlueZName.bus, BlueZName.busPath, BlueZName.bus, "AddMatch", arguments: { $0.append(rule) })
+    }
+
+    private func connectionLost() {
+        forgetObjects()
+        fail(BlueZFault.noBus)
+        retryLater()
+    }
+
+    /// Forgets the connection and everything that was read over it.
+    func forgetObjects() {
+        reportRemovedAdapters()
+        (bus, monitors, owner, adapters, discoveries, devices) = (nil, nil, nil, [:], [:], BlueZDevices())
+    }
+
+    private func reportRemovedAdapters() {
+        for adapter in adapters.values { observer?.adapterRemoved(adapter.number) }
+    }
+
+    /// Tries again after a pause: to connect, to read the objects, or to start discoveries.
+    func retryLater() {
+        guard demand != nil else { return }
+        let pause = min(timing.retry << Int64(min(failures, 10)), Self.longestPause)
+        failures += 1
+        if retryAlarm == nil { retryAlarm = Loop.Alarm { [weak self] in self?.retry() } }
+        retryAlarm?.set(after: pause)
+    }
+
+    private func retry() {
+        guard demand != nil else { return }
+        if bus == nil {
+            open()
+        } else if owner == nil {
+            readObjects()
+        } else {
+            retryDiscoveries()
+        }
+    }
+
+    private func readObjects() {
+        bus?.call(
+            BlueZName.service,
+            "/",
+            BlueZName.objects,
+            "GetManagedObjects",
+            answer: { [weak self] answer in self?.handleObjects(answer) }
+        )
+    }
+
+    private func handleObjects(_ answer: BusMessage?) {
+        guard demand != nil else { return }
+        guard let answer, answer.kind == .return else {
+            fail(BlueZFault.refused(answer))
+            return retryLater()
+        }
+        (owner, failures, fault) = (answer.sender, 0, nil)
+        do throws(BusMessage.Malformed) {
+            try answer.each("{oa{sa{sv}}}") { () throws(BusMessage.Malformed) in
+                try answer.enter("e", "oa{sa{sv}}") { () throws(BusMessage.Malformed) in
+                    try readInterfaces(of: try answer.string("o"), answer, isNew: false)
+                }
+            }
+        } catch {
+            fail(BlueZFault.unknownFormat)
+        }
+        update()
+    }
+
+    /// bluetoothd was started or has ended.
+    func ownerChanged(to new: String) {
+        guard new != owner else { return }
+        reportRemovedAdapters()
+        (owner, adapters, discoveries, devices) = (nil, [:], [:], BlueZDevices())
+        monitors?.forgetAll()
+        if new.isEmpty {
+            fail(BlueZFault.serviceEnded)
+        } else {
+            readObjects()
+        }
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import DoorReaders
+import Scanners
+
+/// The objects and signals of bluetoothd.
+extension BlueZScanner {
+    func handle(_ message: BusMessage) {
+        // Other programs can send signals directly to this connection, which no match rule prevents.
+        guard message.sender == owner || message.sender == BlueZName.bus else { return }
+        if message.kind == .call {
+            monitors?.answer(message)
+            return
+        }
+        do throws(BusMessage.Malformed) {
+            switch (message.interface, message.member) {
+            case (BlueZName.properties, "PropertiesChanged"): try propertiesChanged(message)
+            case (BlueZName.objects, "InterfacesAdded"):
+                try readInterfaces(of: try message.string("o"), message, isNew: true)
+                update()
+            case (BlueZName.objects, "InterfacesRemoved"): try interfacesRemoved(message)
+            case (BlueZName.bus, "NameOwnerChanged") where message.sender == BlueZName.bus:
+                guard try message.string() == BlueZName.service else { return }
+                _ = try message.string()
+                ownerChanged(to: try message.string())
+            default: break
+            }
+        } catch {
+            malformed += 1
+            status.malformed = malformed
+        }
+    }
+
+    /// Reads the interfaces of an object, an `a{sa{sv}}`. `isNew` is false for an object from GetManagedObjects.
+    func readInterfaces(of path: String, _ message: BusMessage, isNew: Bool) throws(BusMessage.Malformed) {
+        var supportsMonitors = false
+        try message.interfaces { name throws(BusMessage.Malformed) in
+            switch name {
+            case BlueZName.adapter:
+                var adapter = adapters[path] ?? BlueZAdapter(path: path)
+                try adapter.read(message)
+                adapters[path] = adapter
+                startDiscovery(path)
+            case BlueZName.device:
+                var device = BlueZDevice()
+                try device.read(message)
+                // The signal strength of a known device is from an unknown time.
+                if !isNew { device.rssi = nil }
+                deviceChanged(device, path)
+            case BlueZMonitors.manager:
+                supportsMonitors = true
+                try message.skip("a{sv}")
+            default: try message.skip("a{sv}")
+            }
+        }
+        if supportsMonitors, adapters[path] != nil, demand != nil { monitors?.register(path) }
+    }
+
+    private func propertiesChanged(_ message: BusMessage) throws(BusMessage.Malformed) {
+        let path = message.path
+        switch try message.string() {
+        case BlueZName.device:
+            var device = devices[path]
+            try device.read(message)
+            deviceChanged(device, path)
+        case BlueZName.adapter:
+            guard var adapter = adapters[path] else { return }
+            let wasPowered = adapter.isPowered
+            try adapter.read(message)
+            if wasPowered, !adapter.isPowered { discoveries[path]?.adapterSwitchedOff() }
+            adapters[path] = adapter
+            if adapter.isPowered, !wasPowered { startDiscovery(path) }
+            update()
+        default: break
+        }
+    }
+
+    private func interfacesRemoved(_ message: BusMessage) throws(BusMessage.Malformed) {
+        let path = try message.string("o")
+        try message.each("s") { () throws(BusMessage.Malformed) in
+            switch try message.string() {
+            case BlueZName.device: devices.remove(path)
+            case BlueZName.adapter:
+                discoveries[path] = nil
+                monitors?.forget(path)
+                guard let adapter = adapters.removeValue(forKey: path) else { return }
+                observer?.adapterRemoved(adapter.number)
+            default: break
+            }
+        }
+        update()
+    }
+
+    /// Reports the device as an advertisement when its signal strength was updated.
+    private func deviceChanged(_ device: BlueZDevice, _ path: String) {
+        guard let text = device.address, let address = DeviceAddress(text, isRandom: device.isRandom) else { return }
+        devices.keep(device, at: path)
+        guard let rssi = device.rssi, demand != nil else { return }
+        let report = AdvertisingReport(address: address, rssi: Int8(clamping: rssi))
+        let adapter = path.lastIndex(of: "/").flatMap { adapters[String(path[..<$0])]?.number }
+        observer?.received(report, device.advertisingData.span, adapter: adapter ?? 0)
+    }
+}
