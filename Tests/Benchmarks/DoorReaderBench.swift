@@ -72,21 +72,21 @@ enum DoorReaderBench {
 
     private static func walks(_ settings: Settings, _ report: inout Report) {
         let limit = -74.0
-        var scores: [RangeJudge: RangeJudge.Score] = [:]
-        for judge in RangeJudge.allCases {
-            var score = RangeJudge.Score()
+        var scores: [RangeMethod: RangeMethod.Score] = [:]
+        for method in RangeMethod.allCases {
+            var score = RangeMethod.Score()
             for seed in seeds..<seeds + UInt64(settings.count(5000)) {
                 for course in Walk.Course.allCases {
-                    judge.judge(Walk(course, limit: limit, seed: seed), limit: limit, into: &score)
+                    method.evaluate(Walk(course, limit: limit, seed: seed), limit: limit, into: &score)
                 }
             }
-            scores[judge] = score
+            scores[method] = score
         }
         guard let ours = scores[.badged], let three = scores[.meanOfThree], let average = scores[.movingAverage] else {
             return
         }
-        let mean = RangeJudge.Score.mean
-        func note(_ score: RangeJudge.Score) -> String {
+        let mean = RangeMethod.Score.mean
+        func note(_ score: RangeMethod.Score) -> String {
             "enter \(text(mean(score.enter), 0)), leave \(text(mean(score.leave), 0)) ms; right for the first time "
                 + "\(text(mean(score.firstEnter), 0)) and \(text(mean(score.firstLeave), 0)) ms"
         }

@@ -2,75 +2,78 @@
 import Concurrency
 import Testing
 
-/// Alarms, and what has become of them.
-@Loop private final class Bells {
-    private(set) var rung: [String] = []
-    private var alarms: [String: Loop.Alarm] = [:]
+/// Named alarms and the order in which they were due.
+@Loop private final class Alarms {
+    private(set) var fired: [String] = []
+    private var byName: [String: Loop.Alarm] = [:]
     private let waiters = Waiters()
 
-    subscript(name: String) -> Loop.Alarm? { alarms[name] }
+    subscript(name: String) -> Loop.Alarm? { byName[name] }
 
-    func hang(_ name: String, _ body: @escaping @Loop (Bells) -> Void = { _ in }) {
-        alarms[name] = Loop.Alarm { [unowned self] in
-            rung.append(name)
+    func add(_ name: String, _ body: @escaping @Loop (Alarms) -> Void = { _ in }) {
+        byName[name] = Loop.Alarm { [unowned self] in
+            fired.append(name)
             body(self)
             waiters.check()
         }
     }
 
-    func takeDown(_ name: String) { alarms[name] = nil }
+    func remove(_ name: String) { byName[name] = nil }
 
-    func wait(for name: String) async { await waiters.wait { self.rung.contains(name) } }
+    func wait(for name: String) async { await waiters.wait { self.fired.contains(name) } }
 }
 
 @Suite("Alarms of the loop", .timeLimit(.minutes(5)))
 @Loop struct AlarmTests {
-    private let bells = Bells()
+    private let alarms = Alarms()
 
-    @Test("they ring once each, in the order of their times")
+    @Test("alarms fire once each, in the order of their times")
     func order() async {
-        for name in ["late", "early", "now"] { bells.hang(name) }
-        bells["late"]?.set(after: 20)
-        bells["early"]?.set(after: 5)
-        bells["now"]?.set(after: 0)
-        await bells.wait(for: "late")
-        #expect(bells.rung == ["now", "early", "late"])
+        for name in ["late", "early", "now"] { alarms.add(name) }
+        alarms["late"]?.set(after: 20)
+        alarms["early"]?.set(after: 5)
+        alarms["now"]?.set(after: 0)
+        await alarms.wait(for: "late")
+        #expect(alarms.fired == ["now", "early", "late"])
     }
 
-    @Test("one that is set anew rings at the new time only")
+    @Test("an alarm that is set again fires only at the new time")
     func moved() async {
-        for name in ["moved", "fixed", "end"] { bells.hang(name) }
-        bells["moved"]?.set(after: 0)
-        bells["fixed"]?.set(after: 1)
-        bells["moved"]?.set(after: 10)
-        bells["end"]?.set(after: 11)
-        await bells.wait(for: "end")
-        #expect(bells.rung == ["fixed", "moved", "end"])
+        for name in ["moved", "fixed", "end"] { alarms.add(name) }
+        alarms["moved"]?.set(after: 0)
+        alarms["fixed"]?.set(after: 1)
+        alarms["moved"]?.set(after: 10)
+        alarms["end"]?.set(after: 11)
+        await alarms.wait(for: "end")
+        #expect(alarms.fired == ["fixed", "moved", "end"])
     }
 
-    @Test("one that is cancelled, or gone, does not ring, not even when it is due already", arguments: [true, false])
+    @Test(
+        "an alarm that is cancelled or deallocated does not fire, even when it is due already",
+        arguments: [true, false]
+    )
     func cancelled(isGone: Bool) async {
-        func silence(_ name: String, _ bells: Bells) {
-            if isGone { bells.takeDown(name) } else { bells[name]?.cancel() }
+        func end(_ name: String, _ alarms: Alarms) {
+            if isGone { alarms.remove(name) } else { alarms[name]?.cancel() }
         }
-        bells.hang("one") { silence("other", $0) }
-        bells.hang("other") { silence("one", $0) }
-        bells.hang("end")
-        for name in ["one", "other", "end"] { bells[name]?.set(after: 0) }
-        await bells.wait(for: "end")
-        #expect(bells.rung.count == 2)
+        alarms.add("one") { end("other", $0) }
+        alarms.add("other") { end("one", $0) }
+        alarms.add("end")
+        for name in ["one", "other", "end"] { alarms[name]?.set(after: 0) }
+        await alarms.wait(for: "end")
+        #expect(alarms.fired.count == 2)
     }
 
-    @Test("one that sets itself again for now does not keep others from their turn")
+    @Test("an alarm that sets itself again at once does not delay other work")
     func again() async {
         var others = false
-        bells.hang("again") { bells in
-            if others { bells["end"]?.set(after: 0) } else { bells["again"]?.set(after: 0) }
+        alarms.add("again") { alarms in
+            if others { alarms["end"]?.set(after: 0) } else { alarms["again"]?.set(after: 0) }
         }
-        bells.hang("end")
-        bells["again"]?.set(after: 0)
+        alarms.add("end")
+        alarms["again"]?.set(after: 0)
         Task { @Loop in others = true }
-        await bells.wait(for: "end")
-        #expect(bells.rung.last == "end")
+        await alarms.wait(for: "end")
+        #expect(alarms.fired.last == "end")
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import DoorReaders
 
-/// Advertising data of the readers that tests speak of.
+/// Advertising data of readers and beacons.
 enum Adverts {
     static func structure(_ type: UInt8, _ value: [UInt8]) -> [UInt8] {
         var data: [UInt8] = []
@@ -16,7 +16,7 @@ enum Adverts {
         return structure(0x01, [0x06]) + structure(0x07, uuid) + (name.map { structure(0x09, Array($0.utf8)) } ?? [])
     }
 
-    /// The company part that stands in a scan response; limits in the order seamless, proximity, motion, enhanced.
+    /// The manufacturer data of a scan response; limits in the order seamless, proximity, motion, enhanced tap.
     static func seosCompany(mask: UInt8, limits: [Int8], trigger: [UInt8] = []) -> [UInt8] {
         let head: [UInt8] = [0x2E, 0x01, 0x01, 0x2E, 0x10 | UInt8(trigger.count)]
         return structure(0xFF, head + trigger + [0x01, mask] + limits.map { UInt8(bitPattern: $0) })
@@ -46,7 +46,7 @@ extension ReaderTracker {
         receive(report, data.span, adapter: adapter, at: now)
     }
 
-    /// Steady samples, ten per second, up to and including `end`.
+    /// Receives ten samples per second from `start` to `end`, both included.
     func receive(
         _ data: [UInt8],
         from address: DeviceAddress,
@@ -59,11 +59,11 @@ extension ReaderTracker {
 }
 
 extension DeviceAddress {
-    /// A static one.
+    /// A static random address.
     static func door(_ number: UInt64) -> DeviceAddress {
         DeviceAddress(bits: 0xC000_0000_0000 | number, isRandom: true)
     }
-    /// A resolvable one.
+    /// A resolvable random address.
     static func passing(_ number: UInt64) -> DeviceAddress {
         DeviceAddress(bits: 0x4000_0000_0000 | number, isRandom: true)
     }

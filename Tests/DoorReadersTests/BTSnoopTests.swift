@@ -10,7 +10,7 @@ import Testing
         return events
     }
 
-    @Test("what was written is read again")
+    @Test("written records are read again")
     func round() throws {
         let event = HCIEvent.event(AdvertisingReport(address: .door(1), rssi: -60), data: Adverts.seos())
         let file = BTSnoop.header + BTSnoop.record(event: event, microseconds: 1_700_000_000_123_456)
@@ -19,21 +19,21 @@ import Testing
         #expect(read.map(\.event) == [event, [0x0E, 0]])
     }
 
-    @Test("a record of btmon: monitor channel, adapter 1, an event among others")
+    @Test("an event in the format of btmon is read, with its adapter and time")
     func monitor() throws {
         let head = Array("btsnoop\0".utf8) + hex("00000001000007d1")
-        // Opcode 3 is an event, 2 a command; the adapter stands in the upper half.
+        // Opcode 3 is an event, 2 a command; the adapter is in the upper half.
         let event = "00000004000000040001000300000000" + "00e03ab44a676000" + "3e020200"
         let command = "00000003000000030001000200000000" + "00e03ab44a676000" + "0b2002"
         let read = try events(head + hex(command + event))
         #expect(read.count == 1)
         #expect(read.first?.adapter == 1)
-        // The time of the record is the first second of the year 2000.
+        // The record has the first second of the year 2000.
         #expect(read.first?.time == 946_684_800_000_000)
         #expect(read.first?.event == [0x3E, 2, 2, 0])
     }
 
-    @Test("faults are named; what stands before a cut is given out")
+    @Test("each fault has an error, and records before a truncated one are read")
     func faults() throws {
         let file = BTSnoop.header + BTSnoop.record(event: [0x3E, 2, 2, 0], microseconds: 0)
         for length in 0..<16 { #expect(throws: BTSnoop.Fault.notBTSnoop) { try events(Array(file[..<length])) } }

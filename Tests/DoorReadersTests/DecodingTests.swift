@@ -4,12 +4,13 @@ import Host
 import TestSupport
 import Testing
 
-@Suite("Advertising data and reports") struct DecodingTests {
-    private func facts(_ data: [UInt8], _ encoding: RadioConfiguration.CodeEncoding = .binary) -> DecodedAdvertisement {
+@Suite("Decoding of advertisements") struct DecodingTests {
+    private func decode(_ data: [UInt8], _ encoding: RadioConfiguration.CodeEncoding = .binary) -> DecodedAdvertisement
+    {
         AdvertisementDecoder(codeEncoding: encoding).decode(data.span)
     }
 
-    struct Mark: CustomTestStringConvertible, Sendable {
+    struct Example: CustomTestStringConvertible, Sendable {
         var testDescription: String
         var data: [UInt8]
         var profile: ReaderProfile?
@@ -21,58 +22,58 @@ import Testing
     }
 
     @Test(
-        "each profile is known by its mark",
+        "each profile is recognised",
         arguments: [
-            Mark("Seos, code 2", Adverts.seos(2), .seos, code: 2),
-            Mark("Seos, code 33", Adverts.seos(33), .seos, code: 33),
-            Mark("Seos, code 0 is none", Adverts.seos(0), .seos),
-            Mark("Seos, company only", Adverts.seosCompany(mask: 1, limits: [-70, -50]), .seos),
-            Mark("another 128-bit service", Adverts.structure(0x07, [UInt8](repeating: 1, count: 16)), nil),
-            Mark("PKOC", Adverts.structure(0x03, [0x0F, 0x18, 0xF0, 0xFF]), .pkoc),
-            Mark("PKOC, incomplete list", Adverts.structure(0x02, [0xF0, 0xFF]), .pkoc),
-            Mark("PKOC, service data", Adverts.structure(0x16, [0xF0, 0xFF, 9]), .pkoc),
-            Mark(
+            Example("Seos, code 2", Adverts.seos(2), .seos, code: 2),
+            Example("Seos, code 33", Adverts.seos(33), .seos, code: 33),
+            Example("Seos, code 0 is not a code", Adverts.seos(0), .seos),
+            Example("Seos, company only", Adverts.seosCompany(mask: 1, limits: [-70, -50]), .seos),
+            Example("another 128-bit service", Adverts.structure(0x07, [UInt8](repeating: 1, count: 16)), nil),
+            Example("PKOC", Adverts.structure(0x03, [0x0F, 0x18, 0xF0, 0xFF]), .pkoc),
+            Example("PKOC, incomplete list", Adverts.structure(0x02, [0xF0, 0xFF]), .pkoc),
+            Example("PKOC, service data", Adverts.structure(0x16, [0xF0, 0xFF, 9]), .pkoc),
+            Example(
                 "PKOC, 128 bits",
                 Adverts.structure(0x06, hex("1018e85a2bb6bb8ce94ad0d4a160fb41")),
                 .pkoc
             ),
-            Mark("Aliro", Adverts.aliro(group: 7, subGroup: 1), .aliro),
-            Mark("Aliro, one byte short", Array(Adverts.aliro(group: 7, subGroup: 1).dropLast()), nil),
-            Mark(
+            Example("Aliro", Adverts.aliro(group: 7, subGroup: 1), .aliro),
+            Example("Aliro, one byte short", Array(Adverts.aliro(group: 7, subGroup: 1).dropLast()), nil),
+            Example(
                 "Aliro, one byte long",
                 Adverts.structure(0x16, [0xF2, 0xFF] + [UInt8](repeating: 0, count: 25)),
                 nil
             ),
-            Mark("CCC, 16 bits", Adverts.structure(0x03, [0xF5, 0xFF]), .ccc),
-            Mark("CCC, service data", Adverts.structure(0x21, hex("e4ccdbe22a2aa3a2e91199b4c0bb1058") + [1]), .ccc),
-            Mark("iBeacon", Adverts.ibeacon([UInt8](repeating: 5, count: 16)), .ibeacon),
-            Mark("Apple, but no beacon", Adverts.structure(0xFF, [0x4C, 0x00, 0x10, 0x05, 1]), nil),
-            Mark(
+            Example("CCC, 16 bits", Adverts.structure(0x03, [0xF5, 0xFF]), .ccc),
+            Example("CCC, service data", Adverts.structure(0x21, hex("e4ccdbe22a2aa3a2e91199b4c0bb1058") + [1]), .ccc),
+            Example("iBeacon", Adverts.ibeacon([UInt8](repeating: 5, count: 16)), .ibeacon),
+            Example("Apple without a beacon", Adverts.structure(0xFF, [0x4C, 0x00, 0x10, 0x05, 1]), nil),
+            Example(
                 "Eddystone UID",
                 Adverts.structure(0x16, [0xAA, 0xFE, 0x00, 0xEE] + [UInt8](repeating: 1, count: 16)),
                 .eddystone
             ),
-            Mark("Eddystone TLM", Adverts.structure(0x16, [0xAA, 0xFE, 0x20, 0x00]), .eddystone),
-            Mark("Eddystone, unknown frame", Adverts.structure(0x16, [0xAA, 0xFE, 0x77, 0x00]), nil),
-            Mark(
-                "a reader's mark wins over a beacon's",
+            Example("Eddystone TLM", Adverts.structure(0x16, [0xAA, 0xFE, 0x20, 0x00]), .eddystone),
+            Example("Eddystone, unknown frame", Adverts.structure(0x16, [0xAA, 0xFE, 0x77, 0x00]), nil),
+            Example(
+                "a reader has precedence over a beacon",
                 Adverts.ibeacon([UInt8](repeating: 5, count: 16)) + Adverts.seos(),
                 .seos,
                 code: 2
             ),
-            Mark("a name alone is nothing", Adverts.structure(0x09, Array("Seos".utf8)), nil),
-            Mark("nothing", [], nil),
+            Example("a name without a profile", Adverts.structure(0x09, Array("Seos".utf8)), nil),
+            Example("no data", [], nil),
         ]
     )
-    func profiles(mark: Mark) {
-        let found = facts(mark.data)
-        #expect(found.profile == mark.profile)
-        #expect(found.lockServiceCode == mark.code)
-        #expect(!found.isMalformed || mark.testDescription.contains("short"))
+    func profiles(example: Example) {
+        let found = decode(example.data)
+        #expect(found.profile == example.profile)
+        #expect(found.lockServiceCode == example.code)
+        #expect(!found.isMalformed || example.testDescription.contains("short"))
     }
 
     @Test(
-        "lock service codes in binary and in decimal",
+        "lock service codes are decoded in binary and in decimal",
         arguments: [
             (UInt32(2), RadioConfiguration.CodeEncoding.binary, 2), (0x21, .binary, 33), (0xFFFFFF, .binary, 0xFFFFFF),
             (0, .binary, nil), (2, .decimal, 2), (0x33, .decimal, 33), (0x999999, .decimal, 999_999),
@@ -81,7 +82,7 @@ import Testing
     )
     func codes(bits: UInt32, encoding: RadioConfiguration.CodeEncoding, code: Int?) {
         #expect(LockServiceCode.decode(bits, encoding) == code)
-        #expect(facts(Adverts.seos(bits), encoding).lockServiceCode == code)
+        #expect(decode(Adverts.seos(bits), encoding).lockServiceCode == code)
     }
 
     struct Company: Sendable {
@@ -91,7 +92,7 @@ import Testing
     }
 
     @Test(
-        "opening types and limits of a Seos-style reader",
+        "opening types and limits of a Seos-style reader are decoded",
         arguments: [
             Company(
                 data: Adverts.seosCompany(mask: 0x47, limits: [-70, -50, -74, -45]),
@@ -103,60 +104,60 @@ import Testing
                 types: [.proximity, .motion],
                 limits: .init(proximity: -50, seamless: -70)
             ),
-            // A limit that cannot be received is none.
+            // Values that cannot be received are no limits.
             Company(
                 data: Adverts.seosCompany(mask: 0x02, limits: [0, 127, -128]),
                 types: .motion,
                 limits: .init()
             ),
-            // Five limits are no known form; the mask still counts.
+            // With five limits the format is unknown, and only the mask is used.
             Company(data: Adverts.seosCompany(mask: 0x02, limits: [-1, -1, -1, -1, -1]), types: .motion, limits: nil),
             Company(
                 data: Adverts.seosCompany(mask: 0x00, limits: [-70, -50]),
                 types: nil,
                 limits: .init(proximity: -50, seamless: -70)
             ),
-            // The trigger block says that it is longer than everything.
+            // The trigger block is longer than the data.
             Company(data: Adverts.structure(0xFF, [0x2E, 0x01, 0x01, 0x2E, 0x1F, 1, 2]), types: nil, limits: nil),
             Company(data: Adverts.structure(0xFF, [0x2E, 0x01, 0x02, 0x2E, 0x10, 1, 2]), types: nil, limits: nil),
         ]
     )
     func company(company: Company) {
-        let found = facts(company.data)
+        let found = decode(company.data)
         #expect(found.openingTypes == company.types)
         #expect(found.limits == company.limits)
         #expect(found.profile == .seos)
     }
 
-    @Test("what phones send as a beacon is not a beacon of a door")
+    @Test("the beacon of a phone is recognised as such")
     func phone() {
-        #expect(facts(Adverts.ibeacon(hex("000098000000100080000000177a0000"))).isPhone == false)
-        #expect(facts(Adverts.ibeacon(hex("0000980000001000800000177a000002"))).isPhone)
-        #expect(!facts(Adverts.ibeacon(hex("0000999900001000800000177a000002"))).isPhone)
+        #expect(decode(Adverts.ibeacon(hex("000098000000100080000000177a0000"))).isPhone == false)
+        #expect(decode(Adverts.ibeacon(hex("0000980000001000800000177a000002"))).isPhone)
+        #expect(!decode(Adverts.ibeacon(hex("0000999900001000800000177a000002"))).isPhone)
     }
 
-    @Test("power at one metre comes from the beacon")
+    @Test("the power at one metre is decoded from a beacon")
     func power() {
-        #expect(facts(Adverts.ibeacon([UInt8](repeating: 5, count: 16), power: -61)).powerAtOneMetre == -61)
+        #expect(decode(Adverts.ibeacon([UInt8](repeating: 5, count: 16), power: -61)).powerAtOneMetre == -61)
         let eddystone = Adverts.structure(0x16, [0xAA, 0xFE, 0x10, UInt8(bitPattern: -20), 0x00])
-        #expect(facts(eddystone).powerAtOneMetre == -61)
-        #expect(facts(Adverts.aliro(group: 1, subGroup: 1)).txPower == 8)
+        #expect(decode(eddystone).powerAtOneMetre == -61)
+        #expect(decode(Adverts.aliro(group: 1, subGroup: 1)).txPower == 8)
     }
 
     @Test(
-        "data that ends too early gives what stands before the fault",
+        "truncated data is decoded up to the fault",
         arguments: [
             (Adverts.seos() + [0x05, 0x09, 0x41], true), ([0x05], true), ([0xFF, 0xFF], true),
             (Adverts.seos() + [0x00, 0xFF, 0xFF], false), ([0x00], false), ([0x01, 0x09], false),
         ] as [([UInt8], Bool)]
     )
     func malformed(data: [UInt8], isMalformed: Bool) {
-        let found = facts(data)
+        let found = decode(data)
         #expect(found.isMalformed == isMalformed)
         #expect(found.profile == (data.count > 10 ? .seos : nil))
     }
 
-    @Test("names are cut, repaired and cleaned")
+    @Test("names are shortened and cleaned of invalid, control and direction characters")
     func names() {
         func name(_ bytes: [UInt8]) -> String? { AdvertisementDecoder.name(bytes.span, 0..<bytes.count) }
         #expect(name(Array("Lobby".utf8)) == "Lobby")
@@ -167,7 +168,7 @@ import Testing
         #expect(AdvertisementDecoder.name([0x41].span, 0..<2) == nil)
     }
 
-    @Test("legacy and extended reports of one event are all given out, up to a fault")
+    @Test("all legacy and extended reports of an event are decoded, up to a fault")
     func reports() {
         let report = AdvertisingReport(address: .door(1), rssi: -60)
         let long = AdvertisingReport(
@@ -183,17 +184,17 @@ import Testing
         ]
         for (sent, data) in events {
             let event = HCIEvent.event(sent, data: data)
-            var heard: [(AdvertisingReport, [UInt8])] = []
+            var received: [(AdvertisingReport, [UInt8])] = []
             func decode(_ bytes: [UInt8]) -> Bool {
-                HCIEvent.forEachReport(in: bytes.span) { heard.append(($0, Array(bytes[$1]))) }
+                HCIEvent.forEachReport(in: bytes.span) { received.append(($0, Array(bytes[$1]))) }
             }
             #expect(decode(event))
-            #expect(heard.map(\.0) == [sent])
-            #expect(heard.map(\.1) == [data])
+            #expect(received.map(\.0) == [sent])
+            #expect(received.map(\.1) == [data])
             for length in 0..<event.count { #expect(!decode(Array(event[..<length]))) }
-            #expect(heard.count == 1)
+            #expect(received.count == 1)
         }
-        // Two reports in one event, the second one cut by its length.
+        // Two reports in one event; then the second one is truncated.
         let one = HCIEvent.event(report, data: [1])
         let two = [0x3E, UInt8(one.count - 4) * 2 + 2, 2, 2] + one.dropFirst(4) + one.dropFirst(4)
         var count = 0
@@ -208,14 +209,14 @@ import Testing
     }
 
     @Test(
-        "127 and what lies above +20 dBm is no strength",
+        "127 and values above +20 dBm are no signal strengths",
         arguments: [(127, nil), (21, nil), (20, 20), (-128, -128)] as [(Int8, Int8?)]
     )
     func strength(rssi: Int8, valid: Int8?) {
         #expect(AdvertisingReport(address: .door(1), rssi: rssi).rssi == valid)
     }
 
-    @Test("addresses in words and bytes, and their kinds")
+    @Test("addresses are read from text and bytes, and their kinds are recognised")
     func addresses() throws {
         let address = try #require(DeviceAddress("c0:11:22:33:44:5f", isRandom: true))
         #expect(address.description == "C0:11:22:33:44:5F")

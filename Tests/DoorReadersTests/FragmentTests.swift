@@ -2,9 +2,9 @@
 import DoorReaders
 import Testing
 
-@Suite("Fragments of long advertisements") struct FragmentTests {
-    /// What is given on, fragments as "-".
-    private struct Stage {
+@Suite("Fragments of extended advertisements") struct FragmentTests {
+    /// Records what the assembly passes on.
+    private struct Recorder {
         var fragments = FragmentAssembly()
         var whole: [[UInt8]] = []
         var parts = 0
@@ -27,52 +27,52 @@ import Testing
 
     private let data = Adverts.seos(7, name: "Lobby")
 
-    @Test("parts become one, also while other senders, sets and adapters send theirs; each counts for strength")
+    @Test("fragments are joined, apart for each sender, set and adapter, and each one has a signal strength")
     func joins() {
-        var stage = Stage()
-        stage.receive(Array(data[..<5]), .more)
-        stage.receive(Array(data[..<9]), .more, from: 2)
-        stage.receive([1, 2], .more, set: 1)
-        stage.receive([3], .more, adapter: 1)
-        stage.receive([9, 9], .whole, from: 3)
-        // A legacy advertisement of the same sender is one by itself.
-        stage.receive([8], .whole, set: nil)
-        stage.receive(Array(data[5..<7]), .more)
-        stage.receive(Array(data[9...]), .whole, from: 2)
-        stage.receive(Array(data[7...]), .whole)
-        #expect(stage.whole == [[9, 9], [8], data, data])
-        #expect(stage.parts == 5)
-        stage.receive([4], .whole)
-        #expect(stage.whole.last == [4])
+        var recorder = Recorder()
+        recorder.receive(Array(data[..<5]), .more)
+        recorder.receive(Array(data[..<9]), .more, from: 2)
+        recorder.receive([1, 2], .more, set: 1)
+        recorder.receive([3], .more, adapter: 1)
+        recorder.receive([9, 9], .whole, from: 3)
+        // A legacy advertisement of the same sender is passed on as it is.
+        recorder.receive([8], .whole, set: nil)
+        recorder.receive(Array(data[5..<7]), .more)
+        recorder.receive(Array(data[9...]), .whole, from: 2)
+        recorder.receive(Array(data[7...]), .whole)
+        #expect(recorder.whole == [[9, 9], [8], data, data])
+        #expect(recorder.parts == 5)
+        recorder.receive([4], .whole)
+        #expect(recorder.whole.last == [4])
     }
 
-    @Test("where the controller has lost the end, the structures before it count")
+    @Test("when the controller has lost the end, the complete structures before it are used")
     func cut() {
-        var stage = Stage()
+        var recorder = Recorder()
         // Flags and UUID take 21 bytes.
-        stage.receive(Array(data[..<23]), .more)
-        stage.receive([], .cut)
-        #expect(stage.whole == [Array(data[..<21])])
-        stage.receive(data, .cut)
-        #expect(stage.whole.last == data)
+        recorder.receive(Array(data[..<23]), .more)
+        recorder.receive([], .cut)
+        #expect(recorder.whole == [Array(data[..<21])])
+        recorder.receive(data, .cut)
+        #expect(recorder.whole.last == data)
     }
 
-    @Test("beginnings without ends cost others theirs, oldest first, and no more")
+    @Test("when too many advertisements are incomplete, the oldest one is dropped")
     func bounded() {
-        var stage = Stage()
-        for number in 0..<UInt64(FragmentAssembly.maximumPending + 1) { stage.receive([1], .more, from: number) }
-        stage.receive([2], .whole, from: 0)
-        stage.receive([2], .whole, from: 1)
-        #expect(stage.whole == [[2], [1, 2]])
+        var recorder = Recorder()
+        for number in 0..<UInt64(FragmentAssembly.maximumPending + 1) { recorder.receive([1], .more, from: number) }
+        recorder.receive([2], .whole, from: 0)
+        recorder.receive([2], .whole, from: 1)
+        #expect(recorder.whole == [[2], [1, 2]])
     }
 
-    @Test("what is longer than any advertisement is none, and its tail is not read as one")
+    @Test("fragments that are longer than any advertisement are dropped")
     func tooLong() {
-        var stage = Stage()
-        for _ in 0..<7 { stage.receive([UInt8](repeating: 0, count: 229), .more) }
-        stage.receive([UInt8](repeating: 0, count: 229), .whole)
-        #expect(stage.whole.isEmpty)
-        stage.receive([2], .whole)
-        #expect(stage.whole == [[2]])
+        var recorder = Recorder()
+        for _ in 0..<7 { recorder.receive([UInt8](repeating: 0, count: 229), .more) }
+        recorder.receive([UInt8](repeating: 0, count: 229), .whole)
+        #expect(recorder.whole.isEmpty)
+        recorder.receive([2], .whole)
+        #expect(recorder.whole == [[2]])
     }
 }

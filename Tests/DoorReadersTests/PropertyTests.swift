@@ -4,8 +4,8 @@ import DoorWalks
 import TestSupport
 import Testing
 
-@Suite("What always holds") struct PropertyTests {
-    @Test("a flood of addresses never grows the table nor drives out a reader in range", arguments: [UInt64(1), 2, 3])
+@Suite("Properties of ReaderTracker") struct PropertyTests {
+    @Test("a flood of addresses neither grows the table nor evicts a reader in range", arguments: [UInt64(1), 2, 3])
     func flood(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         let tracker = ReaderTracker(capacity: 64)
@@ -33,14 +33,14 @@ import Testing
             )
             #expect(tracker.readers.count <= 64)
         }
-        let mine = try #require(tracker.readers.first { $0.address == .door(1) })
-        #expect(mine.inRange.contains(.motion))
-        #expect(mine.number <= 64)
+        let reader = try #require(tracker.readers.first { $0.address == .door(1) })
+        #expect(reader.inRange.contains(.motion))
+        #expect(reader.number <= 64)
         #expect(tracker.counters.evicted > 10_000)
         #expect(Set(tracker.readers.filter { !$0.isLost }.map(\.number)) == shown)
     }
 
-    @Test("of a full table the reader that was not heard for longest goes first")
+    @Test("a full table evicts the least recently seen reader first")
     func oldestFirst() {
         let tracker = ReaderTracker(capacity: 3)
         var lost: [DeviceAddress] = []
@@ -52,7 +52,7 @@ import Testing
         #expect(tracker.readers.map(\.address) == [.door(4), .door(3), .door(5)])
     }
 
-    @Test("a table full of readers in range takes nobody in until one of them falls silent")
+    @Test("a table full of readers in range adds no reader until one of them is not received any more")
     func full() {
         let tracker = ReaderTracker(capacity: 4)
         for number in 0..<4 { tracker.receive(Adverts.seos(), from: .door(UInt64(number)), -40, from: 0, to: 1000) }
@@ -63,7 +63,7 @@ import Testing
         #expect(tracker.readers.count == 4)
     }
 
-    @Test("random data and random events never break the rules", arguments: 0..<8)
+    @Test("random events never exceed the bounds of data and table", arguments: 0..<8)
     func noise(seed: Int) {
         var random = SplitMix64(seed: UInt64(seed))
         let tracker = ReaderTracker(capacity: 32)
@@ -82,17 +82,19 @@ import Testing
         #expect(tracker.readers.count <= 32)
     }
 
-    @Test("on generated walks it changes its mind less than a mean of three and a moving average, and is not later")
+    @Test(
+        "on generated walks the decisions are steadier and earlier than those of a mean of three and a moving average"
+    )
     func walks() {
-        var scores: [RangeJudge: RangeJudge.Score] = [:]
-        for judge in RangeJudge.allCases {
-            var score = RangeJudge.Score()
+        var scores: [RangeMethod: RangeMethod.Score] = [:]
+        for method in RangeMethod.allCases {
+            var score = RangeMethod.Score()
             for seed in UInt64(2_000_000)..<2_000_100 {
                 for course in Walk.Course.allCases {
-                    judge.judge(Walk(course, limit: -74, seed: seed), limit: -74, into: &score)
+                    method.evaluate(Walk(course, limit: -74, seed: seed), limit: -74, into: &score)
                 }
             }
-            scores[judge] = score
+            scores[method] = score
         }
         let (ours, three, average) = (scores[.badged], scores[.meanOfThree], scores[.movingAverage])
         #expect((ours?.flips ?? .max) * 100 < (three?.flips ?? 0))

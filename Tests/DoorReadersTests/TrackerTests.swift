@@ -5,9 +5,9 @@ import Host
 import TestSupport
 import Testing
 
-@Suite("Readers that come and go") struct TrackerTests {
-    /// What the tracker says, as "appeared seos-C0:...".
-    private final class Diary {
+@Suite("ReaderTracker") struct TrackerTests {
+    /// Records the changes that a tracker reports, such as "appeared seos-C0:...".
+    private final class Recorder {
         var lines: [String] = []
         func attach(_ tracker: ReaderTracker, updates: Bool = false) {
             tracker.observer = { change, reader in
@@ -22,26 +22,26 @@ import Testing
 
     private let any = ScanFilter(lockServiceCodes: [], profiles: Set(ReaderProfile.allCases))
 
-    @Test("a reader appears with its first advertisement, is lost after ten silent seconds, appears again")
+    @Test("a reader appears with its first advertisement, is lost after ten seconds, and appears again")
     func appearance() {
-        let (tracker, diary) = (ReaderTracker(), Diary())
-        diary.attach(tracker)
+        let (tracker, recorder) = (ReaderTracker(), Recorder())
+        recorder.attach(tracker)
         #expect(tracker.nextSweep == nil)
         tracker.receive(Adverts.seos(), from: .door(1), -60, at: 0)
-        #expect(diary.lines == ["appeared seos-C0:00:00:00:00:01"])
+        #expect(recorder.lines == ["appeared seos-C0:00:00:00:00:01"])
         tracker.sweep(at: 10_000)
-        #expect(diary.lines.count == 1)
+        #expect(recorder.lines.count == 1)
         tracker.sweep(at: 10_001)
-        #expect(diary.lines.last == "lost seos-C0:00:00:00:00:01")
+        #expect(recorder.lines.last == "lost seos-C0:00:00:00:00:01")
         #expect(tracker.readers(any, activeOnly: true, at: 10_001).isEmpty)
         #expect(tracker.readers(any, activeOnly: false, at: 10_001).count == 1)
         tracker.receive(Adverts.seos(), from: .door(1), -60, at: 20_000)
-        #expect(diary.lines.last == "appeared seos-C0:00:00:00:00:01")
-        #expect(diary.lines.count == 3)
+        #expect(recorder.lines.last == "appeared seos-C0:00:00:00:00:01")
+        #expect(recorder.lines.count == 3)
     }
 
-    @Test("a lost reader is forgotten in the end, and then nothing is due any more")
-    func forgetting() throws {
+    @Test("a lost reader is removed after some time, and then no sweep is due")
+    func removal() throws {
         let tracker = ReaderTracker()
         tracker.receive(Adverts.seos(), from: .door(1), -60, at: 0)
         var sweeps = 0
@@ -53,7 +53,7 @@ import Testing
         #expect(tracker.readers.isEmpty)
     }
 
-    @Test("a reader that sends every five seconds is lost after twenty")
+    @Test("a reader that advertises every five seconds is lost after twenty seconds")
     func slowReader() {
         let tracker = ReaderTracker()
         for now in stride(from: Milliseconds(0), through: 50_000, by: 5000) {
@@ -64,7 +64,7 @@ import Testing
         #expect(tracker.readers(any, activeOnly: true, at: 70_001).isEmpty)
     }
 
-    @Test("only three seconds count: mean and median need two of at most three and five fresh values")
+    @Test("mean and median use samples of the last three seconds and need at least two")
     func statistics() throws {
         let tracker = ReaderTracker()
         for (index, rssi) in [-90, -50, -60, -70, -61, -62].enumerated() {
@@ -83,7 +83,7 @@ import Testing
         #expect(signal.history == [-62, -61, -70, -60, -50, -90])
     }
 
-    @Test("the average follows by time, not by the number of reports: up within 0.5 s, down within 2.5 s")
+    @Test("the average rises with a time constant of 0.5 s and falls with 2.5 s, for any number of reports")
     func average() {
         let share = 1 - exp(-1.0)
         for count in [1, 10, 25] {
@@ -95,13 +95,13 @@ import Testing
             #expect(abs(rising.average - (-80 + 20 * share)) < 0.001, "\(count) reports")
             #expect(abs(falling.average - (-60 - 20 * share)) < 0.001, "\(count) reports")
         }
-        // What was before a silence says nothing.
+        // After a gap of three seconds the average starts again.
         var silent = SignalTrack(-90, at: 0)
         silent.add(-50, at: 3001)
         #expect(silent.average == -50)
     }
 
-    @Test("fifty values are the most that are kept")
+    @Test("the history has at most fifty values")
     func history() throws {
         let tracker = ReaderTracker()
         for index in 0..<120 {
@@ -113,7 +113,7 @@ import Testing
         #expect(signal.history.last == -35)
     }
 
-    @Test("a strength that was not measured is no sample, but the advertisement is read")
+    @Test("an advertisement without a signal strength is decoded, but is no sample")
     func noStrength() throws {
         let tracker = ReaderTracker()
         tracker.receive(Adverts.seos(), from: .door(1), nil, at: 0)
@@ -126,8 +126,8 @@ import Testing
         #expect(reader.lastSeen == 0)
     }
 
-    @Test("name, code, types and limits stay when a later advertisement does not say them")
-    func latching() throws {
+    @Test("name, code, types and limits stay when a later advertisement does not contain them")
+    func valuesStay() throws {
         let tracker = ReaderTracker()
         tracker.receive(Adverts.seos(7, name: "Lobby"), from: .door(1), -60, at: 0)
         tracker.receive(
@@ -146,7 +146,7 @@ import Testing
         #expect(reader.limit(.applicationSpecific) == .init(-80, .default))
     }
 
-    @Test("an advertised limit is clamped, a configured one is not; sensitivity moves both")
+    @Test("an advertised limit is clamped, a configured limit is not, and sensitivity shifts both")
     func limits() {
         let far = DecodedAdvertisement.Limits(proximity: -100, motion: -1)
         #expect(RangeLimits().limit(.proximity, advertised: far) == .init(-65, .advert))
@@ -161,7 +161,9 @@ import Testing
         #expect(RangeLimits(configuration).limit(.motion, advertised: nil) == .init(-68, .default))
     }
 
-    @Test("in range from the limit on with two samples, out of it below the hysteresis or when nothing is heard")
+    @Test(
+        "a reader enters the range at the limit with two samples and leaves it below the hysteresis or without samples"
+    )
     func range() throws {
         let tracker = ReaderTracker()
         tracker.receive(Adverts.seos(), from: .door(1), -40, at: 0)
@@ -169,7 +171,7 @@ import Testing
         #expect(reader.inRange == [])
         tracker.receive(Adverts.seos(), from: .door(1), -40, at: 100)
         #expect(reader.inRange == [.proximity, .motion])
-        // Weaker than the limit of proximity, not by the hysteresis.
+        // Below the limit of proximity by less than the hysteresis.
         tracker.receive(Adverts.seos(), from: .door(1), -57, from: 200, to: 30_000)
         #expect(reader.inRange == [.proximity, .motion])
         tracker.receive(Adverts.seos(), from: .door(1), -62, from: 30_100, to: 60_000)
@@ -180,7 +182,7 @@ import Testing
         #expect(reader.inRange == [])
     }
 
-    @Test("the closest reader, or why there is none")
+    @Test("the closest reader is found, or the reason why there is none")
     func closest() throws {
         let tracker = ReaderTracker()
         func reason(_ type: OpeningType, at now: Milliseconds) -> String {
@@ -196,7 +198,7 @@ import Testing
         tracker.receive(Adverts.seos(), from: .door(2), -60, from: 1000, to: 2000)
         #expect(reason(.motion, at: 2000) == "seos-C0:00:00:00:00:02")
         #expect(reason(.proximity, at: 2000) == "outOfRange")
-        // A beacon is nearer, but no door.
+        // A beacon that is nearer is not a door reader.
         tracker.receive(Adverts.ibeacon([UInt8](repeating: 1, count: 16)), from: .door(3), -30, from: 1000, to: 2000)
         #expect(reason(.motion, at: 2000) == "seos-C0:00:00:00:00:02")
         let reader = try #require(tracker.readers.first { $0.id.hasSuffix("02") })
@@ -208,7 +210,7 @@ import Testing
         #expect(reason(.motion, at: 30_000) == "none")
     }
 
-    @Test("filters: codes concern Seos-style readers, profiles and opening types all")
+    @Test("a filter of codes applies to Seos-style readers, filters of profiles and opening types to all")
     func filters() throws {
         let tracker = ReaderTracker()
         tracker.receive(Adverts.seos(2), from: .door(1), -60, at: 0)
@@ -216,18 +218,18 @@ import Testing
         tracker.receive(Adverts.seosCompany(mask: 0x04, limits: [-70, -50]), from: .door(3), -62, at: 0)
         tracker.receive(Adverts.aliro(group: 1, subGroup: 2), from: .door(4), -63, at: 0)
         tracker.receive(Adverts.ibeacon([UInt8](repeating: 1, count: 16)), from: .door(5), -64, at: 0)
-        func admitted(_ filter: ScanFilter) -> [UInt64] {
+        func matching(_ filter: ScanFilter) -> [UInt64] {
             tracker.readers(filter, activeOnly: true, at: 0).map { $0.address.bits & 0xFF }
         }
-        #expect(admitted(ScanFilter()) == [1, 4])
-        #expect(admitted(ScanFilter(lockServiceCodes: [33])) == [2, 4])
-        #expect(admitted(ScanFilter(lockServiceCodes: [])) == [1, 2, 3, 4])
-        #expect(admitted(ScanFilter(openingTypes: .seamless, lockServiceCodes: [])) == [3, 4])
-        #expect(admitted(ScanFilter(profiles: [.ibeacon])) == [5])
-        #expect(admitted(any) == [1, 2, 3, 4, 5])
+        #expect(matching(ScanFilter()) == [1, 4])
+        #expect(matching(ScanFilter(lockServiceCodes: [33])) == [2, 4])
+        #expect(matching(ScanFilter(lockServiceCodes: [])) == [1, 2, 3, 4])
+        #expect(matching(ScanFilter(openingTypes: .seamless, lockServiceCodes: [])) == [3, 4])
+        #expect(matching(ScanFilter(profiles: [.ibeacon])) == [5])
+        #expect(matching(any) == [1, 2, 3, 4, 5])
     }
 
-    @Test("of what matches no profile, and of phones, only the number is kept")
+    @Test("advertisements of phones and those without a profile are counted and not stored")
     func privacy() {
         let tracker = ReaderTracker()
         tracker.receive([2, 0x01, 0x06], from: .door(1), -60, at: 0)
@@ -241,48 +243,48 @@ import Testing
 
     // MARK: Identity
 
-    @Test("an Aliro reader stays the same under every address")
+    @Test("an Aliro reader is the same reader under every address")
     func aliroIdentity() throws {
-        let (tracker, diary) = (ReaderTracker(), Diary())
-        diary.attach(tracker)
+        let (tracker, recorder) = (ReaderTracker(), Recorder())
+        recorder.attach(tracker)
         tracker.receive(Adverts.aliro(group: 1, subGroup: 2), from: .passing(1), -60, at: 0)
         tracker.receive(Adverts.aliro(group: 1, subGroup: 2), from: .passing(2), -60, at: 100)
         tracker.receive(Adverts.aliro(group: 1, subGroup: 3), from: .passing(3), -60, at: 100)
-        #expect(diary.lines == ["appeared aliro-0101010101010101-0002", "appeared aliro-0101010101010101-0003"])
+        #expect(recorder.lines == ["appeared aliro-0101010101010101-0002", "appeared aliro-0101010101010101-0003"])
         #expect(tracker.readers.first { $0.adverts == 2 }?.address == .passing(2))
     }
 
-    @Test("a named reader keeps its id when its address changes; two that look alike at once are two")
+    @Test("a named reader keeps its id when its address changes, but two such readers at the same time are different")
     func fingerprint() {
-        let (tracker, diary) = (ReaderTracker(), Diary())
-        diary.attach(tracker)
+        let (tracker, recorder) = (ReaderTracker(), Recorder())
+        recorder.attach(tracker)
         tracker.receive(Adverts.seos(2, name: "Lobby"), from: .passing(1), -60, at: 0)
         tracker.receive(Adverts.seos(2, name: "Lobby"), from: .passing(2), -60, at: 3001)
-        #expect(diary.lines == ["appeared seos-2-Lobby"])
+        #expect(recorder.lines == ["appeared seos-2-Lobby"])
         tracker.receive(Adverts.seos(2, name: "Lobby"), from: .passing(3), -60, at: 3100)
-        #expect(diary.lines == ["appeared seos-2-Lobby", "appeared seos-passing-2"])
+        #expect(recorder.lines == ["appeared seos-2-Lobby", "appeared seos-passing-2"])
         #expect(tracker.readers.count == 2)
     }
 
-    @Test("without a name of its own a changing address is a new reader each time")
+    @Test("without a unique name, every changing address is a new reader")
     func ephemeral() {
-        let (tracker, diary) = (ReaderTracker(), Diary())
-        diary.attach(tracker)
+        let (tracker, recorder) = (ReaderTracker(), Recorder())
+        recorder.attach(tracker)
         tracker.receive(Adverts.seos(2, name: "Seos"), from: .passing(1), -60, at: 0)
         tracker.receive(Adverts.seos(2, name: "Seos"), from: .passing(2), -60, at: 5000)
-        #expect(diary.lines == ["appeared seos-passing-1", "appeared seos-passing-2"])
+        #expect(recorder.lines == ["appeared seos-passing-1", "appeared seos-passing-2"])
     }
 
-    @Test("a name that comes later joins the reader with the one that was there before")
+    @Test("a name that is received later identifies a known reader")
     func lateName() {
-        let (tracker, diary) = (ReaderTracker(), Diary())
-        diary.attach(tracker)
+        let (tracker, recorder) = (ReaderTracker(), Recorder())
+        recorder.attach(tracker)
         let name = Adverts.structure(0x09, Array("Lobby".utf8))
         tracker.receive(Adverts.seos(2), from: .passing(1), -60, at: 0)
         tracker.receive(name, from: .passing(1), -60, isScanResponse: true, at: 1)
         tracker.receive(Adverts.seos(2), from: .passing(2), -60, at: 4000)
         tracker.receive(name, from: .passing(2), -60, isScanResponse: true, at: 4001)
-        #expect(diary.lines == ["appeared seos-passing-1", "appeared seos-passing-2", "lost seos-passing-2"])
+        #expect(recorder.lines == ["appeared seos-passing-1", "appeared seos-passing-2", "lost seos-passing-2"])
         #expect(tracker.readers.map(\.address) == [.passing(2)])
         #expect(tracker.readers.map(\.number) == [1])
         #expect(tracker.readers.map(\.adverts) == [4])
@@ -290,7 +292,7 @@ import Testing
 
     // MARK: Adapters
 
-    @Test("another adapter speaks for the reader when it hears it 6 dB better for a second, or the first is silent")
+    @Test("another adapter represents a reader after a second with 6 dB more, or when the first receives nothing")
     func adapters() throws {
         let tracker = ReaderTracker()
         for now in stride(from: Milliseconds(0), through: 5000, by: 100) {
@@ -311,15 +313,15 @@ import Testing
         #expect(reader.signal.last == -70)
     }
 
-    @Test("an adapter that goes takes with it what it alone has heard")
+    @Test("removing an adapter removes the readers that no other adapter has received")
     func adapterRemoved() {
-        let (tracker, diary) = (ReaderTracker(), Diary())
+        let (tracker, recorder) = (ReaderTracker(), Recorder())
         tracker.receive(Adverts.seos(), from: .door(1), -70, adapter: 0, at: 0)
         tracker.receive(Adverts.seos(), from: .door(1), -70, adapter: 1, at: 0)
         tracker.receive(Adverts.seos(), from: .door(2), -70, adapter: 1, at: 0)
-        diary.attach(tracker)
+        recorder.attach(tracker)
         tracker.remove(adapter: 1)
-        #expect(diary.lines == ["lost seos-C0:00:00:00:00:02"])
+        #expect(recorder.lines == ["lost seos-C0:00:00:00:00:02"])
         #expect(tracker.readers.map(\.adapter) == [0])
     }
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 
-/// A person who walks past doors, as the radio hears it: generated, not recorded, from a seed.
+/// The signal of a reader while a person walks past doors, generated from a seed.
 ///
-/// The model: log-distance loss with exponent 2.2; shadows of bodies and furniture as a first-order process (3.5 dB,
-/// 1.5 s); Rician fading, anew for each advertisement since three channels take turns; one advertisement in six is
-/// missed; whole dB; nothing below -97 dBm. The reader sends every 100 to 300 ms with up to 10 ms of jitter, -59 dBm at
-/// one metre. Who goes away goes on for 40 s, until the reader is out of hearing.
+/// The model has a log-distance loss with exponent 2.2. Shadows of bodies and furniture are a first-order process with 3.5 dB
+/// and 1.5 s. Rician fading is independent for each advertisement, because advertisements alternate between three channels. One
+/// advertisement in six is lost. Values are whole dB, at least -97 dBm. The reader advertises every 100 to 300 ms with up to
+/// 10 ms of jitter, with -59 dBm at one metre. At the end the person walks away for 40 s, until nothing is received.
 package struct Walk: Sendable {
     package struct Sample: Sendable {
         /// Milliseconds since the start.
         package var time: Int64
         /// dBm.
         package var rssi: Int8
-        /// What would be heard without shadows and fading.
+        /// dBm without shadows and fading.
         package var truth: Double
     }
 
@@ -21,11 +21,11 @@ package struct Walk: Sendable {
     /// Milliseconds since the start.
     package private(set) var end: Int64 = 0
 
-    /// Where the person is on the way.
+    /// The course of the person.
     package enum Course: Int, CaseIterable, Sendable {
         /// Walks past at a distance of 0.7 m.
         case past
-        /// Comes, stands before the door for 6 s, goes.
+        /// Comes, stands in front of the door for 6 s, and leaves.
         case visit
         /// Stands where the signal is 2 dB above the limit, for 20 s.
         case hover
@@ -54,10 +54,10 @@ package struct Walk: Sendable {
         }
     }
 
-    /// Seconds from the door to the end of the walk.
+    /// Seconds from leaving the door to the end of the walk.
     private static let away = 40.0
 
-    /// Metres to the door; nil at the end of the walk. People walk at 1.3 m/s.
+    /// The distance to the door in metres; nil at the end of the walk. The person walks at 1.3 m/s.
     private static func distance(_ course: Course, seconds: Double, edge: Double) -> Double? {
         func line(_ x: Double, _ side: Double) -> Double { (x * x + side * side).squareRoot() }
         switch course {
@@ -75,7 +75,7 @@ package struct Walk: Sendable {
     }
 }
 
-/// SplitMix64 with what the model needs of distributions.
+/// SplitMix64, with the distributions of the model.
 package struct Generator: RandomNumberGenerator {
     private var state: UInt64
 
@@ -95,7 +95,7 @@ package struct Generator: RandomNumberGenerator {
             * cos(2 * .pi * Double.random(in: 0..<1, using: &self))
     }
 
-    /// Rician fading in dB, mean power 0 dB; `k` is the power of the direct path over that of all others.
+    /// Rician fading in dB with a mean power of 0 dB; `k` is the ratio of the direct path to all other paths.
     mutating func fading(k: Double) -> Double {
         let spread = (1 / (2 * (k + 1))).squareRoot()
         let (x, y) = ((k / (k + 1)).squareRoot() + gauss() * spread, gauss() * spread)

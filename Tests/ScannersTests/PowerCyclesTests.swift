@@ -4,81 +4,83 @@ import Scanners
 import TestSupport
 import Testing
 
-/// The power of an adapter that does what the test has planned.
-@Loop private final class PlannedPower: PowerSwitch {
+/// The power of an adapter with outcomes that the test sets.
+@Loop private final class ScriptedPower: PowerSwitch {
     var inUse = false
-    /// What becomes of the next wishes, first things first; then they succeed.
+    /// The outcomes of the next calls, in order; further calls succeed.
     var outcomes: [PowerOutcome] = []
-    private(set) var wishes: [Bool] = []
+    private(set) var calls: [Bool] = []
     private let waiters = Waiters()
 
     func isInUse() async -> Bool { inUse }
 
     func setPower(_ isOn: Bool) async -> PowerOutcome {
-        wishes.append(isOn)
+        calls.append(isOn)
         waiters.check()
         return outcomes.isEmpty ? .done : outcomes.removeFirst()
     }
 
-    func wait(forWishes count: Int) async { await waiters.wait { self.wishes.count >= count } }
+    func wait(forCalls count: Int) async { await waiters.wait { self.calls.count >= count } }
 }
 
-@Suite("Adapters that are switched off and on", .timeLimit(.minutes(5)))
+@Suite("PowerCycles", .timeLimit(.minutes(5)))
 struct PowerCyclesTests {
     @Test(
-        "whatever becomes of switching off, on is tried until it succeeds or there is no adapter",
+        "switching on is repeated until it succeeds or the adapter is removed, whatever the outcome of switching off",
         arguments: [
             ([], [false, true]), ([.failed], [false, true]), ([.removed, .removed], [false, true]),
             ([.done, .failed, .failed], [false, true, true, true]), ([.done, .failed, .removed], [false, true, true]),
         ] as [([PowerOutcome], [Bool])]
     )
-    @Loop func outcomes(outcomes: [PowerOutcome], wishes: [Bool]) async {
+    @Loop func outcomes(outcomes: [PowerOutcome], calls: [Bool]) async {
         var timing = PowerCycles.Timing()
         timing.pause = 1
-        let (cycles, power) = (PowerCycles(timing: timing), PlannedPower())
+        let (cycles, power) = (PowerCycles(timing: timing), ScriptedPower())
         power.outcomes = outcomes
         cycles.begin(0, power, mayDisconnect: false) { true }
         #expect(cycles.isActive)
         await cycles.waitUntilIdle()
-        #expect(power.wishes == wishes)
+        #expect(power.calls == calls)
         #expect(!cycles.isActive)
     }
 
-    @Test("not while others use the adapter, unless they may lose it; not when nobody wants it any more")
+    @Test(
+        "an adapter with connections is switched off only where this is allowed, and none when the cycle is not wanted any more"
+    )
     @Loop func conditions() async {
-        let (cycles, power) = (PowerCycles(), PlannedPower())
+        let (cycles, power) = (PowerCycles(), ScriptedPower())
         power.inUse = true
         cycles.begin(0, power, mayDisconnect: false) { true }
         await cycles.waitUntilIdle()
-        #expect(power.wishes.isEmpty)
+        #expect(power.calls.isEmpty)
         cycles.begin(0, power, mayDisconnect: true) { false }
         await cycles.waitUntilIdle()
-        #expect(power.wishes.isEmpty)
+        #expect(power.calls.isEmpty)
         cycles.begin(0, power, mayDisconnect: true) { true }
         await cycles.waitUntilIdle()
-        #expect(power.wishes == [false, true])
+        #expect(power.calls == [false, true])
     }
 
-    @Test("one at a time for each adapter")
+    @Test("each adapter has at most one power cycle at a time")
     @Loop func oneAtATime() async {
-        let (cycles, power, other) = (PowerCycles(), PlannedPower(), PlannedPower())
+        let (cycles, power, other) = (PowerCycles(), ScriptedPower(), ScriptedPower())
         cycles.begin(0, power, mayDisconnect: false) { true }
         cycles.begin(0, power, mayDisconnect: false) { true }
         cycles.begin(1, other, mayDisconnect: false) { true }
         await cycles.waitUntilIdle()
-        #expect(power.wishes == [false, true])
-        #expect(other.wishes == [false, true])
+        #expect(power.calls == [false, true])
+        #expect(other.calls == [false, true])
     }
 
-    @Test("who waits for the end waits for no pause between two tries")
+    @Test("restoring the power ends the pause between two attempts")
     @Loop func restorePower() async {
         var timing = PowerCycles.Timing()
         (timing.pause, timing.longestPause) = (3_600_000, 3_600_000)
-        let (cycles, power) = (PowerCycles(timing: timing), PlannedPower())
+        let (cycles, power) = (PowerCycles(timing: timing), ScriptedPower())
         power.outcomes = [.done, .failed]
         cycles.begin(0, power, mayDisconnect: false) { true }
-        await power.wait(forWishes: 2)
+        await power.wait(forCalls: 2)
         await cycles.restorePower()
-        #expect(power.wishes == [false, true, true])
+        #expect(power.calls == [false, true, true])
     }
 }

@@ -7,14 +7,14 @@ import Scanners
 import TestSupport
 import Testing
 
-@Suite("Replay of captures", .timeLimit(.minutes(5))) struct ReplayTests {
+@Suite("ReplayScanner", .timeLimit(.minutes(5))) struct ReplayTests {
     private func file(_ content: [UInt8]) throws -> String {
         let path = "/tmp/badged-replay-\(UUID().uuidString)"
         try Data(content).write(to: URL(filePath: path))
         return path
     }
 
-    @Test("a capture is played in its order, again and again, until it is stopped")
+    @Test("a capture is replayed in its order and in a loop until the scan stops")
     @Loop func plays() async throws {
         var content = BTSnoop.header
         for number in 0..<3 {
@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test(
-        "what cannot be played is said",
+        "a file that cannot be replayed is a fault",
         arguments: [([UInt8](), "is not a capture file"), (BTSnoop.header, "has no records"), (nil, "cannot read")]
             as [([UInt8]?, String)]
     )

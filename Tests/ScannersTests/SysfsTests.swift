@@ -4,8 +4,8 @@ import Glibc
 import Scanners
 import Testing
 
-@Suite("What sysfs shows of the host's Bluetooth") struct SysfsTests {
-    /// A folder with these files; `body` gets its path.
+@Suite("Bluetooth in sysfs") struct SysfsTests {
+    /// Creates a folder with these files and calls `body` with its path.
     private func folder(_ files: [String: String], _ body: (String) -> Void) throws {
         let root = "/tmp/badged-sysfs-\(UUID().uuidString)"
         defer { try? FileManager.default.removeItem(atPath: root) }
@@ -26,7 +26,7 @@ import Testing
     }
 
     @Test(
-        "Bluetooth is blocked by a program, or by a switch, which counts more; what blocks others does not count",
+        "a hardware switch of Bluetooth has precedence over a program; switches of other radios are ignored",
         arguments: [
             ([:], nil), (rfkill(0, "bluetooth", soft: 0, hard: 0), nil),
             (rfkill(0, "wlan", soft: 1, hard: 1), nil), (rfkill(0, "bluetooth", soft: 1, hard: 0), .software),
@@ -42,7 +42,7 @@ import Testing
         try folder(files) { #expect(RFKill.bluetooth(folder: $0) == result) }
     }
 
-    @Test("what to do about it differs")
+    @Test("the advice depends on what blocks Bluetooth")
     func advice() {
         #expect(RFKill.software.advice == "rfkill unblock bluetooth")
         #expect(RFKill.hardware.advice != RFKill.software.advice)
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(
-        "an adapter is there; a connection of one is none",
+        "an adapter is found; a connection is not an adapter",
         arguments: [([], false), (["hci0:64/type"], false), (["hci0/type"], true), (["hci7/x", "hci7:1/x"], true)]
     )
     func adapters(files: [String], result: Bool) throws {
