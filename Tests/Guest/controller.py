@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A Bluetooth LE controller on /dev/vhci that a scenario plays: it tells the kernel of advertisements, and connects to nobody.
+"""A virtual Bluetooth LE controller on /dev/vhci. It reports advertisements to the kernel and supports no connections.
 
-As a program it reads one JSON command a line and answers each with one line; `guest.Radio` speaks to it. Bluetooth Core
-Specification, Vol 4, Part E for commands and events. A packet of /dev/vhci has its type before it: 1 command, 4 event, 0xFF the
-driver itself (FF 00 makes a controller; the answer is FF 00 and its number).
+The program reads one JSON command per line and answers each with one line; `guest.Controller` uses it. Commands and events are
+those of the Bluetooth Core Specification, Vol 4, Part E. A packet of /dev/vhci begins with its type: 1 is a command, 4 an event,
+0xFF a message of the driver (FF 00 creates a controller; the answer is FF 00 and the number of the controller).
 """
 import argparse
 import errno
@@ -25,7 +25,7 @@ def structure(kind, value):
 
 
 def strength(spec, seconds):
-    """dBm: a number; [mean, deviation]; or {"curve": [[second, dBm], ...]}, which is begun again at its end."""
+    """The signal strength in dBm. `spec` is a number, [mean, deviation], or {"curve": [[second, dBm], ...]}, which repeats."""
     if isinstance(spec, dict):
         points = spec["curve"]
         at = seconds % points[-1][0]
@@ -39,7 +39,7 @@ def strength(spec, seconds):
 
 
 class Sender:
-    """Something that advertises."""
+    """A device that advertises."""
 
     def __init__(self, entry):
         self.address = bytes.fromhex(entry["address"].replace(":", ""))[::-1]
@@ -51,7 +51,7 @@ class Sender:
 
 
 class Controller:
-    # LE without BR/EDR; bit by bit which commands there are.
+    # LE without BR/EDR. The supported commands, by octet and bit.
     FEATURES = bytes([0, 0, 0, 0, 0x60, 0, 0, 0])
     COMMANDS = {0: [5], 2: [7], 5: [6, 7], 14: [3, 5, 7], 15: [1], 25: [0, 1, 2, 4, 5, 6, 7], 26: list(range(8)),
                 27: [0, 1, 2, 3, 6, 7], 28: [3]}
@@ -61,12 +61,13 @@ class Controller:
         self.extended, self.filters = extended, filters
         self.address = bytes.fromhex(address.replace(":", ""))[::-1]
         self.scans = self.is_active = self.drops_repeated = False
-        self.told = set()
-        # What ends a silence: "restart" of the scan, "reset" of the controller, "never".
+        # What was reported since the scan began, for a controller that drops repeated advertisements.
+        self.reported = set()
+        # None, or what ends the silence of the controller: "restart" of the scan, "reset", or "never".
         self.silent = None
-        # Seconds until it says that it does not scan any more, or is as new; what is to be said, and when.
+        # Seconds until the controller completes a reset or the end of a scan, and the completions that are due later.
         self.slow = 0
-        self.later = []
+        self.delayed = []
         self.count = {"sent": 0, "dropped": 0, "scanStarts": 0, "resets": 0}
         self.file = os.open("/dev/vhci", os.O_RDWR)
         os.write(self.file, bytes([DRIVER, 0]))
@@ -78,7 +79,7 @@ class Controller:
         try:
             os.write(self.file, bytes([EVENT, code, len(body)]) + body)
         except OSError as error:
-            # Nobody hears a controller that the kernel has just closed.
+            # The kernel has closed the controller.
             if error.errno != errno.ENXIO:
                 raise
 
@@ -118,7 +119,7 @@ class Controller:
         elif opcode in (0x200C, 0x2042):  # LE Set (Extended) Scan Enable
             self.scan(parameters[0] == 1, parameters[1] != 0)
         if self.slow and (opcode == 0x0C03 or opcode in (0x200C, 0x2042) and not self.scans):
-            self.later.append((time.monotonic() + self.slow, opcode))
+            self.delayed.append((time.monotonic() + self.slow, opcode))
         elif opcode in results:
             self.complete(opcode, results[opcode])
         elif opcode >> 10 in (3, 8) or opcode == 0x0C01:  # what sets something
@@ -126,10 +127,10 @@ class Controller:
         else:
             self.complete(opcode, b"\1")  # unknown command
 
-    def catch_up(self, now):
-        """Says what is due."""
-        while self.later and self.later[0][0] <= now:
-            self.complete(self.later.pop(0)[1])
+    def complete_delayed(self, now):
+        """Sends the completions that are due."""
+        while self.delayed and self.delayed[0][0] <= now:
+            self.complete(self.delayed.pop(0)[1])
 
     def supported(self):
         bits = bytearray(64)
@@ -144,23 +145,23 @@ class Controller:
             if self.silent == "restart":
                 self.silent = None
         self.scans, self.drops_repeated = on, drops_repeated
-        self.told.clear()
+        self.reported.clear()
 
     def report(self, sender, rssi, is_response=False):
-        """False when nobody listens, or the report is swallowed."""
+        """Sends a report; returns false when the controller does not scan or drops the report."""
         if not self.scans or self.silent:
             self.count["dropped"] += 1
             return False
         if self.filters and self.drops_repeated:
             key = (sender.address, is_response)
-            if key in self.told:
+            if key in self.reported:
                 self.count["dropped"] += 1
                 return False
-            self.told.add(key)
+            self.reported.add(key)
         data = sender.response if is_response else sender.data
         kind = 1 if sender.is_random else 0
         if self.extended:
-            # Event types of legacy advertisements: connectable and scannable, or its scan response.
+            # Event types of a legacy advertisement, connectable and scannable, and of its scan response.
             body = struct.pack("<BBHB6sBBBbbHB6sB", 0x0D, 1, 0x1B if is_response else 0x13, kind, sender.address, 1, 0, 0xFF, 127,
                                rssi, 0, 0, bytes(6), len(data)) + data
         else:
@@ -178,29 +179,25 @@ class Controller:
 
 
 class Flood:
-    """So many reports a second from random addresses, `burst` at once: `addresses` of them over and over, or, with 0, always a
-    new one."""
-    # A phone: flags, and data of a company.
+    """`rate` reports a second from random addresses, `burst` at once. There are `addresses` different addresses; with 0, each
+    address is new."""
+    # The data of a phone: flags and manufacturer data.
     PHONE = structure(1, b"\x1A") + structure(0xFF, b"\x4C\x00\x10\x05\x0B\x1C\x2A\x3F\x4D")
 
-    def __init__(self, rate, addresses, burst):
+    def __init__(self, rate, addresses, burst, data):
         self.rate, self.addresses, self.burst = rate, addresses, burst
-        self.data = None
-        self.sender = Sender({"address": "40:00:00:00:00:00", "data": self.PHONE.hex()})
+        self.sender = Sender({"address": "40:00:00:00:00:00", "data": data or self.PHONE.hex()})
         self.due, self.number = time.monotonic(), 0
 
-    def mark(self, data):
-        """Not phones, but this."""
-        self.sender.data = bytes.fromhex(data)
-
     def play(self, controller, now):
-        self.due = max(self.due, now - 1)  # no more than a second is made up for
+        """Sends the reports that are due; yields after 64 of them."""
+        self.due = max(self.due, now - 1)  # makes up for one second at most
         while self.due <= now:
             self.due += self.burst / self.rate
             for _ in range(self.burst):
                 self.number += 1
                 number = self.number % self.addresses if self.addresses else self.number
-                # Multiplied so that neighbours differ; 0x40: resolvable.
+                # The factor spreads the addresses; the highest byte makes them resolvable.
                 scattered = number * 0x9E3779B1 & 0xFFFFFFFFFF
                 self.sender.address = scattered.to_bytes(5, "little") + b"\x5B"
                 controller.advertise(self.sender, -50 - self.number % 45)
@@ -215,7 +212,7 @@ class Program:
         self.due, self.flood = [], None
         self.input = b""
 
-    def take(self, line):
+    def execute(self, line):
         command = json.loads(line)
         answer = {}
         if "advertise" in command:
@@ -227,9 +224,7 @@ class Program:
         if "flood" in command:
             self.flood = None
             if command["flood"]:
-                self.flood = Flood(command["flood"], command.get("addresses", 0), command.get("burst", 1))
-            if self.flood and "data" in command:
-                self.flood.mark(command["data"])
+                self.flood = Flood(command["flood"], command.get("addresses", 0), command.get("burst", 1), command.get("data"))
         if "slow" in command:
             self.controller.slow = command["slow"]
         if "silent" in command:
@@ -237,10 +232,10 @@ class Program:
         if "once" in command:
             sender = Sender(command["once"])
             answer["at"] = time.monotonic()
-            answer["told"] = self.controller.advertise(sender, strength(sender.rssi, 0))
+            answer["reported"] = self.controller.advertise(sender, strength(sender.rssi, 0))
         controller = self.controller
         answer.update(controller.count, scans=controller.scans, active=controller.is_active, filter=controller.drops_repeated,
-                      silent=controller.silent, isBusy=bool(controller.later))
+                      silent=controller.silent, isBusy=bool(controller.delayed))
         print(json.dumps(answer), flush=True)
 
     def run(self):
@@ -248,38 +243,38 @@ class Program:
         descriptors = [self.controller.file, 0]
         while True:
             now = time.monotonic()
-            self.controller.catch_up(now)
+            self.controller.complete_delayed(now)
             while self.due and self.due[0][0] <= now:
                 _, number, sender = self.due[0]
                 self.controller.advertise(sender, strength(sender.rssi, now - self.start))
-                # Up to 10 ms later than due, by the specification, so that senders do not stay in step.
+                # The advDelay of the specification: up to 10 ms, so that senders do not stay synchronous.
                 heapq.heapreplace(self.due, (now + sender.every + random.random() / 100, number, sender))
             if self.flood:
                 for _ in self.flood.play(self.controller, now):
                     self.serve(descriptors, 0)
-            times = [entry[0] for entry in self.due[:1] + self.controller.later[:1]]
+            times = [entry[0] for entry in self.due[:1] + self.controller.delayed[:1]]
             if self.flood:
                 times.append(self.flood.due)
             self.serve(descriptors, max(0, min(times) - time.monotonic()) if times else None)
 
-    def serve(self, descriptors, patience):
-        """Takes what the kernel and the scenario have to say."""
+    def serve(self, descriptors, timeout):
+        """Handles commands of the kernel and of the scenario until none arrives within the timeout."""
         while True:
-            ready = select.select(descriptors, [], [], patience)[0]
+            ready = select.select(descriptors, [], [], timeout)[0]
             if self.controller.file in ready:
                 packet = os.read(self.controller.file, 2048)
                 if packet[0] == COMMAND:
                     self.controller.command(packet)
             if 0 in ready:
                 chunk = os.read(0, 65536)
-                if not chunk:  # the scenario has pulled it
+                if not chunk:  # the scenario unplugs the controller
                     sys.exit(0)
                 *lines, self.input = (self.input + chunk).split(b"\n")
                 for line in lines:
-                    self.take(line)
+                    self.execute(line)
             if not ready:
                 return
-            patience = 0
+            timeout = 0
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""For the scenarios: what can be run in the guest, and what a scenario wants to know of it.
+"""Steps that the scenarios share: services of the guest, the virtual Bluetooth controller, badged and a client that scans.
 
-As in the scripts of Tests/System every wait is for an event and has a limit, and each thing that was checked is said.
+As in Tests/System, every wait is for an event and has a time limit that only a hang reaches.
 """
 import json
 import os
@@ -17,26 +17,22 @@ from controller import structure
 
 BIN = os.environ["BADGED_BIN"]
 HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
 RESULT = "/mnt/result"
 WORK = "/run/scenario"
 os.makedirs(WORK, mode=0o777, exist_ok=True)
 os.chmod(WORK, 0o777)
-# The guest shares its processors with whatever else the machine does.
-harness.LIMIT = LIMIT = 60.0
+# Seconds. The guest shares the processors of the host with other programs.
+harness.LIMIT = LIMIT = 120.0
 NOBODY = 65534
+BACKENDS = ("mgmt", "bluez")
 
 
 def figure(what, value, goal=""):
-    """A row of the table that run.sh prints in the end."""
+    """Adds a row to the table that run.sh prints at its end."""
     with open(os.path.join(RESULT, "figures"), "a", encoding="utf-8") as file:
         print(what, value, goal, sep="\t", file=file)
     print(f"  figure: {what}: {value}" + (f" (goal {goal})" if goal else ""), flush=True)
-
-
-def keep(name, text):
-    """For a person who wants to know why it failed."""
-    with open(os.path.join(RESULT, name), "a", encoding="utf-8") as file:
-        file.write(text)
 
 
 def percentile(values, part):
@@ -44,80 +40,111 @@ def percentile(values, part):
     return values[min(len(values) - 1, int(len(values) * part))] if values else float("nan")
 
 
-# The system
+def percentile_figures(what, values, digits=1, goal=""):
+    """Adds a row for the median and one for the 99th percentile of times in milliseconds."""
+    figure(f"{what}: p50", f"{percentile(values, 0.5):.{digits}f} ms")
+    figure(f"{what}: p99", f"{percentile(values, 0.99):.{digits}f} ms", goal)
+
+
+# System services
 
 
 def start(*command, log=None):
-    """A program that runs until the scenario ends."""
+    """Starts a program that runs until the scenario ends."""
     output = open(os.path.join(RESULT, log), "ab") if log else subprocess.DEVNULL
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
     harness.children.append(child)
     return child
 
 
+def stop(child):
+    child.kill()
+    child.wait()
+
+
 def run(*command):
     return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT, check=False)
 
 
+def make_user():
+    """Creates the user and the group badged, as the installation does."""
+    subprocess.run(["systemd-sysusers", f"{ROOT}/systemd/badged-sysusers.conf"], check=True)
+
+
 def start_bus():
-    """The system's D-Bus; returns its process number when it listens."""
+    """Starts the system's D-Bus; returns its process number when the bus listens."""
     os.makedirs("/run/dbus", exist_ok=True)
     command = ["dbus-daemon", "--system", "--fork", "--nopidfile", "--print-pid"]
     return int(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 
 def start_udev():
-    """udevd, with everything that is plugged in already."""
+    """Starts udevd, which handles all devices that are present."""
     subprocess.run(["/lib/systemd/systemd-udevd", "--daemon"], check=True)
     subprocess.run(["udevadm", "trigger", "--action=add"], check=True)
     subprocess.run(["udevadm", "settle"], check=True)
 
 
+BLUETOOTHD = "/usr/libexec/bluetooth/bluetoothd"
+
+
 def start_bluetoothd(*options):
-    return start("/usr/libexec/bluetooth/bluetoothd", "-n", *options, log="bluetoothd.log")
+    return start(BLUETOOTHD, "-n", *options, log="bluetoothd.log")
 
 
-def in_terminal(*command, seconds=5):
-    """For programs that say nothing without a terminal, as btmgmt does."""
+def keep_bluetoothd_running():
+    """Starts bluetoothd, and starts it again whenever it ends."""
+    start("sh", "-c", f"while :; do {BLUETOOTHD} -n; sleep 1; done", log="bluetoothd.log")
+
+
+def in_terminal(*command):
+    """Runs a program that prints nothing without a terminal, as btmgmt does; returns its output."""
     ours, theirs = os.openpty()
     child = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
     os.close(theirs)
     output = b""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + LIMIT
     while select.select([ours], [], [], max(0, end - time.monotonic()))[0]:
         try:
-            chunk = os.read(ours, 4096)
-        except OSError:  # the other side is closed
+            output += os.read(ours, 4096)
+        except OSError:  # the program has ended
             break
-        if not chunk:
-            break
-        output += chunk
-    child.kill()
-    child.wait()
+    stop(child)
     os.close(ours)
     return output.decode(errors="replace")
 
 
-def btmgmt(*arguments):
-    return in_terminal("btmgmt", *arguments)
+def set_power(value):
+    """Switches the adapter with btmgmt: "on" or "off"."""
+    return in_terminal("btmgmt", "power", value)
+
+
+def is_powered():
+    """Whether the adapter is switched on, as the kernel reports."""
+    return any("powered" in line for line in in_terminal("btmgmt", "info").splitlines() if "current settings" in line)
 
 
 def processor_seconds(pid):
-    """What a process has used so far, with all its threads; as clock_getcpuclockid(3) makes its clock."""
+    """The processor time of a process with all its threads; the clock is that of clock_getcpuclockid(3)."""
     return time.clock_gettime(~pid << 3 | 2)
 
 
+def status_field(pid, name):
+    """A line of /proc/PID/status."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        return next(line.split(":", 1)[1].strip() for line in file if line.startswith(name + ":"))
+
+
 def memory(pid):
-    """kB resident."""
-    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
+    """Resident memory in kB."""
+    return int(status_field(pid, "VmRSS").split()[0])
 
 
-# What is on the air
+# Advertisements
 
 
 def seos(number, code=2, rssi=-60, every=100, **more):
-    """A reader of the Seos kind: its service with the lock service code; its name only when it is asked."""
+    """A reader of the Seos kind: the advertisement has the service with the lock service code, the scan response the name."""
     service = bytes.fromhex("00009800000010008000" + "00177A") + code.to_bytes(3, "big")
     return {"address": address(number), "data": (structure(1, b"\6") + structure(7, service[::-1])).hex(),
             "response": structure(9, b"Seos").hex(), "rssi": rssi, "every": every, **more}
@@ -134,32 +161,34 @@ def aliro(number, rssi=-60, every=100, **more):
 
 
 def address(number):
-    """A static random one."""
+    """A static random address."""
     return "C3:33:22:11:%02X:%02X" % (number >> 8 & 255, number & 255)
 
 
-# Somebody comes, stands at the door, and goes.
+# The signal strength while a person comes, stands at the door and leaves.
 WALK = {"curve": [[0, -95], [3, -90], [6, -55], [8, -45], [10, -55], [13, -90], [16, -95]]}
 
 
-class Radio:
-    """A controller that is plugged in now; see controller.py."""
+class Controller:
+    """A virtual Bluetooth controller, plugged in until `unplug`; the program is controller.py."""
 
-    def __init__(self, *options):
-        # Python's ends of pipes have buffers that select does not see, so the answers are read by line, one for each command.
+    def __init__(self, *options, **settings):
+        # The program answers each command with one line, so reading a line blocks only until the answer.
         self.process = subprocess.Popen(["python3", os.path.join(HERE, "controller.py"), *options], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
         harness.children.append(self.process)
         self.index = json.loads(self.process.stdout.readline())["index"]
+        if settings:
+            self.set(**settings)
 
-    @property
-    def pid(self):
-        return self.process.pid
-
-    def tell(self, **command):
+    def set(self, **command):
+        """Sends a command; returns the answer with the state of the controller."""
         self.process.stdin.write(json.dumps(command) + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
+
+    def state(self):
+        return self.set()
 
     def unplug(self):
         self.process.stdin.close()
@@ -170,10 +199,11 @@ class Radio:
 
 
 class Badged(Daemon):
-    """badged as it is installed: not root, and with CAP_NET_ADMIN only for the management socket."""
+    """badged as an unprivileged user, with CAP_NET_ADMIN only for the management socket."""
 
     def __init__(self, backend, user=str(NOBODY), is_capable=None, **ble):
-        """is_capable: whether badged gets CAP_NET_ADMIN, as from its unit; by default where the backend needs it."""
+        """is_capable: whether badged gets CAP_NET_ADMIN, as from its unit; by default when the backend needs it. ble: further keys
+        of [ble]."""
         config = os.path.join(WORK, "badged.conf")
         with open(config, "w", encoding="utf-8") as file:
             file.write(f"[ble]\nbackend = {backend}\n")
@@ -181,33 +211,48 @@ class Badged(Daemon):
         if is_capable is None:
             is_capable = backend == "mgmt"
         capabilities = "+net_admin" if is_capable else "-all"
+        bounds = "-all,+net_admin" if is_capable else "-all"
         self.path = os.path.join(WORK, "badged.sock")
         super().__init__("setpriv", [
-            f"--reuid={user}", f"--regid={user}", "--clear-groups", "--bounding-set=-all,+net_admin" if is_capable
-            else "--bounding-set=-all", f"--inh-caps={capabilities}", f"--ambient-caps={capabilities}",
-            f"{BIN}/badged", "--no-pcsc", "--no-nfc", "--virtual", "--log-level", "info", "--config", config, "--socket", self.path],
-            WORK)
+            f"--reuid={user}", f"--regid={user}", "--clear-groups", f"--bounding-set={bounds}",
+            f"--inh-caps={capabilities}", f"--ambient-caps={capabilities}",
+            f"{BIN}/badged", "--no-pcsc", "--no-nfc", "--virtual", "--log-level", "info",
+            "--config", config, "--socket", self.path], WORK)
 
     def client(self):
-        return Scan(self.path)
+        return ScanClient(self)
 
 
-class Scan(Client):
-    """A client that scans; remembers what it was told."""
+def scan(backend, name=None, number=1, badged=None, **parameters):
+    """Starts badged, a client and a scan, and checks that the reader is received; returns badged and the client."""
+    badged = badged or Badged(backend)
+    client = badged.client()
+    client.begin(**parameters)
+    check(f"{name or backend}: a reader is received", client.receives(number), client.detail())
+    return badged, client
 
-    def __init__(self, path):
-        super().__init__(path)
+
+class ScanClient(Client):
+    """A client that scans. It remembers the readers and the last SCAN."""
+
+    def __init__(self, badged):
+        super().__init__(badged.path)
+        self.badged = badged
         self.readers, self.scan = {}, None
-        self.lines, self.rest = [], b""
+        self.lines, self.partial = [], b""
+
+    def detail(self):
+        """What helps to explain a failure."""
+        return self.scan, self.badged.log()
 
     def fetch(self, seconds):
-        """Complete lines, which may be none when nothing comes in time."""
+        """Reads complete lines; none when nothing arrives in this time."""
         if not select.select([self.socket], [], [], seconds)[0]:
             return []
         chunk = self.socket.recv(1 << 20)
         if not chunk:
             raise EOFError("badged has closed the connection")
-        *lines, self.rest = (self.rest + chunk).split(b"\n")
+        *lines, self.partial = (self.partial + chunk).split(b"\n")
         return lines
 
     def next(self):
@@ -223,19 +268,19 @@ class Scan(Client):
             self.scan = message
 
     def count(self, name, seconds):
-        """How many messages of this name come in so many seconds, unread."""
+        """Counts the messages of this name that arrive in this time; other messages are dropped."""
         mark, end, count = f'"msg":"{name}"'.encode(), time.monotonic() + seconds, 0
         self.lines = []
         while (left := end - time.monotonic()) > 0:
             count += sum(mark in line for line in self.fetch(left))
         return count
 
-    def begin(self, mode="performance", **wishes):
-        self.send(cmd="START_SCAN", mode=mode, **{"lockServiceCodes": [], **wishes})
+    def begin(self, mode="performance", **parameters):
+        self.send(cmd="START_SCAN", mode=mode, **{"lockServiceCodes": [], **parameters})
         return self.until(lambda message: message["msg"] == "SCAN")
 
     def until(self, condition, seconds=LIMIT):
-        """The first message for which it is true; those before it are remembered only. None when there is none in time."""
+        """Returns the first message that meets the condition; None when the time is over. Earlier messages are remembered."""
         end = time.monotonic() + seconds
         while True:
             while not self.lines:
@@ -248,25 +293,33 @@ class Scan(Client):
             if condition(message):
                 return message
 
+    def wait_until(self, condition):
+        """Waits until a condition holds that no message announces. Reads messages meanwhile."""
+        end = time.monotonic() + LIMIT
+        while not (result := condition()) and time.monotonic() < end:
+            self.fetch(0.01)
+        return result
+
     def known(self):
-        """Readers that are remembered, also those that are silent."""
+        """All readers that badged remembers, also lost ones."""
         self.send(cmd="GET_DOOR_READER_LIST", activeOnly=False)
         return self.until(lambda m: m["msg"] == "DOOR_READER_LIST")["readers"]
 
     def adverts(self):
-        """How many advertisements of all these were heard."""
+        """The number of advertisements received from all readers."""
         return sum(reader["adverts"] for reader in self.known())
 
-    def hears(self, number, seconds=LIMIT):
-        """Waits for news of the reader with this address."""
-        return self.until(lambda m: m["msg"] == "DOOR_READER" and m["reader"]["address"] == address(number), seconds) is not None
+    def receives(self, number, times=1):
+        """Waits for messages about the reader with this number."""
+        return all(self.until(lambda m: m["msg"] == "DOOR_READER" and m["reader"]["address"] == address(number))
+                   for _ in range(times))
 
-    def says(self, text, seconds=LIMIT):
-        """Waits for a SCAN whose error has this text; None: that has no error and listens."""
-        def fits(scan):
-            return text in scan.get("error", "") if text else "error" not in scan and scan["radio"]
+    def reports(self, text):
+        """Waits for a SCAN whose error contains this text; None: for one without an error whose radio listens."""
+        def fits(message):
+            return text in message.get("error", "") if text else "error" not in message and message["radio"]
         return self.scan is not None and fits(self.scan) or self.until(
-            lambda m: m["msg"] == "SCAN" and fits(m), seconds) is not None
+            lambda m: m["msg"] == "SCAN" and fits(m)) is not None
 
     def state(self):
         """SCAN, as it is now."""

@@ -1,9 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# run.sh [--short] [SCENARIO...]: runs scenarios/*, each in a guest of its own: a User-mode Linux kernel, booted over this
-# machine's files, of which it changes none. --short: only those that say so. The last line is "N passed, N failed".
+# run.sh [--short] [SCENARIO...]: runs scenarios/*, each in a guest of its own: a User-mode Linux kernel whose root is the file
+# system of the host, which it does not change. --short: only the scenarios with the line `# short`. The last line is
+# "N passed, N failed".
 #
-# Lines of a scenario's head that matter: `# short`; `# kernel: OPTION...`, such as time-travel; `# limit: SECONDS`.
+# Comments at the head of a scenario that have an effect: `# short`; `# kernel: OPTION...`, options of the kernel; `# limit: SECONDS`,
+# after which a scenario that hangs is ended. With the option time-travel the guest's clock skips idle time; with
+# time-travel=inf-cpu it also stands still while a program computes, so that a scenario does not depend on the load of the host.
 set -u
 cd "$(dirname "$0")" || exit 1
 root=$(cd ../.. && pwd)
@@ -11,19 +14,19 @@ bin=${BADGED_BIN:-$root/.build/release}
 bin=$(cd "$bin" 2>/dev/null && pwd -P) && [ -x "$bin/badged" ] || { echo "run.sh: error: no programs (make build)" >&2; exit 1; }
 short=
 [ "${1:-}" != --short ] || { short=yes; shift; }
-[ $# -gt 0 ] || set -- $(ls scenarios)
+[ $# -gt 0 ] || set -- scenarios/*.*
 work=$(mktemp -d "${TMPDIR:-/tmp}/badged-guest.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM HUP
-# The guest's memory is a file; this is where it is no file of a disk.
+# The kernel keeps the memory of the guest in a file; /dev/shm is not on a disk.
 [ ! -w /dev/shm ] || export TMPDIR=/dev/shm
 
-# The guest has one processor, played by processes of this machine that take turns. Where these wake each other across processors,
-# each of its system calls takes twice as long; so they stay on one, some other one for another run of this.
+# The guest has one processor, which several processes of the host emulate in turn. System calls of the guest take twice as long when
+# these processes run on different processors, so they are bound to one. Which one depends on the process number of this script.
 pin="taskset -c $(taskset -cp $$ | sed 's/.*: //' | tr , '\n' |
     awk -F- -v chosen=$$ '{ for (i = $1; i <= $NF; i++) all[n++] = i } END { print all[chosen % n] }')"
 
-# boot FOLDER COMMAND SECONDS OPTION...: runs the command in a guest; output to stdout, exit code to FOLDER/code.
+# boot FOLDER COMMAND SECONDS OPTION...: runs the command in a guest; the exit code goes to FOLDER/code.
 boot() {
     folder=$1 command=$2 seconds=$3
     shift 3
@@ -31,7 +34,7 @@ boot() {
     cp init "$folder"
     quote() { printf "%s='%s'\n" "$1" "$(printf %s "$2" | sed "s/'/'\\\\''/g")"; }
     { quote root "$root"; quote bin "$bin"; quote scenario "$command"; } >"$folder/parameters"
-    # Output goes through a terminal, which ends lines with CR LF.
+    # The console of the guest ends lines with CR LF.
     # shellcheck disable=SC2086  # a list of words
     $pin timeout --kill-after=5 "$seconds" "$kernel" mem=512M root=none rootfstype=hostfs rootflags=/ ro init="$folder/init" con=null \
         con0=null,fd:1 quiet "$@" -- "$folder" </dev/null 2>"$folder/kernel.log" | tr -d '\r' |
@@ -40,16 +43,16 @@ boot() {
 
 cannot() {
     echo "  cannot run here: $*"
-    echo "not run: the guest (it says why above)"
+    echo "not run: the guest (the reason is above)"
     echo "0 passed, 0 failed"
     exit 77
 }
 [ "$(uname -m)" = x86_64 ] || cannot "User-mode Linux is for x86_64, this is $(uname -m)"
 kernel=$(./kernel.sh) || exit 1
-boot "$work/run/probe" true 60 >"$work/probe.out"
+boot "$work/run/probe" true 300 >"$work/probe.out"
 [ -e "$work/run/probe/code" ] || {
     cat "$work/probe.out" "$work/run/probe/kernel.log"
-    # Containers may forbid what the kernel's processes are run by, or memory that is executable.
+    # A container may forbid ptrace(2) or executable memory, which User-mode Linux needs.
     ! grep -qiE 'ptrace|noexec|PROT_EXEC|Operation not permitted' "$work/probe.out" "$work/run/probe/kernel.log" ||
         cannot "User-mode Linux does not start on this machine"
     echo "  FAILED: the guest does not boot"
@@ -69,7 +72,7 @@ for name; do
     case $script in *.py) command="python3 $script" ;; *) command="sh $script" ;; esac
     seconds=$(sed -n 's/^# limit: //p' "$script")
     # shellcheck disable=SC2046  # a list of words
-    boot "$work/run/$name" "$command" "${seconds:-300}" $(sed -n 's/^# kernel: //p' "$script")
+    boot "$work/run/$name" "$command" "${seconds:-900}" $(sed -n 's/^# kernel: //p' "$script")
     code=$(cat "$work/run/$name/code" 2>/dev/null || echo none)
     [ ! -e "$work/run/$name/figures" ] || cat "$work/run/$name/figures" >>"$work/figures"
     if [ "$code" = 0 ]; then

@@ -1,34 +1,34 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# NFC boards on USB: real udev with the installed rule, real libusb and libnfc, and badged as the user that the rule gives them to.
+# NFC boards on USB: real udev with the installed rule, real libusb and libnfc, and badged as the user to whom the rule gives the
+# boards.
 # short
+# kernel: time-travel=inf-cpu
 import grp
 import os
+import shutil
 import subprocess
 import time
 
 import harness
-from guest import BIN, LIMIT, WORK, Client, Daemon, check, figure, finish, run, start_udev
+from guest import BIN, LIMIT, ROOT, WORK, Client, Daemon, check, figure, finish, make_user, run, start_udev, status_field
 
-# udevadm does nothing where it sees another root than the first process.
+# Without this, udevadm does nothing when its root is not that of the first process.
 os.environ["SYSTEMD_IGNORE_CHROOT"] = "1"
-ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../.."))
-# What `make install` and the system's start do.
-run("systemd-sysusers", f"{ROOT}/systemd/badged-sysusers.conf")
+make_user()
 os.makedirs("/run/udev/rules.d", exist_ok=True)
-with open(f"{ROOT}/udev/94-badged.rules", encoding="utf-8") as rule, open("/run/udev/rules.d/94-badged.rules", "w", encoding="utf-8") as copy:
-    copy.write(rule.read())
+shutil.copyfile(f"{ROOT}/udev/94-badged.rules", "/run/udev/rules.d/94-badged.rules")
 start_udev()
 PIN, OTHER = "123456", "654321"
 
 
 class Board:
-    """badged-nfc-board: one line for each command."""
+    """A virtual board on USB with a virtual card; the program is badged-nfc-board."""
 
     def __init__(self, model):
         self.process = subprocess.Popen([f"{BIN}/badged-nfc-board", model], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         harness.children.append(self.process)
 
-    def tell(self, command):
+    def ask(self, command):
         self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
         return self.process.stdout.readline().strip()
@@ -47,37 +47,41 @@ class Badged(Daemon):
         super().__init__("setpriv", ["--reuid=badged", "--regid=badged", "--init-groups", "--bounding-set=-all", "--inh-caps=-all",
                                      f"{BIN}/badged", "--no-pcsc", "--no-ble", "--config", config, "--socket", self.path], WORK)
 
+    def switches(self):
+        tasks = os.listdir(f"/proc/{self.pid}/task")
+        return sum(int(status_field(task, "voluntary_ctxt_switches")) for task in tasks)
+
     def wake_ups(self, seconds):
-        """A second. Waiting is what is measured."""
-        def count():
-            total = 0
-            for task in os.listdir(f"/proc/{self.pid}/task"):
-                with open(f"/proc/{self.pid}/task/{task}/status", encoding="utf-8") as status:
-                    total += next(int(line.split()[1]) for line in status if line.startswith("voluntary_ctxt_switches"))
-            return total
-        before, start = count(), time.monotonic()
+        """Measures the wake-ups per second of a badged that has nothing to do."""
+        before, start = self.switches(), time.monotonic()
         time.sleep(seconds)
-        return (count() - before) / (time.monotonic() - start)
+        return (self.switches() - before) / (time.monotonic() - start)
+
+
+def wait_until(condition):
+    """Waits for something that no event announces; the pause lets the guest's clock advance."""
+    end = time.monotonic() + LIMIT
+    while not (result := condition()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return result
 
 
 def properties(identity):
-    """What udev knows of the device, when it has made it ready."""
+    """The properties of the device in udev's database."""
     vendor, product = identity.split(":")
-    end, found = time.monotonic() + LIMIT, []
-    while not any(line.startswith("SYSTEMD_WANTS") for line in found) and time.monotonic() < end:
-        run("udevadm", "settle")
-        path = run("udevadm", "trigger", "--dry-run", "--verbose", "--subsystem-match=usb", f"--attr-match=idVendor={vendor}",
-                   f"--attr-match=idProduct={product}").stdout.strip()
-        found = run("udevadm", "info", "--query=property", "--path", path).stdout.split("\n")
-    return found
+    path = run("udevadm", "trigger", "--dry-run", "--verbose", "--subsystem-match=usb", f"--attr-match=idVendor={vendor}",
+               f"--attr-match=idProduct={product}").stdout.strip()
+    lines = run("udevadm", "info", "--query=property", "--path", path).stdout.splitlines()
+    return dict(line.split("=", 1) for line in lines)
 
 
-def wants(found):
-    return [word for line in found if line.startswith("SYSTEMD_WANTS=") for word in line[len("SYSTEMD_WANTS="):].split()]
+def starts_badged(identity):
+    """Whether udev lets systemd start badged for the device."""
+    return "badged.service" in properties(identity).get("SYSTEMD_WANTS", "").split()
 
 
 def reader(client, condition):
-    """The next READER for which it is true."""
+    """Waits for a READER message that meets the condition."""
     while True:
         message = client.wait_for("READER")
         if message is None or condition(message):
@@ -85,7 +89,7 @@ def reader(client, condition):
 
 
 def change(client, old, new, before_answer=lambda: None):
-    """RUN_CHANGE_PIN to its end, or to the next question for a card; `before_answer` is called at the first question."""
+    """Runs RUN_CHANGE_PIN to its end, or until a card is requested again. Calls `before_answer` at the first question."""
     client.send(cmd="RUN_CHANGE_PIN")
     answers = {"ENTER_PIN": {"cmd": "SET_PIN", "value": old}, "ENTER_NEW_PIN": {"cmd": "SET_NEW_PIN", "value": new}}
     started = False
@@ -103,80 +107,68 @@ def change(client, old, new, before_answer=lambda: None):
     return None
 
 
-def health(client):
+def faults(client):
+    """The failed checks of NFC in GET_HEALTH. The check of the devices runs after the answer, so ask again for its result."""
     checks = client.ask("HEALTH", cmd="GET_HEALTH")["checks"]
-    return {entry["name"]: entry for entry in checks if entry["name"].startswith("nfc")}
+    return [entry for entry in checks if entry["name"].startswith("nfc") and not entry["ok"]]
 
 
-def until_well(client):
-    """GET_HEALTH has it looked at again, so the news of the end comes some messages later."""
-    end = time.monotonic() + LIMIT
-    while time.monotonic() < end:
-        found = health(client)
-        if all(entry["ok"] for entry in found.values()):
-            return True
-    return False
-
-
-# Model; libnfc's name; vendor and product; cards; in [nfc] devices; most wake-ups a second.
+# Model; name in libnfc; vendor and product; types of cards; value of [nfc] devices; limit of wake-ups per second.
 for model, name, identity, types, devices, goal in (
         ("pn533", "SCM Micro / SCL3711-NFC&RW", "04e6:5591", "ab", "", 4),
         ("pn531", "NXP / PN531", "04cc:0531", "a", "", 0),
         ("acr122u", "ACS / ACR122U PICC Interface", "072f:2200", "ab", "acr122_usb", 4)):
     badged, board = Badged(devices), Board(model)
     client = Client(badged.path)
-    check(f"{model}: plugged in", (said := board.tell("plug")) == "done", said)
+    check(f"{model}: the board is plugged in", (answer := board.ask("plug")) == "done", answer)
+    check("udev lets systemd start badged", wait_until(lambda: starts_badged(identity)), properties(identity))
     if devices:
-        # A CCID device stays root's, so that pcscd alone has it; an administrator who wants otherwise gives it away.
-        found = properties(identity)
-        check("udev has systemd start badged", "badged.service" in wants(found), found)
-        owner = os.stat([line for line in found if line.startswith("DEVNAME=")][0][8:]).st_gid
-        check("and leaves it to pcscd", owner != grp.getgrnam("badged").gr_gid, owner)
+        # A CCID device is left to pcscd; an administrator can give it to badged with a rule.
+        owner = os.stat(properties(identity)["DEVNAME"]).st_gid
+        check("udev leaves the device to pcscd", owner != grp.getgrnam("badged").gr_gid, owner)
         vendor, product = identity.split(":")
         rule = f'SUBSYSTEM=="usb", ATTR{{idVendor}}=="{vendor}", ATTR{{idProduct}}=="{product}", GROUP="badged", MODE="0660"\n'
         with open("/run/udev/rules.d/95-mine.rules", "w", encoding="utf-8") as file:
             file.write(rule)
         run("udevadm", "control", "--reload")
-        board.tell("unplug")
-        board.tell("plug")
+        board.ask("unplug")
+        board.ask("plug")
     found = reader(client, lambda m: m["name"] == name and m["attached"])
-    check("udev gives it to group badged, and badged notices by itself", found is not None, badged.log())
-    check("health is good", until_well(client), health(client))
-    if not devices:
-        found = properties(identity)
-        check("udev has systemd start badged", "badged.service" in wants(found), found)
+    check("udev gives the device to group badged, and badged finds it", found is not None, badged.log())
+    check("GET_HEALTH has no fault", wait_until(lambda: not faults(client)), faults(client))
     client.ask("INFO", cmd="GET_INFO")
-    # What udev still had to tell may be in the first ten seconds; what wakes up by itself is in each of them.
-    for _ in range(3):
-        if (rate := badged.wake_ups(10)) <= goal:
-            break
+    # The first seconds may contain late events of udev.
+    rate = min(badged.wake_ups(10) for _ in range(3))
     figure(f"wake-ups of badged with a {model} on USB and no card, per second", f"{rate:.1f}", f"at most {goal}")
-    check(f"wakes up at most {goal} times a second without a card", rate <= goal, rate)
+    check(f"without a card, badged wakes up at most {goal} times a second", rate <= goal, rate)
 
     pin, other = PIN, OTHER
     for kind in types:
-        board.tell(f"insert {kind}")
-        check(f"a card of type {kind.upper()} is noticed", reader(client, lambda m: m["name"] == name and m.get("card")) is not None)
-        check("its PIN is changed", change(client, pin, other) is True, badged.log())
-        check("on the card, too", board.tell(f"pin {other}") == "yes" and board.tell("tries") == "3")
+        board.ask(f"insert {kind}")
+        found = reader(client, lambda m: m["name"] == name and m.get("card"))
+        check(f"a card of type {kind.upper()} is found", found is not None)
+        check("the PIN is changed", change(client, pin, other) is True, badged.log())
+        check("the card has the new PIN", board.ask(f"pin {other}") == "yes" and board.ask("tries") == "3")
         pin, other = other, pin
-        board.tell("remove")
-        check("it is missed when it is gone", reader(client, lambda m: m["name"] == name and not m.get("card")) is not None)
+        board.ask("remove")
+        found = reader(client, lambda m: m["name"] == name and not m.get("card"))
+        check("the removal of the card is noticed", found is not None)
 
-    board.tell("insert a")
+    board.ask("insert a")
     reader(client, lambda m: m["name"] == name and m.get("card"))
-    end = change(client, pin, other, before_answer=lambda: board.tell("unplug after 3"))
-    check("pulled out in the middle of a dialogue: a card is asked for", end == "INSERT_CARD", end)
-    left = board.tell("tries"), board.tell(f"pin {pin}")
-    check("no try is lost", left == ("3", "yes"), left)
+    end = change(client, pin, other, before_answer=lambda: board.ask("unplug after 3"))
+    check("the board is unplugged during a PIN change: a card is requested", end == "INSERT_CARD", end)
+    left = board.ask("tries"), board.ask(f"pin {pin}")
+    check("the retry counter and the PIN are unchanged", left == ("3", "yes"), left)
     client.ask("CHANGE_PIN", cmd="CANCEL")
     if not devices:
-        check("nothing is wrong then", until_well(client), health(client))
-    board.tell("plug")
-    check("it is back when it is plugged in again", reader(client, lambda m: m["name"] == name and m.get("card")) is not None)
-    check("and the PIN can be changed", change(client, pin, other) is True, badged.log())
+        check("GET_HEALTH has no fault", wait_until(lambda: not faults(client)), faults(client))
+    board.ask("plug")
+    found = reader(client, lambda m: m["name"] == name and m.get("card"))
+    check("the board is plugged in again: the card is found", found is not None)
+    check("the PIN is changed", change(client, pin, other) is True, badged.log())
     code, seconds = badged.end()
-    check("badged ends in a second", code == 0 and seconds < 1, (code, seconds))
+    check("badged ends with exit code 0 within a second", code == 0 and seconds < 1, (code, seconds))
     client.close()
     board.end()
     run("udevadm", "settle")

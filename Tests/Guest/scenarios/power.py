@@ -1,28 +1,25 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The adapter is switched off, and blocked by rfkill: that is said, with advice, and the scan goes on when it is over.
+# The adapter is switched off, and blocked by rfkill: SCAN and GET_HEALTH have advice, and afterwards the scan continues.
 # short
-from guest import Badged, Radio, btmgmt, check, finish, run, seos, start_bluetoothd, start_bus
+# kernel: time-travel=inf-cpu
+from guest import BACKENDS, Controller, check, finish, run, scan, seos, set_power, start_bluetoothd, start_bus
 
 start_bus()
 start_bluetoothd()
-radio = Radio()
-radio.tell(advertise=[seos(1)])
-for backend in ("mgmt", "bluez"):
-    badged = Badged(backend)
-    client = badged.client()
-    client.begin()
-    check(f"{backend}: a reader is heard", client.hears(1), (client.scan, badged.log()))
-    said = btmgmt("power", "off")
-    check("btmgmt power off: that is said, with advice", client.says("switched off: bluetoothctl power on"), (client.scan, said))
-    said = btmgmt("power", "on")
-    check("and on: nothing is wrong", client.says(None), (client.scan, said))
-    check("and the reader is heard", client.hears(1), client.scan)
-    said = run("rfkill", "block", "bluetooth")
-    check("rfkill block: that is said, with advice", client.says("rfkill unblock bluetooth"), (client.scan, said, badged.log()))
-    health = client.health()
-    check("and by GET_HEALTH, too", health["bluetoothAdapter"].get("advice") == "rfkill unblock bluetooth", health)
+controller = Controller(advertise=[seos(1)])
+for backend in BACKENDS:
+    badged, client = scan(backend)
+    output = set_power("off")
+    check("btmgmt power off: SCAN has advice", client.reports("switched off: bluetoothctl power on"), (client.scan, output))
+    output = set_power("on")
+    check("btmgmt power on: the error is gone", client.reports(None), (client.scan, output))
+    check("a reader is received", client.receives(1), client.scan)
+    output = run("rfkill", "block", "bluetooth")
+    check("rfkill block: SCAN has advice", client.reports("rfkill unblock bluetooth"), (client.detail(), output))
+    health = client.health()["bluetoothAdapter"]
+    check("GET_HEALTH has the advice", health.get("advice") == "rfkill unblock bluetooth", health)
     run("rfkill", "unblock", "bluetooth")
-    check("unblocked: nothing is wrong", client.says(None), (client.scan, badged.log()))
-    check("and the reader is heard", client.hears(1), client.scan)
+    check("rfkill unblock: the error is gone", client.reports(None), client.detail())
+    check("a reader is received", client.receives(1), client.scan)
     badged.end()
 finish()
