@@ -15,7 +15,7 @@ struct ControllerTests {
         return (controller, recorder)
     }
 
-    @Test("it starts once, and tells")
+    @Test("A second start does nothing")
     func start() async {
         let (controller, recorder) = controller(ScriptedTransport())
         #expect(!controller.isStarted)
@@ -28,7 +28,7 @@ struct ControllerTests {
         #expect(!controller.isStarted)
     }
 
-    @Test("an authentication from its start to the result")
+    @Test("An authentication runs from its start to its result")
     func authentication() async throws {
         let reader = #""reader":{"attached":true,"card":{},"insertable":false,"keypad":false,"name":"R"}"#
         let rights = #"{"chat":{"effective":[],"optional":[],"required":["Address"]},"msg":"ACCESS_RIGHTS"}"#
@@ -56,18 +56,18 @@ struct ControllerTests {
         )
     }
 
-    @Test("callbacks are held weakly, once each, and leave when they like")
+    @Test("Callbacks are held weakly, registered once, and can be unregistered")
     func registration() async {
         let transport = ScriptedTransport()
         let (controller, recorder) = controller(transport)
         controller.registerCallbacks(recorder)
         let other = Recorder()
         controller.registerCallbacks(other)
-        var gone: Recorder? = Recorder()
-        weak let trace = gone
-        if let gone { controller.registerCallbacks(gone) }
-        gone = nil
-        #expect(trace == nil)
+        var released: Recorder? = Recorder()
+        weak let reference = released
+        if let released { controller.registerCallbacks(released) }
+        released = nil
+        #expect(reference == nil)
         controller.start()
         _ = await other.next("started")
         controller.unregisterCallbacks(other)
@@ -77,7 +77,7 @@ struct ControllerTests {
         #expect(other.all == ["started"])
     }
 
-    @Test("a PIN is changed by a real badged on its virtual card")
+    @Test("A PIN is changed with badged and its virtual card")
     func changePIN() async throws {
         let daemon = try await RunningDaemon()
         let (controller, recorder) = controller(DaemonTransport(path: daemon.path))
@@ -100,14 +100,14 @@ struct ControllerTests {
         #expect(await recorder.next("wrapper error") == "wrapper error UNKNOWN_COMMAND INTERRUPT")
         controller.stop()
         #expect(await recorder.next("disconnected") == "disconnected nil")
-        // It can start anew.
+        // The controller can start again.
         controller.start()
         _ = await recorder.next("started")
         controller.stop()
         _ = await recorder.next("disconnected")
     }
 
-    @Test("a badged that is killed is told, with what to do")
+    @Test("When badged is killed, the app gets the cause and an advice")
     func killed() async throws {
         let daemon = try await RunningDaemon()
         let (controller, recorder) = controller(DaemonTransport(path: daemon.path))
@@ -120,7 +120,7 @@ struct ControllerTests {
         #expect(!controller.isStarted)
     }
 
-    @Test("without a badged the start fails with what to do")
+    @Test("Without badged the start fails with a cause and an advice")
     func nobody() async {
         let (controller, recorder) = controller(DaemonTransport(path: "/nowhere/badged.sock"))
         controller.start()
@@ -131,7 +131,7 @@ struct ControllerTests {
         #expect(!controller.isStarted)
     }
 
-    @Test("constants and raw values, which the compiler does not compare")
+    @Test("Constants and raw values are those of the SDK Wrapper")
     func values() {
         typealias Lengths = WorkflowController
         #expect(
@@ -144,11 +144,14 @@ struct ControllerTests {
         #expect(Cause.BadCardPosition.rawValue == "BadCardPosition")
     }
 
-    @Test("which texts are numbers", arguments: [("123456", true), ("", false), ("12a", false), ("١٢", false)])
+    @Test(
+        "A number consists of ASCII digits",
+        arguments: [("123456", true), ("", false), ("12a", false), ("١٢", false)]
+    )
     func numbers(text: String, isNumber: Bool) { #expect(text.isNumber == isNumber) }
 
     @Test(
-        "which URLs are https",
+        "A valid URL has the scheme https and a host",
         arguments: [
             ("https://a.example/x", true), ("HTTPS://a.example", true), ("http://a.example", false),
             ("https:///x", false),

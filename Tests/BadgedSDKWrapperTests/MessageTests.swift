@@ -107,7 +107,7 @@ struct MessageTests {
         Case("{}", "other "),
     ]
 
-    @Test("every message is its callback, and nothing is dropped", arguments: cases)
+    @Test("Every message calls its callback, and none is dropped", arguments: cases)
     func message(_ message: Case) async {
         let transport = ScriptedTransport()
         let controller = WorkflowController(transport: transport, callbackQueue: DispatchQueue(label: "callbacks"))
@@ -168,7 +168,7 @@ struct MessageTests {
         },
     ]
 
-    @Test("every method is its command", arguments: commands)
+    @Test("Every method sends its command", arguments: commands)
     func command(_ command: Command) {
         let transport = ScriptedTransport()
         let controller = WorkflowController(transport: transport, callbackQueue: DispatchQueue(label: "callbacks"))
@@ -177,7 +177,7 @@ struct MessageTests {
         #expect(transport.commands == [command.testDescription])
     }
 
-    @Test("without a connection a command is not sent, and that is told", arguments: commands)
+    @Test("Without a connection a command is not sent, and the app is informed", arguments: commands)
     func notStarted(_ command: Command) async {
         let transport = ScriptedTransport()
         let controller = WorkflowController(transport: transport, callbackQueue: DispatchQueue(label: "callbacks"))

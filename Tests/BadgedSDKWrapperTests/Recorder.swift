@@ -4,7 +4,7 @@ import FoundationEssentials
 import Synchronization
 import Text
 
-/// Callbacks as lines of text, in the order in which they came.
+/// Records callbacks as lines of text, in their order.
 final class Recorder: WorkflowCallbacks, Sendable {
     private let lines: AsyncStream<String>
     private let feed: AsyncStream<String>.Continuation
@@ -19,10 +19,10 @@ final class Recorder: WorkflowCallbacks, Sendable {
         feed.yield(line)
     }
 
-    /// All so far.
+    /// All lines so far.
     var all: [String] { recorded.withLock { $0 } }
 
-    /// Waits for the next line that begins so; what comes before is passed over.
+    /// Waits for the next line with this start, and skips the lines before it.
     func next(_ start: String) async -> String {
         for await line in lines where line.hasPrefix(start) { return line }
         return "the end"

@@ -3,7 +3,7 @@ import BadgedSDKWrapper
 import Synchronization
 import Text
 
-/// The SDK as a script: keeps the commands, gives the messages.
+/// A transport that records commands and delivers the messages of a script.
 final class ScriptedTransport: SDKConnection {
     private struct State {
         var receive: (@Sendable (SDKEvent) -> Void)?
@@ -12,10 +12,10 @@ final class ScriptedTransport: SDKConnection {
     }
     private let state = Mutex(State())
 
-    /// - Parameter answers: to each command, by its name, the messages that follow it.
+    /// - Parameter answers: the messages that follow a command, by the name of the command.
     init(_ answers: [String: [String]] = [:]) { state.withLock { $0.answers = answers } }
 
-    /// Name and members as JSON of each command so far; secrets are not kept.
+    /// The commands so far: name, and members as JSON. Secrets are not recorded.
     var commands: [String] { state.withLock { $0.commands } }
 
     func start(_ receive: @escaping @Sendable (SDKEvent) -> Void) {

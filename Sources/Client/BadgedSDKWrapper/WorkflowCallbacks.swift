@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 public import Text
 
-/// Receives what a `WorkflowController` reports, on the callback queue of the controller. Each method has an empty default.
+/// Receives what a `WorkflowController` reports, on the callback queue of the controller. Each method has an empty
+/// default.
 public protocol WorkflowCallbacks: AnyObject {
     /// The controller has connected, and commands can be sent.
     func onStarted()
@@ -31,8 +32,8 @@ public protocol WorkflowCallbacks: AnyObject {
     func onEnterPuk(error: String?, reader: Reader)
     /// PAUSE: the workflow waits for `continueWorkflow()`.
     func onPause(cause: Cause)
-    /// READER: a reader or its card has changed, or the answer to `getReader`. nil: the reader is gone; `onReaderDetached`
-    /// follows with its name.
+    /// READER: a reader or its card has changed, or the answer to `getReader`. nil: the reader is gone;
+    /// `onReaderDetached` follows with its name.
     func onReader(reader: Reader?)
     /// READER_LIST.
     func onReaderList(readers: [Reader]?)

@@ -31,8 +31,8 @@ public final class WorkflowController: Sendable {
 
     /// - Parameters:
     ///   - transport: the connection to the SDK.
-    ///   - callbackQueue: the serial queue on which callbacks run. The main queue needs `dispatchMain()` or a run loop; an
-    ///     app without these passes another queue.
+    ///   - callbackQueue: the serial queue on which callbacks run. The main queue needs `dispatchMain()` or a run loop;
+    ///     an app without these passes another queue.
     public init(transport: any SDKConnection = DaemonTransport(), callbackQueue: DispatchQueue = .main) {
         (self.transport, queue) = (transport, callbackQueue)
     }

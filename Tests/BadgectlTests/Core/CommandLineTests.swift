@@ -52,7 +52,7 @@ import Testing
         #expect(program.text(.output) == "")
         #expect(
             program.text(.error) == """
-                badgectl: error: badged is not running: nobody listens on /nowhere/badged.sock
+                badgectl: error: badged is not running: no program listens on /nowhere/badged.sock
                 hint: start it: systemctl start badged; or name another socket with --socket
 
                 """
@@ -70,7 +70,7 @@ import Testing
         let program = try RunningProgram("badgectl", ["status"], environment: environment)
         let path = environment.isEmpty ? "/run/badged/badged.sock" : "/nowhere/u/badged/badged.sock"
         #expect(await program.exitCode == 3)
-        #expect(program.text(.error).contains("nobody listens on \(path)\n"))
+        #expect(program.text(.error).contains("no program listens on \(path)\n"))
     }
 
     @Test("The help names every command and option, wherever --help stands")

@@ -102,9 +102,9 @@ extension DaemonConnection {
         #expect(stage.scanner.calls == ["scan performance 7+9"])
         stage.receive(1, code: 2, -60)
         stage.receive(3, code: 7, -61)
-        let heard = await badged.next(Advertisement.self)
-        #expect(heard?.address == "C0:00:00:00:00:01" && heard?.addressType == "static" && heard?.rssi == -60)
-        #expect(heard?.data.first == 17 && heard?.data.count == 18)
+        let advertisement = await badged.next(Advertisement.self)
+        #expect(advertisement?.address == "C0:00:00:00:00:01" && advertisement?.addressType == "static")
+        #expect(advertisement?.rssi == -60 && advertisement?.data.first == 17 && advertisement?.data.count == 18)
         // The first reader has another code.
         #expect(await badged.nextDoorReader()?.lockServiceCode == 7)
         // The next update comes after two seconds.

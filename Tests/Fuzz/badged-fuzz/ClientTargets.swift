@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import BadgedSDKWrapper
-import Wire
+import Text
 
 /// A line from whoever listens at badged's socket, as both modules of the library read it.
 @Sendable func serverMessage(_ input: UnsafeRawBufferPointer) {

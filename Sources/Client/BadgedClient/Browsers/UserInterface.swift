@@ -28,8 +28,8 @@ public struct ShowUI: ServerMessage, NamedMessage {
 
 /// The commands of a program that speaks with the user for browsers. docs/protocol/browsers.md.
 extension DaemonConnection {
-    /// SET_USER_INTERFACE: this connection speaks with the user for browsers, until another connection asks for the same.
-    /// Then AUTH comes without RUN_AUTH, and `authenticateForBrowser` runs the workflow.
+    /// SET_USER_INTERFACE: this connection speaks with the user for browsers, until another connection asks for the
+    /// same. Then AUTH comes without RUN_AUTH, and `authenticateForBrowser` runs the workflow.
     public func setUserInterface(_ isActive: Bool) async throws(ClientError) {
         let _: UserInterface = try await ask("SET_USER_INTERFACE", [.init("active", .bool(isActive))])
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why badged cannot be reached or did not carry out a command. `text` says what has happened, `advice` what to do next.
+/// Why badged cannot be reached or did not carry out a command. `text` says what has happened, `advice` what to do
+/// next.
 public enum ClientError: Error, Sendable, Equatable {
     // Connecting
     /// The path is empty, or longer than the 107 bytes that a socket path may have.
@@ -11,7 +12,8 @@ public enum ClientError: Error, Sendable, Equatable {
     case permissionDenied(path: String)
     /// Connecting has failed in another way; `cause` is the error text of the system.
     case unreachable(path: String, cause: String)
-    /// badged serves no more clients. The text is the `error` of the INTERNAL_ERROR with which it closed the connection.
+    /// badged serves no more clients. The text is the `error` of the INTERNAL_ERROR with which it closed the
+    /// connection.
     case notServed(String)
 
     // The connection
@@ -51,7 +53,7 @@ public enum ClientError: Error, Sendable, Equatable {
         switch self {
         case .invalidPath(let path):
             path.isEmpty ? "the path of the socket is empty" : "\(path) is too long for a socket path"
-        case .notRunning(let path): "badged is not running: nobody listens on \(path)"
+        case .notRunning(let path): "badged is not running: no program listens on \(path)"
         case .permissionDenied(let path): "permission to use \(path) denied"
         case .unreachable(let path, let cause): "cannot connect to \(path): \(cause)"
         case .notServed(let error): "badged does not serve this connection: \(error)"

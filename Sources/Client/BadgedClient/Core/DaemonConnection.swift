@@ -11,8 +11,8 @@ import Threads
 /// for reader in try await badged.readers() { print(reader.name) }
 /// ```
 ///
-/// Every connection has its own API level and at most one workflow, which ends with the connection. Any task may call the
-/// methods; badged carries out commands in the order in which they were sent.
+/// Every connection has its own API level and at most one workflow, which ends with the connection. Any task may call
+/// the methods; badged carries out commands in the order in which they were sent.
 public final class DaemonConnection: Sendable {
     private let link: Link
     private let lastRequest = Mutex(0)
@@ -76,8 +76,8 @@ public final class DaemonConnection: Sendable {
 
     // MARK: Any command
 
-    /// Sends a command and waits for its direct answer, whatever message it is. Commands that have no direct answer when
-    /// they succeed, such as `RUN_CHANGE_PIN`, `SET_PIN` and `CANCEL`, are for `send`.
+    /// Sends a command and waits for its direct answer, whatever message it is. Commands that have no direct answer
+    /// when they succeed, such as `RUN_CHANGE_PIN`, `SET_PIN` and `CANCEL`, are for `send`.
     ///
     /// When the calling task is cancelled, the answer becomes an event.
     public func request(_ command: String, _ members: [JSON.Member] = []) async throws(ClientError) -> Event {

@@ -3,7 +3,8 @@ import Synchronization
 import Text
 import Threads
 
-/// Holds received messages until they are read: direct answers for the task that sent the command, all others as events.
+/// Holds received messages until they are read: direct answers for the task that sent the command, all others as
+/// events.
 final class Inbox: Sendable {
     typealias Answer = OneShot<Result<Event, ClientError>>
 
@@ -69,7 +70,7 @@ final class Inbox: Sendable {
             state.size += event.text.utf8.count
             guard state.size > limit else { return }
             state.isFull = true
-            // The answers come after these events, which nobody reads.
+            // The answers come after these events, which no task reads.
             for answer in state.answers.values { answer.fill(.failure(.unreadEvents)) }
             state.answers = [:]
         }

@@ -5,8 +5,8 @@ import Synchronization
 import Text
 import Threads
 
-/// One open connection. A thread of its own waits for the socket, reads lines, and writes what the socket did not take at
-/// once. The thread keeps the link alive until `close()` or the end of the connection.
+/// One open connection. A thread of its own waits for the socket, reads lines, and writes what the socket did not take
+/// at once. The thread keeps the link alive until `close()` or the end of the connection.
 final class Link: Sendable {
     /// Bytes that wait to be sent. They may hold a PIN, so they are wiped afterwards.
     private final class Outgoing: Sendable {
@@ -25,8 +25,8 @@ final class Link: Sendable {
         var isBroken = false
         /// When badged must have sent something; nil: no command waits for an answer.
         var deadline: ContinuousClock.Instant?
-        /// The last command. badged answers in order, so its answer shows that badged has read all commands. nil for raw
-        /// lines of the application.
+        /// The last command. badged answers in order, so its answer shows that badged has read all commands. nil for
+        /// raw lines of the application.
         var lastCommand: RequestID?
         var hasPinged = false
     }

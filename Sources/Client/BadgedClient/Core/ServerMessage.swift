@@ -42,8 +42,8 @@ extension JSON {
     var strings: [String]? { array?.compactMap(\.string) }
 }
 
-/// badged did not carry out a command: ACCESS_DENIED, BAD_STATE, UNKNOWN_COMMAND, INVALID, INTERNAL_ERROR, and any other
-/// message that has only an `error`.
+/// badged did not carry out a command: ACCESS_DENIED, BAD_STATE, UNKNOWN_COMMAND, INVALID, INTERNAL_ERROR, and any
+/// other message that has only an `error`.
 public struct Refusal: ServerMessage, NamedMessage {
     static let names = ["ACCESS_DENIED", "BAD_STATE", "INTERNAL_ERROR", "INVALID", "UNKNOWN_COMMAND"]
 

@@ -132,7 +132,7 @@ final class Workflow: Sendable {
         refusal.name == "INTERNAL_ERROR" || final.names.contains(refusal.name) || (id.map(event.answers) ?? false)
     }
 
-    /// Notes that a card has left while it worked. Returns whether the user should be told.
+    /// Notes that a card has left while it worked. Returns whether the user should know.
     private func takesNote(ofRemovalFrom reader: Reader) -> Bool {
         state.withLock { state in
             guard let submission = state.submission, !submission.cardLeft, reader.card == nil,

@@ -3,8 +3,8 @@
 /// Whoever answers for the user while a workflow runs. Each feature adds the questions of its own workflows, such as
 /// `EIDUser`.
 ///
-/// A question can become void: the card leaves, or the workflow ends. Then the task that runs the method is cancelled, and
-/// its result is dropped.
+/// A question can become void: the card leaves, or the workflow ends. Then the task that runs the method is cancelled,
+/// and its result is dropped.
 public protocol WorkflowUser: Sendable {
     /// INSERT_CARD: a card is needed. `error` says why the card in `reader` cannot be used.
     func insertCard(error: String?, reader: String?) async
@@ -12,7 +12,8 @@ public protocol WorkflowUser: Sendable {
     /// PAUSE: the card has slipped. Returns true when the card lies well again, false to cancel the workflow.
     func repositionCard() async -> Bool
 
-    /// The card has left while it worked. The value that was sent is void; INSERT_CARD or the end of the workflow follows.
+    /// The card has left while it worked. The value that was sent is void; INSERT_CARD or the end of the workflow
+    /// follows.
     func cardLeft(reader: String) async
 
     /// STATUS: the progress in percent has changed.

@@ -3,8 +3,8 @@ import Text
 
 /// A door reader that has appeared or changed: DOOR_READER, an entry of DOOR_READER_LIST.
 ///
-/// Nothing of it is proven, because any device can send any advertisement. docs/protocol/door-readers.md, A reader, lists all members;
-/// `Event.json` has those that are not here.
+/// Nothing of it is proven, because any device can send any advertisement. docs/protocol/door-readers.md, A reader,
+/// lists all members; `Event.json` has those that are not here.
 public struct DoorReader: ServerMessage, NamedMessage {
     static let names = ["DOOR_READER"]
 
@@ -21,7 +21,7 @@ public struct DoorReader: ServerMessage, NamedMessage {
     public var level: Double
     /// The signal strength of the last advertisement in dBm.
     public var lastRSSI: Int
-    /// Whether the reader was heard lately.
+    /// Whether an advertisement of the reader arrived lately.
     public var isActive: Bool
 
     public init(
@@ -63,7 +63,7 @@ public struct DoorReader: ServerMessage, NamedMessage {
     }
 }
 
-/// A door reader is not heard any more: DOOR_READER_LOST.
+/// No advertisement of a door reader arrives any more: DOOR_READER_LOST.
 public struct DoorReaderLost: ServerMessage, NamedMessage {
     static let names = ["DOOR_READER_LOST"]
 

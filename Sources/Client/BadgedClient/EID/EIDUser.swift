@@ -8,11 +8,12 @@ public protocol EIDUser: WorkflowUser {
     func answer(_ question: SecretQuestion) async -> SecretBox?
 
     /// ACCESS_RIGHTS and CERTIFICATE: returns the optional rights that the service may have in addition to the required
-    /// ones, or nil to cancel the workflow. A name that this library does not know is a right, too: show it to the user.
+    /// ones, or nil to cancel the workflow. A name that this library does not know is a right, too: show it to the
+    /// user.
     func agree(to request: ConsentRequest) async -> [String]?
 
     /// The user types the digits on the keypad of the reader, which accepts them after this returns true. false cancels
-    /// the workflow. A question with `error` means that nobody has typed: returning true at once each time may never end.
+    /// the workflow. After a question with `error`, wait for the user: otherwise the same error may come again.
     func typeOnKeypad(_ question: SecretQuestion) async -> Bool
 }
 

@@ -24,10 +24,11 @@ public struct SecretQuestion: ServerMessage, NamedMessage {
     public var reader: Reader
     /// Why badged did not give the last value to the card. nil also after a value that the card has refused.
     public var error: String?
-    /// During `changePIN` and `authenticate`: what happened to the value before. nil when there was none, or when `error`
-    /// says it.
+    /// During `changePIN` and `authenticate`: what happened to the value before. nil when there was none, or when
+    /// `error` says it.
     public var last: LastAnswer?
-    /// The number of the question. badged accepts an answer only for the open question. nil when the server has no numbers.
+    /// The number of the question. badged accepts an answer only for the open question. nil when the server has no
+    /// numbers.
     public var number: Int?
 
     public init(
@@ -73,11 +74,11 @@ public struct LastAnswer: Sendable, Equatable {
 }
 
 extension DaemonConnection {
-    /// Answers a question: SET_PIN, SET_CAN, SET_NEW_PIN, SET_PUK. nil is for a reader with keypad, where the user types
-    /// the value on the reader.
+    /// Answers a question: SET_PIN, SET_CAN, SET_NEW_PIN, SET_PUK. nil is for a reader with keypad, where the user
+    /// types the value on the reader.
     ///
-    /// The value is in one buffer, which is wiped when the system has taken it. It answers this question alone: if another
-    /// one is open by then, badged answers BAD_STATE.
+    /// The value is in one buffer, which is wiped when the system has taken it. It answers this question alone: if
+    /// another one is open by then, badged answers BAD_STATE.
     @discardableResult
     public func answer(
         _ question: SecretQuestion,

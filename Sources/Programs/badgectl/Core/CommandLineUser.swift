@@ -164,7 +164,8 @@ final class CommandLineUser: WorkflowUser {
         }
     }
 
-    /// The virtual reader into which to insert its card: the one of `--reader`, else the first when no reader has a card.
+    /// The virtual reader into which to insert its card: the one of `--reader`, else the first when no reader has a
+    /// card.
     private func virtualReader(among readers: [Reader]) -> String? {
         let empty = readers.filter { $0.isAttached && $0.isInsertable && $0.card == nil && !$0.isBusy }
         if let wanted = invocation.value(of: "--reader") { return empty.contains { $0.name == wanted } ? wanted : nil }

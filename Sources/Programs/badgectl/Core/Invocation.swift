@@ -23,8 +23,8 @@ struct Invocation: Sendable {
 
     var wantsJSON: Bool { has("--json") }
 
-    /// Parses the arguments of the program. Options and the command may come in any order; `--option=VALUE` means the same
-    /// as `--option VALUE`.
+    /// Parses the arguments of the program. Options and the command may come in any order; `--option=VALUE` means the
+    /// same as `--option VALUE`.
     static func parse(_ arguments: [String]) throws(Failure) -> Invocation {
         let (words, given) = try split(arguments)
         var command: CommandSpec?
