@@ -200,7 +200,8 @@ let package = Package(
         testProgram("badged-eidserver", ["EIDServer", "EID", "Text", "Wire"], in: "EIDServerProgram"),
         // An NFC board on USB, for tests in a kernel with vhci_hcd
         testProgram("badged-nfc-board", ["NFCTestSupport", "ReadersVirtual", "Secrets"], in: "NFCBoard"),
-        // Measures the daemon
+        // Measures the daemon, and the program to which its times are compared
+        .executableTarget(name: "badged-floor", path: "Tests/BenchmarkFloor"),
         testProgram(
             "badged-bench",
             [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// A card behind pcscd and vpcd: its coming and going, and its PIN changed.
+/// A card behind pcscd and vpcd: insertion, removal, and changes of the PIN.
 enum CardBench {
     private static let pins = ["123456", "654321"]
 
@@ -15,7 +15,7 @@ enum CardBench {
         try waitForCard(client, present: true)
         _ = try watch.wait(present: true)
 
-        try comingAndGoing(settings, client, watch, card, &report)
+        try insertions(settings, client, watch, card, &report)
         try changes(settings, client, card, reader, &report)
         try waiting(settings, daemon, client, &report)
 
@@ -24,7 +24,7 @@ enum CardBench {
         try daemon.child.terminate()
     }
 
-    /// READER of our reader with a usable card, or without one.
+    /// Waits for a READER of our reader, with a usable card or without one.
     private static func waitForCard(_ client: Client, present: Bool) throws(BenchError) {
         while true {
             let line = try client.wait(for: "READER")
@@ -33,7 +33,7 @@ enum CardBench {
         }
     }
 
-    private static func comingAndGoing(
+    private static func insertions(
         _ settings: Settings,
         _ client: Client,
         _ watch: ReaderWatch,
@@ -58,7 +58,7 @@ enum CardBench {
         report.add(
             .cardIn,
             come.median,
-            "\(come.span(1)), n=\(come.count); \(text(inCard.median, 1)) ms in the card left out"
+            "\(come.span(1)), n=\(come.count); without \(text(inCard.median, 1)) ms in the card"
         )
         report.add(.cardOut, gone.median, "\(gone.span(1)), n=\(gone.count)")
     }
@@ -70,21 +70,24 @@ enum CardBench {
         _ reader: String,
         _ report: inout Report
     ) throws(BenchError) {
-        var total = Samples(), beyond = Samples(), inCard = Samples(), apdus = Samples()
+        var total = Samples(), beyond = Samples(), inCard = Samples(), apdus = Samples(), plain = Samples()
         for round in 0..<settings.count(80) {
             let before = try card.state()
             let start = monotonicNow()
-            try change(client, reader, from: pins[round % 2], to: pins[(round + 1) % 2])
+            try Dialogue.startChange(client, reader)
+            let (old, new) = (pins[round % 2], pins[(round + 1) % 2])
+            while try !Dialogue.changeStep(client, reader, from: old, to: new) {}
             let time = microseconds(since: start) / 1000
             let after = try card.state()
             let spent = (after.microseconds - before.microseconds) / 1000
-            guard after.retryCounter == 3 else { throw BenchError("the card has counted down") }
+            guard after.retryCounter == 3 else { throw BenchError("the card has lost a try") }
             total.add(time)
             inCard.add(spent)
             beyond.add(time - spent)
             apdus.add(Double(after.apdus - before.apdus))
+            // In turns, so that other work of the machine disturbs both.
+            for time in try PlainTransfer.run(reader, count: 20).values { plain.add(time) }
         }
-        let plain = try PlainTransfer.run(reader, count: settings.count(1000))
         report.add(.change, beyond.median, "p99 \(text(beyond.percentile(99), 1)) ms, n=\(beyond.count)")
         report.add(
             .changeTotal,
@@ -94,29 +97,7 @@ enum CardBench {
         report.add(.transfer, plain.median, "SELECT by the bench itself, p99 \(text(plain.percentile(99), 0))")
     }
 
-    private static func change(
-        _ client: Client,
-        _ reader: String,
-        from old: String,
-        to new: String
-    ) throws(BenchError) {
-        try client.send(#"{"cmd":"RUN_CHANGE_PIN","reader":"\#(reader)"}"#)
-        while true {
-            let line = try client.receive()
-            if line.isMessage("ENTER_PIN") {
-                try client.send(#"{"cmd":"SET_PIN","value":"\#(old)"}"#)
-            } else if line.isMessage("ENTER_NEW_PIN") {
-                try client.send(#"{"cmd":"SET_NEW_PIN","value":"\#(new)"}"#)
-            } else if line.contains("\"success\":") {
-                guard line.contains("\"success\":true") else { throw BenchError("PIN not changed: \(line.text)") }
-                return
-            } else if !["READER", "STATUS", "CHANGE_PIN"].contains(where: { line.isMessage($0) }) {
-                throw BenchError("unexpected while the PIN is changed: \(line.text)")
-            }
-        }
-    }
-
-    /// A person thinks about a PIN.
+    /// A user thinks about the PIN.
     private static func waiting(
         _ settings: Settings,
         _ daemon: Daemon,
@@ -126,13 +107,8 @@ enum CardBench {
         try client.send(#"{"cmd":"RUN_CHANGE_PIN"}"#)
         try client.wait(for: "ENTER_PIN")
         pause(milliseconds: IdleBench.settling)
-        let seconds = settings.count(20)
-        let before = try daemon.figures.activity()
-        let start = monotonicNow()
-        pause(milliseconds: seconds * 1000)
-        let after = try daemon.figures.activity()
-        let elapsed = Double(monotonicNow() - start) / 1e9
-        report.add(.waitingWakeUps, Double(after.since(before).switches) / elapsed, "\(seconds) s")
+        let idle = try daemon.figures.watch(seconds: settings.count(20))
+        report.add(.waitingWakeUps, idle.wakeUps, idle.note)
         try client.send(#"{"cmd":"CANCEL"}"#)
         try client.wait(for: "CHANGE_PIN")
     }

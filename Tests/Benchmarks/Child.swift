@@ -2,19 +2,16 @@
 import CLinux
 import Glibc
 
-/// A program that the bench has started; it ends with the bench.
+/// A program that the bench has started. The bench ends it.
 final class Child {
     let pid: pid_t
     let name: String
-    /// Its standard output, where that was asked for.
+    /// The standard output of the program, with `hasOutput`.
     let output: Int32?
     private var isRunning = true
 
-    /// Microseconds that an end on SIGTERM may take.
-    private static let patience = 10_000_000.0
-
-    /// Starts it; `arguments` are without its name, `log` is the file that takes standard error, and standard output
-    /// unless `hasOutput`.
+    /// Starts a program. `arguments` are without its name. The file `log` gets standard error and, unless `hasOutput`,
+    /// standard output.
     init(_ program: String, _ arguments: [String], log: String, hasOutput: Bool = false) throws(BenchError) {
         name = String(program.split(separator: "/").last ?? "program")
         var pipes: [Int32] = [-1, -1]
@@ -57,8 +54,18 @@ final class Child {
 
     func signal(_ number: Int32) { kill(pid, number) }
 
-    /// SIGTERM, and waits for the end.
-    /// - Returns: microseconds until it had ended.
+    /// Connects to the socket as soon as the program listens. Nothing reports that, so this tries every 20 µs.
+    func connect(to socket: String) throws(BenchError) -> Client {
+        var wait = timespec(tv_sec: 0, tv_nsec: 20_000)
+        while true {
+            if let client = try Client(socket) { return client }
+            guard !hasEnded() else { throw BenchError("\(name) has ended; see its log") }
+            nanosleep(&wait, nil)
+        }
+    }
+
+    /// Ends the program by SIGTERM.
+    /// - Returns: microseconds until it has ended.
     @discardableResult
     func terminate() throws(BenchError) -> Double {
         let start = monotonicNow()
@@ -66,7 +73,7 @@ final class Child {
         var status: Int32 = 0
         var wait = timespec(tv_sec: 0, tv_nsec: 50_000)
         while waitpid(pid, &status, WNOHANG) == 0 {
-            guard microseconds(since: start) < Self.patience else {
+            guard microseconds(since: start) < Double(Client.timeout) * 1e6 else {
                 throw BenchError("\(name) does not end on SIGTERM")
             }
             nanosleep(&wait, nil)
@@ -77,7 +84,7 @@ final class Child {
         return time
     }
 
-    /// Whether it has ended by itself.
+    /// Whether the program has ended by itself.
     func hasEnded() -> Bool {
         guard isRunning else { return true }
         var status: Int32 = 0

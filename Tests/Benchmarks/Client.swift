@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 
-/// A blocking client with one buffer and no allocation per message, so that the time measured is the server's.
+/// A blocking client with one buffer and no allocation per message, so that most of the measured time is the server's.
 final class Client {
     let socket: Int32
     private let buffer: UnsafeMutableRawBufferPointer
     private var start = 0
     private var end = 0
 
-    /// Seconds that an answer may take before the bench gives up.
-    private static let patience = 20
+    /// Seconds without an answer after which the bench fails.
+    static let timeout = 60
 
-    /// nil when nobody listens there yet.
+    /// Connects; nil when nobody listens there yet.
     init?(_ path: String) throws(BenchError) {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
@@ -37,7 +37,7 @@ final class Client {
             }
             return nil
         }
-        var limit = timeval(tv_sec: Self.patience, tv_usec: 0)
+        var limit = timeval(tv_sec: Self.timeout, tv_usec: 0)
         setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         self.socket = socket
         buffer = .allocate(byteCount: 1 << 17, alignment: 16)
@@ -54,7 +54,7 @@ final class Client {
         return client
     }
 
-    /// Writes the line and its end at once.
+    /// Sends the line and its end in one write.
     func send(_ line: String) throws(BenchError) {
         var line = line
         line.append("\n")
@@ -92,10 +92,10 @@ final class Client {
         end += count
     }
 
-    /// A whole line is in the buffer: `receive` will not wait.
+    /// Whether a whole line is in the buffer, so that `receive` does not wait.
     var hasLine: Bool { buffer[start..<end].contains(0x0A) }
 
-    /// Receives until a message of this name comes; what comes before is passed over.
+    /// Waits for a message of this name; earlier messages are dropped.
     @discardableResult
     func wait(for message: StaticString) throws(BenchError) -> Line {
         while true {
@@ -104,7 +104,7 @@ final class Client {
         }
     }
 
-    /// Reads what comes and counts lines until there have been `count`.
+    /// Receives this many lines.
     func count(lines count: Int) throws(BenchError) {
         var missing = count
         while missing > 0 {
@@ -131,7 +131,7 @@ struct Line {
 
     func contains(_ needle: StaticString) -> Bool { find(needle) != nil }
 
-    /// Offset behind the first occurrence.
+    /// The offset behind the first occurrence.
     private func find(_ needle: StaticString) -> Int? {
         let size = needle.utf8CodeUnitCount
         guard size > 0, bytes.count >= size, let base = bytes.baseAddress else { return nil }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 
-/// The daemon under measurement.
+/// The daemon that is measured.
 final class Daemon {
     let child: Child
     let socket: String
     /// Microseconds from exec to the first answer to GET_INFO.
     let startTime: Double
 
-    /// Starts it and gets its first answer.
+    /// Starts the daemon and waits for its first answer.
     init(_ settings: Settings, _ arguments: [String] = []) throws(BenchError) {
         socket = settings.folder + "/badged.sock"
         unlink(socket)
         let start = monotonicNow()
         child = try Child(settings.badged, ["--socket", socket] + arguments, log: settings.folder + "/badged.log")
-        let client = try Self.connect(socket, child)
+        let client = try child.connect(to: socket)
         try client.send(#"{"cmd":"GET_INFO"}"#)
         try client.wait(for: "INFO")
         startTime = microseconds(since: start)
@@ -24,23 +24,10 @@ final class Daemon {
 
     func client() throws(BenchError) -> Client { try Client.connected(to: socket) }
 
-    /// Tries every 20 µs, as nothing tells a stranger when a socket begins to listen.
-    private static func connect(_ socket: String, _ child: Child) throws(BenchError) -> Client {
-        var wait = timespec(tv_sec: 0, tv_nsec: 20_000)
-        let deadline = monotonicNow() + 10_000_000_000
-        while true {
-            if let client = try Client(socket) { return client }
-            guard monotonicNow() < deadline, !child.hasEnded() else {
-                throw BenchError("badged does not listen; see badged.log in the bench's folder")
-            }
-            nanosleep(&wait, nil)
-        }
-    }
-
-    /// A client that has seen a READER or READER_LIST with this many readers.
+    /// Waits until a READER_LIST has this many attached readers.
     func waitForReaders(_ count: Int) throws(BenchError) {
         let client = try client()
-        let deadline = monotonicNow() + 10_000_000_000
+        let deadline = monotonicNow() + UInt64(Client.timeout) * 1_000_000_000
         while monotonicNow() < deadline {
             try client.send(#"{"cmd":"GET_READER_LIST"}"#)
             if try client.wait(for: "READER_LIST").text.split(separator: "\"attached\":true").count > count { return }
@@ -50,10 +37,12 @@ final class Daemon {
     }
 }
 
-/// What the bench is told on its command line.
+/// The options of the command line.
 struct Settings {
     /// Path of the daemon.
     var badged = ""
+    /// Path of the program that is the floor of times.
+    var floor = ""
     /// Path of the virtual card; nil: rows that need pcscd and a card are left out.
     var virtualCard: String?
     /// Path of the eID-Server; nil: rows that need it are left out.
@@ -67,10 +56,26 @@ struct Settings {
     var divisor = 1
     /// Rows to measure; empty: all.
     var only: Set<String> = []
-    /// Figures that the shell script has found, by row.
+    /// Figures that run.sh has measured.
     var given: [Row: Double] = [:]
     var baseline = ""
     var writesBaseline = false
 
     func count(_ number: Int) -> Int { max(number / divisor, 2) }
+
+    /// Writes a file into the folder.
+    /// - Returns: its path.
+    func write(_ name: String, _ content: String) throws(BenchError) -> String {
+        try write(name, Array(content.utf8))
+    }
+
+    func write(_ name: String, _ content: [UInt8]) throws(BenchError) -> String {
+        let path = folder + "/" + name
+        let file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+        guard file >= 0, Glibc.write(file, content, content.count) == content.count else {
+            throw BenchError(call: path)
+        }
+        close(file)
+        return path
+    }
 }

@@ -4,7 +4,7 @@ import DoorReaders
 import DoorWalks
 import Glibc
 
-/// The pure half of the door readers: how fast it decodes and tracks, and how well it decides.
+/// The pure code for door readers: the speed of decoding and tracking, and the quality of the verdicts.
 enum DoorReaderBench {
     static func run(_ settings: Settings, _ report: inout Report) throws(BenchError) {
         if report.wants(.adverts, .advertsMemory) { replay(settings, &report) }
@@ -13,7 +13,7 @@ enum DoorReaderBench {
         }
     }
 
-    /// A dense place: a capture of 200 readers, phones and beacons between other devices, decoded from HCI events.
+    /// Reports of a dense place: 200 devices of each kind, decoded from HCI events.
     private static func replay(_ settings: Settings, _ report: inout Report) {
         var random = Generator(seed: 1)
         let events = (0..<4096).map { _ in event(&random) }
@@ -43,7 +43,7 @@ enum DoorReaderBench {
         report.add(.advertsMemory, Double(after - before), "heap in use before and after, by malloc")
     }
 
-    /// 40 % Seos-style readers, 10 % other profiles, half of no interest.
+    /// A random report: 40 % readers of the Seos kind, 10 % of other profiles, 50 % other devices.
     static func event(_ random: inout Generator) -> [UInt8] {
         let number = UInt64.random(in: 0..<200, using: &random)
         let rssi = Int8.random(in: -95 ... -45, using: &random)
@@ -67,7 +67,7 @@ enum DoorReaderBench {
 
     private static func heap() -> Int { Int(ctestsupport_heap_in_use()) }
 
-    /// Seeds that nothing was tuned on.
+    /// The first seed; no parameter was tuned on these walks.
     private static let seeds = UInt64(3_000_000)
 
     private static func walks(_ settings: Settings, _ report: inout Report) {
@@ -87,7 +87,7 @@ enum DoorReaderBench {
         }
         let mean = RangeMethod.Score.mean
         func note(_ score: RangeMethod.Score) -> String {
-            "enter \(text(mean(score.enter), 0)), leave \(text(mean(score.leave), 0)) ms; right for the first time "
+            "enter \(text(mean(score.enter), 0)), leave \(text(mean(score.leave), 0)) ms; first right verdict "
                 + "\(text(mean(score.firstEnter), 0)) and \(text(mean(score.firstLeave), 0)) ms"
         }
         let walks = "\(ours.walks) generated walks"

@@ -3,30 +3,27 @@ import Glibc
 import Text
 import Wire
 
-/// `badged-eidserver`, and a configuration with which badged believes it; docs/testing.md, The eID-Server.
+/// `badged-eidserver`, and a configuration of badged that trusts it; docs/testing.md, The eID-Server.
 final class EIDServerProcess {
     private let child: Child
     let tcTokenURL: String
-    /// Of a daemon with ten virtual readers.
+    /// Path of the configuration; it has ten virtual readers.
     let configuration: String
 
-    init(_ program: String, folder: String) throws(BenchError) {
-        let anchors = folder + "/anchors"
+    init(_ program: String, _ settings: Settings) throws(BenchError) {
+        let anchors = settings.folder + "/anchors"
         for path in [anchors, anchors + "/test"] { mkdir(path, 0o700) }
-        configuration = folder + "/auth.conf"
-        let lines = "[virtual]\nenabled=yes\nreaders=10\n[eid]\ntrust_anchors=\(anchors)\n"
-        let file = open(configuration, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
-        guard file >= 0, write(file, lines, lines.utf8.count) == lines.utf8.count else {
-            throw BenchError(call: configuration)
-        }
-        close(file)
+        configuration = try settings.write(
+            "auth.conf",
+            "[virtual]\nenabled=yes\nreaders=10\n[eid]\ntrust_anchors=\(anchors)\n"
+        )
         child = try Child(
             program,
             ["--out", anchors + "/test", "--reports"],
-            log: folder + "/eidserver.log",
+            log: settings.folder + "/eidserver.log",
             hasOutput: true
         )
-        // The address comes when it listens.
+        // The server prints its address when it listens.
         var line: [UInt8] = []
         var byte: UInt8 = 0
         while read(child.output ?? -1, &byte, 1) == 1, byte != 0x0A { line.append(byte) }
@@ -36,8 +33,8 @@ final class EIDServerProcess {
 
     var figures: ProcessFigures { ProcessFigures(pid: child.pid) }
 
-    /// Ends it.
-    /// - Returns: milliseconds of its own work in each run, in their order; what it says of a run that failed is an error.
+    /// Ends the server. A failed run is an error.
+    /// - Returns: milliseconds of its own work for each run, in their order.
     func end() throws(BenchError) -> [Double] {
         child.signal(SIGTERM)
         var bytes: [UInt8] = []

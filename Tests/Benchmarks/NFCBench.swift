@@ -8,13 +8,13 @@ import Readers
 import ReadersNFC
 import Synchronization
 
-/// The NFC driver on an emulated PN532, beside what plain C does with the same libnfc on the same board.
+/// The NFC driver on an emulated PN532, compared with plain C on the same libnfc and board.
 enum NFCBench {
     static func run(_ settings: Settings, _ report: inout Report) throws(BenchError) {
         let board = try board()
         let short = [UInt8](repeating: 0x5A, count: 200), long = [UInt8](repeating: 0xA5, count: 30_000)
         let count = settings.count(2000), longCount = settings.count(40)
-        // In turns, so that other work on the machine falls on both.
+        // In turns, so that other work on the machine disturbs both.
         var (ours, framed, ourLong, plainLong) = (Samples(), Samples(), Samples(), Samples())
         for _ in 0..<4 {
             try own(board, short, count / 4, into: &ours)
@@ -61,7 +61,7 @@ enum NFCBench {
             let start = monotonicNow()
             let length = cnfc_client_exchange(client, command, command.count, &answer, answer.count)
             samples.add(microseconds(since: start))
-            guard length > 2 else { throw BenchError("libnfc brings no answer") }
+            guard length > 2 else { throw BenchError("libnfc gets no answer") }
         }
     }
 
@@ -93,7 +93,7 @@ enum NFCBench {
             box.result.withLock { $0 = times }
         }
         done.wait()
-        guard let times = box.result.withLock({ $0 }) else { throw BenchError("the driver brings no answer") }
+        guard let times = box.result.withLock({ $0 }) else { throw BenchError("the driver gets no answer") }
         for time in times { samples.add(time) }
     }
 
@@ -127,21 +127,15 @@ enum NFCBench {
         _ report: inout Report
     ) throws(BenchError) {
         board.field.remove()
-        let file = settings.folder + "/nfc.conf"
-        let text = "[pcsc]\nenabled = no\n[nfc]\ndevices = \(board.connection)\n"
-        guard let stream = fopen(file, "w") else { throw BenchError(call: "fopen \(file)") }
-        fputs(text, stream)
-        fclose(stream)
+        let file = try settings.write(
+            "nfc.conf",
+            "[pcsc]\nenabled = no\n[nfc]\ndevices = \(board.connection)\n"
+        )
         let daemon = try Daemon(settings, ["--config", file])
         try daemon.waitForReaders(1)
         pause(milliseconds: IdleBench.settling)
-        let seconds = settings.count(10)
-        let before = try daemon.figures.activity()
-        let start = monotonicNow()
-        pause(milliseconds: seconds * 1000)
-        let after = try daemon.figures.activity()
-        let elapsed = Double(monotonicNow() - start) / 1e9
-        report.add(.nfcWakeUps, Double(after.since(before).switches) / elapsed, "\(seconds) s, PN532 on a UART")
+        let idle = try daemon.figures.watch(seconds: settings.count(10))
+        report.add(.nfcWakeUps, idle.wakeUps, "\(idle.note), PN532 on a UART")
         try daemon.child.terminate()
     }
 }

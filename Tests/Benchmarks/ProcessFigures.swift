@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 
-/// What /proc says about one process; proc(5).
+/// Figures of one process from /proc; proc(5).
 struct ProcessFigures {
-    /// KiB, of smaps_rollup.
+    /// KiB, from smaps_rollup.
     struct Memory {
         var resident = 0.0
         var proportional = 0.0
         var privateDirty = 0.0
     }
 
-    /// How busy the threads are, by their number.
+    /// Activity of each thread, by its id.
     struct Activity {
         struct Thread {
-            /// Voluntary and involuntary switches: how often the thread stopped running, and so how often it began.
+            /// Voluntary and involuntary context switches; each is followed by one wake-up.
             var switches = 0
             /// Nanoseconds on a processor.
             var runtime = 0
@@ -21,7 +21,7 @@ struct ProcessFigures {
 
         var threads: [Int: Thread] = [:]
 
-        /// What has happened since; a thread that has ended since has been awake for it at least once.
+        /// The difference to an earlier time, summed over all threads. The end of a thread counts as a wake-up.
         func since(_ old: Activity) -> Thread {
             var sum = Thread()
             for (id, now) in threads {
@@ -51,7 +51,7 @@ struct ProcessFigures {
         return memory
     }
 
-    /// Milliseconds that all its threads, ended ones too, were on a processor. The C function is clock_getcpuclockid.
+    /// Milliseconds of all threads on a processor, ended ones too. The C function is clock_getcpuclockid.
     func processorTime() throws(BenchError) -> Double {
         var clock = clockid_t()
         var time = timespec()
@@ -61,7 +61,19 @@ struct ProcessFigures {
         return Double(time.tv_sec) * 1000 + Double(time.tv_nsec) / 1_000_000
     }
 
-    func activity() throws(BenchError) -> Activity {
+    /// What the process does in some seconds.
+    func watch(seconds: Int) throws(BenchError) -> (wakeUps: Double, share: Double, note: String) {
+        let before = try activity()
+        let start = monotonicNow()
+        pause(milliseconds: seconds * 1000)
+        let after = try activity()
+        let elapsed = Double(monotonicNow() - start) / 1e9
+        let sum = after.since(before)
+        let note = "\(seconds) s, \(after.threads.count) threads"
+        return (Double(sum.switches) / elapsed, Double(sum.runtime) / 1e9 / elapsed, note)
+    }
+
+    private func activity() throws(BenchError) -> Activity {
         guard let folder = opendir("/proc/\(pid)/task") else { throw BenchError(call: "/proc/\(pid)/task") }
         defer { closedir(folder) }
         var activity = Activity()

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 
-/// Measures the daemon from outside, as a client of it; run.sh gives it pcscd, a folder and the programs.
+/// Measures badged as a client sees it. run.sh starts pcscd and passes a folder and the programs.
 @main struct Program {
     private static let usage = """
-        usage: badged-bench --badged PATH --folder PATH [--virtual-card PATH] [--eid-server PATH] [--baseline FILE] [--write-baseline]
+        usage: badged-bench --badged PATH --floor PATH --folder PATH [--virtual-card PATH] [--eid-server PATH] [--baseline FILE] [--write-baseline]
                             [--given ROW=NUMBER]... [--only ROW]... [--divisor N]
 
         """
@@ -29,6 +29,7 @@ import Glibc
         while let argument = rest.popFirst() {
             switch argument {
             case "--badged": settings.badged = try value()
+            case "--floor": settings.floor = try value()
             case "--virtual-card": settings.virtualCard = try value()
             case "--eid-server": settings.eidServer = try value()
             case "--folder": settings.folder = try value()
@@ -51,8 +52,8 @@ import Glibc
             default: throw BenchError("unknown option \(argument)\n\(usage)")
             }
         }
-        guard !settings.badged.isEmpty, !settings.folder.isEmpty, settings.divisor > 0 else {
-            throw BenchError("--badged and --folder are needed\n\(usage)")
+        guard !settings.badged.isEmpty, !settings.floor.isEmpty, !settings.folder.isEmpty, settings.divisor > 0 else {
+            throw BenchError("--badged, --floor and --folder are needed\n\(usage)")
         }
         return settings
     }
@@ -63,16 +64,25 @@ import Glibc
         var report = Report(only: settings.only)
         for (row, number) in settings.given { report.add(row, number, "") }
         say("start and end")
-        if report.wants(.start, .stop) { try StartBench.run(settings, &report) }
+        if report.wants(.start, .startFloor, .stop) { try StartBench.run(settings, &report) }
         say("round trips")
-        if report.wants(.roundTrip, .roundTripTail, .floor, .roundTripApart, .pipelined) {
+        if report.wants(
+            .roundTrip,
+            .roundTripTail,
+            .floor,
+            .roundTripApart,
+            .floorApart,
+            .pipelined,
+            .adverts,
+            .scanClient
+        ) {
             try RoundTripBench.run(settings, &report)
         }
         say("load")
         if report.wants(.afterLoad) { try LoadBench.run(settings, &report) }
         if report.wants(.manyReaders, .manyReadersMemory) { try ManyReadersBench.run(settings, &report) }
         say("authentications")
-        if report.wants(.auth, .authBeyond, .authProcessor, .tenAuths, .authMemory, .authDirty) {
+        if report.wants(.auth, .authBeyond, .authServer, .authProcessor, .tenAuths, .authMemory, .authDirty) {
             try AuthenticationBench.run(settings, &report)
         }
         say("cards")
@@ -92,7 +102,7 @@ import Glibc
         let failures = report.print(against: baseline)
         if settings.writesBaseline {
             var values = baseline?.values ?? [:]
-            for figure in report.figures { values[figure.row] = figure.value }
+            values.merge(report.values) { $1 }
             try Baseline(machine: Baseline.thisMachine(), values: values).write(to: settings.baseline)
             print("baseline written: \(settings.baseline)")
         }

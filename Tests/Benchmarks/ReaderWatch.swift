@@ -2,14 +2,14 @@
 import CPCSCLite
 import Glibc
 
-/// Watches one reader beside the daemon and notes when pcscd itself says that a card came or went.
+/// Watches one reader and records when pcscd reports the insertion or removal of a card.
 final class ReaderWatch {
     private struct Event {
         var time: UInt64
         var isPresent: Bool
     }
 
-    /// A context is used from the watching thread, and by SCardCancel from another as its manual allows.
+    /// The watching thread uses the context. Another thread may only call SCardCancel with it.
     private let context: SCARDCONTEXT
     private let events: Int32
     private let worker: Worker
@@ -41,7 +41,7 @@ final class ReaderWatch {
     private static func watch(_ context: SCARDCONTEXT, _ reader: UnsafePointer<CChar>, _ sink: Int32) {
         var state = SCARD_READERSTATE()
         state.szReader = reader
-        // Differs from any state, so that the first call tells the present one.
+        // The first call reports the present state.
         state.dwCurrentState = DWORD(SCARD_STATE_UNAWARE)
         var wasPresent: Bool?
         while SCardGetStatusChange(context, DWORD(INFINITE), &state, 1) == 0 {
@@ -55,8 +55,8 @@ final class ReaderWatch {
         }
     }
 
-    /// Waits until pcscd has said this.
-    /// - Returns: when it did, as `monotonicNow`.
+    /// Waits until pcscd has reported this state.
+    /// - Returns: the time of the report, as `monotonicNow`.
     func wait(present: Bool) throws(BenchError) -> UInt64 {
         while true {
             var event = Event(time: 0, isPresent: false)
@@ -68,7 +68,7 @@ final class ReaderWatch {
     }
 }
 
-/// Commands straight through pcscd, to know what pcscd and the reader cost by themselves.
+/// Commands through pcscd without badged, to measure the cost of pcscd and the reader.
 enum PlainTransfer {
     /// SELECT of the master file, `count` times over one connection.
     /// - Returns: microseconds of each, the card's time included.

@@ -3,13 +3,13 @@ import Glibc
 import Text
 import Wire
 
-/// The figures of one run, their limits and their baseline.
+/// The figures of one run, compared with their limits and the baseline.
 struct Report {
     struct Figure {
         var row: Row
         var value: Double
         var note: String
-        /// In place of the row's own.
+        /// In place of the limit of the row.
         var limit: Double?
     }
 
@@ -18,61 +18,82 @@ struct Report {
 
     init(only: Set<String>) { self.only = only }
 
-    /// The limit is that of the row, unless another one is given, such as a figure of the same run.
+    /// Adds a figure. `limit` is for a limit that is measured in the same run.
     mutating func add(_ row: Row, _ value: Double, _ note: String, limit: Double? = nil) {
-        guard only.isEmpty || only.contains(row.rawValue) else { return }
-        figures.append(Figure(row: row, value: value, note: note, limit: limit ?? row.limit))
+        figures.append(Figure(row: row, value: value, note: note, limit: limit ?? row.facts.limit))
     }
 
+    /// Whether one of the rows is to be measured.
     func wants(_ rows: Row...) -> Bool {
         only.isEmpty || rows.contains { only.contains($0.rawValue) }
     }
 
-    /// Prints the table.
-    /// - Returns: what is too bad, one line each.
-    func print(against baseline: Baseline?) -> [String] {
-        let isSameMachine = baseline?.machine == Baseline.thisMachine()
-        var failures: [String] = []
-        var table = [["what", "peer", "ours at most", "ours now", "to baseline", "note"]]
-        for figure in figures.sorted(by: { order($0.row) < order($1.row) }) {
-            let row = figure.row
-            var line = [row.title, row.peer.isEmpty ? "" : "\(row.peer) \(row.unit)"]
-            line.append(figure.limit.map { "\(row.isBetterWhenLarge ? "≥ " : "")\(limit($0, row)) \(row.unit)" } ?? "")
-            line.append("\(text(figure.value, row.digits)) \(row.unit)")
-            var ratio = ""
-            if let limit = figure.limit, !meets(row, figure.value, limit) {
-                line[3] += " !"
-                failures.append("\(row.title): \(text(figure.value, row.digits)) \(row.unit) misses \(line[2])")
+    var values: [Row: Double] { Dictionary(figures.map { ($0.row, $0.value) }) { $1 } }
+
+    /// The ratio of a row to its floor; nil without a floor. Times are compared in µs, a rate by its time of one event.
+    private static func ratio(_ row: Row, in values: [Row: Double]) -> Double? {
+        func microseconds(_ row: Row) -> Double? {
+            guard let value = values[row], value > 0 else { return nil }
+            return switch row.facts.unit {
+            case "ms": value * 1000
+            case "/s": 1_000_000 / value
+            default: value
             }
-            if let old = baseline?.values[row], old > 0, max(old, figure.value) > row.negligible {
-                let factor = row.isBetterWhenLarge ? old / figure.value : figure.value / old
-                ratio = "× \(text(factor, 2))"
-                if factor > row.noise, isSameMachine {
-                    ratio += " !"
-                    let factor = text(factor, 2)
-                    failures.append("\(row.title): \(factor) times worse than the baseline (noise: \(row.noise))")
+        }
+        guard let floor = row.facts.floor, let time = microseconds(row), let unit = microseconds(floor) else {
+            return nil
+        }
+        return time / unit
+    }
+
+    /// Prints the table.
+    /// - Returns: the failures, one line each.
+    func print(against baseline: Baseline?) -> [String] {
+        var failures: [String] = []
+        var table = [["what", "now", "to floor", "at most", "to baseline", "note"]]
+        let values = values
+        for figure in figures.sorted(by: { order($0.row) < order($1.row) }) {
+            let (row, facts) = (figure.row, figure.row.facts)
+            guard only.isEmpty || only.contains(row.rawValue) else { continue }
+            let toFloor = Self.ratio(row, in: values)
+            var line = [facts.title, "\(text(figure.value, facts.digits)) \(facts.unit)", "", "", "", figure.note]
+            if let toFloor { line[2] = "× \(text(toFloor, 2))" }
+            if let limit = figure.limit, facts.floor == nil || toFloor != nil {
+                let (judged, digits) = toFloor.map { ($0, 2) } ?? (figure.value, facts.digits)
+                line[3] = toFloor == nil ? "\(short(limit, digits)) \(facts.unit)" : "× \(short(limit, digits))"
+                if rounded(judged, digits) > rounded(limit, digits) {
+                    line[3] += " !"
+                    failures.append("\(facts.title): \(line[1]) \(line[2]) misses \(line[3])")
                 }
             }
-            table.append(line + [ratio, figure.note])
+            if let noise = facts.noise, let baseline {
+                let (now, before) =
+                    facts.floor == nil
+                    ? (figure.value, baseline.values[row]) : (toFloor ?? .nan, Self.ratio(row, in: baseline.values))
+                if let before, before > 0, now.isFinite {
+                    line[4] = "× \(text(now / before, 2))"
+                    if now / before > noise {
+                        line[4] += " !"
+                        failures.append("\(facts.title): \(line[4]) of the baseline (noise: \(noise))")
+                    }
+                }
+            }
+            table.append(line)
         }
         write(table)
-        if let baseline, !isSameMachine {
-            Swift.print("The baseline is of another machine (\(baseline.machine)): ratios shown, not judged.")
-        }
         return failures
     }
 
-    /// Whole where it can be.
-    private func limit(_ value: Double, _ row: Row) -> String {
-        text(value, value == value.rounded() ? 0 : row.digits)
+    /// Without digits after the point when they are 0.
+    private func short(_ value: Double, _ digits: Int) -> String {
+        text(value, value == value.rounded() ? 0 : digits)
     }
 
-    /// What the last digit shown says.
-    private func meets(_ row: Row, _ value: Double, _ limit: Double) -> Bool {
+    /// Rounded to the digits that are shown.
+    private func rounded(_ value: Double, _ digits: Int) -> Double {
         var scale = 1.0
-        for _ in 0..<row.digits { scale *= 10 }
-        let shown = (value * scale).rounded() / scale
-        return row.isBetterWhenLarge ? shown >= limit : shown <= limit
+        for _ in 0..<digits { scale *= 10 }
+        return (value * scale).rounded() / scale
     }
 
     private func order(_ row: Row) -> Int { Row.allCases.firstIndex(of: row) ?? 0 }
@@ -91,7 +112,7 @@ struct Report {
     }
 }
 
-/// Figures of an earlier run, Tests/Benchmarks/baseline.json.
+/// The figures of an earlier run, Tests/Benchmarks/baseline.json.
 struct Baseline {
     var machine: String
     var values: [Row: Double]
@@ -100,7 +121,7 @@ struct Baseline {
         (self.machine, self.values) = (machine, values)
     }
 
-    /// nil when there is no such file.
+    /// Reads a baseline; nil when the file does not exist.
     init?(path: String) throws(BenchError) {
         guard access(path, R_OK) == 0 else { return nil }
         let bytes = try ProcessFigures.contents(path)
@@ -119,7 +140,7 @@ struct Baseline {
         self.init(machine: machine, values: values)
     }
 
-    /// Keeps rows that this run did not measure. Small values get more digits: by three, 0.0053 would be 6 % above itself.
+    /// Writes the baseline. Small values get more digits: with three, 0.0053 would be 6 % above itself.
     func write(to path: String) throws(BenchError) {
         var lines = ["{", "  \"machine\": \"\(machine)\",", "  \"rows\": {"]
         let rows = Row.allCases.compactMap { row in
@@ -134,7 +155,7 @@ struct Baseline {
         close(file)
     }
 
-    /// Processor and number of cores.
+    /// Processor and number of cores of this machine.
     static func thisMachine() -> String {
         let lines = (try? ProcessFigures.lines("/proc/cpuinfo")) ?? []
         let model = lines.first { $0.hasPrefix("model name") }?.split(separator: ":").last ?? " unknown processor"

@@ -2,17 +2,22 @@
 import CTestSupport
 import Glibc
 
-/// One question at a time, and as many as fit.
+/// Round trips of GET_INFO, one at a time and pipelined.
 enum RoundTripBench {
     private static let question = #"{"cmd":"GET_INFO"}"#
 
     static func run(_ settings: Settings, _ report: inout Report) throws(BenchError) {
-        let (medians, tails, floors) = try OneProcessor.run { () throws(BenchError) in try rounds(settings) }
-        report.add(.roundTrip, medians.median, "5 rounds \(medians.span(1)), on one processor as the echo below")
-        report.add(.roundTripTail, tails.median, "5 rounds \(tails.span(0))")
-        report.add(.floor, floors.median, "5 rounds \(floors.span(1)); a thread of the bench answers")
-        let (apart, _, echoes) = try rounds(settings)
-        report.add(.roundTripApart, apart.median, "5 rounds \(apart.span(1)); the echo \(echoes.span(1))")
+        // Between two processors the kernel has to wake the one that sleeps. On a virtual machine that can take longer
+        // than the answer, and differs from run to run.
+        guard ctestsupport_keep_to_one_processor() == 0 else { throw BenchError(call: "sched_setaffinity") }
+        let together = try rounds(settings)
+        ctestsupport_use_all_processors()
+        report.add(.roundTrip, together.medians.median, "5 rounds \(together.medians.span(1))")
+        report.add(.roundTripTail, together.tails.median, "5 rounds \(together.tails.span(0))")
+        report.add(.floor, together.floors.median, "5 rounds \(together.floors.span(1)); a C program with epoll(7)")
+        let apart = try rounds(settings)
+        report.add(.roundTripApart, apart.medians.median, "5 rounds \(apart.medians.span(1))")
+        report.add(.floorApart, apart.floors.median, "5 rounds \(apart.floors.span(1))")
 
         let daemon = try Daemon(settings)
         var rates = Samples()
@@ -26,8 +31,8 @@ enum RoundTripBench {
         try daemon.child.terminate()
     }
 
-    /// Medians and 99th percentiles of round trips in µs, and the medians of a bare echo: rounds of both in turns, that
-    /// they see the same weather.
+    /// Medians and 99th percentiles of round trips in µs, and medians of the bare echo. Rounds of both alternate, so that
+    /// other work of the machine disturbs both.
     private static func rounds(
         _ settings: Settings
     ) throws(BenchError) -> (medians: Samples, tails: Samples, floors: Samples) {
@@ -36,11 +41,12 @@ enum RoundTripBench {
         try client.send(question)
         let size = try client.wait(for: "INFO").bytes.count + 1
         try roundTrips(client, count: 1000, into: nil)
-        let echo = try Echo(answerSize: size)
+        let floor = try FloorServer(settings, answerSize: size)
         var medians = Samples(), tails = Samples(), floors = Samples()
         for _ in 0..<5 {
-            floors.add(try echo.roundTrips(count: settings.count(3000)).median)
-            var times = Samples()
+            var echoes = Samples(), times = Samples()
+            try roundTrips(floor.client, count: settings.count(6000)) { echoes.add($0) }
+            floors.add(echoes.median)
             try roundTrips(client, count: settings.count(6000)) { times.add($0) }
             medians.add(times.median)
             tails.add(times.percentile(99))
@@ -55,15 +61,15 @@ enum RoundTripBench {
             try client.send(question)
             let line = try client.receive()
             sink?(microseconds(since: start))
-            // READER may come between; it is no answer.
-            if !line.isMessage("INFO") { try client.wait(for: "INFO") }
+            // A READER that comes meanwhile is not the answer.
+            if line.isMessage("READER") { _ = try client.receive() }
         }
     }
 
-    /// Asks `count` questions without waiting for answers, and waits for the last answer.
+    /// Sends `count` questions without waiting for answers, then waits for the last answer.
     static func pipeline(_ daemon: Daemon, count: Int) throws(BenchError) {
         let client = try daemon.client()
-        // What is pushed on connect is through before the first answer.
+        // Messages that badged sends on connect come before the first answer.
         try client.send(question)
         try client.wait(for: "INFO")
         let socket = client.socket
@@ -95,59 +101,21 @@ enum RoundTripBench {
     }
 }
 
-/// A thread that answers each line with so many bytes: what the sockets and the scheduler cost without any server.
-final class Echo {
-    private let socket: Int32
-    private let worker: Worker
-    private let answerSize: Int
+/// A program that answers each line by epoll(7) and does nothing else: Tests/BenchmarkFloor.
+final class FloorServer {
+    private let child: Child
+    let client: Client
+    /// Microseconds from exec to the first answer.
+    let startTime: Double
 
-    init(answerSize: Int) throws(BenchError) {
-        var pair: [Int32] = [-1, -1]
-        guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0 else {
-            throw BenchError(call: "socketpair")
-        }
-        (socket, self.answerSize) = (pair[0], answerSize)
-        let other = pair[1]
-        worker = Worker {
-            var question = [UInt8](repeating: 0, count: 256)
-            let answer = [UInt8](repeating: 0x20, count: answerSize)
-            while read(other, &question, question.count) > 0, write(other, answer, answer.count) == answer.count {}
-            close(other)
-        }
-    }
-
-    deinit {
-        shutdown(socket, Int32(SHUT_RDWR))
-        worker.join()
-        close(socket)
-    }
-
-    func roundTrips(count: Int) throws(BenchError) -> Samples {
-        var samples = Samples()
-        let question = [UInt8](repeating: 0x20, count: 19)
-        var answer = [UInt8](repeating: 0, count: answerSize)
-        for _ in 0..<count {
-            let start = monotonicNow()
-            guard write(socket, question, question.count) == question.count else { throw BenchError(call: "write") }
-            var missing = answerSize
-            while missing > 0 {
-                let got = read(socket, &answer, missing)
-                guard got > 0 else { throw BenchError(call: "read") }
-                missing -= got
-            }
-            samples.add(microseconds(since: start))
-        }
-        return samples
-    }
-}
-
-/// Keeps this thread, and what it starts meanwhile, on one processor. Between two the kernel has to wake the one that
-/// sleeps, and on a virtual machine that takes longer than badged's answer: a plain C program that answers through
-/// epoll(7) was seen at 11 and at 50 µs there, from one round to the next.
-private enum OneProcessor {
-    static func run<Result>(_ body: () throws(BenchError) -> Result) throws(BenchError) -> Result {
-        guard ctestsupport_keep_to_one_processor() == 0 else { throw BenchError(call: "sched_setaffinity") }
-        defer { ctestsupport_use_all_processors() }
-        return try body()
+    init(_ settings: Settings, answerSize: Int = 512) throws(BenchError) {
+        let socket = settings.folder + "/floor.sock"
+        unlink(socket)
+        let start = monotonicNow()
+        child = try Child(settings.floor, [socket, String(answerSize)], log: settings.folder + "/floor.log")
+        client = try child.connect(to: socket)
+        try client.send(#"{"cmd":"GET_INFO"}"#)
+        _ = try client.receive()
+        startTime = microseconds(since: start)
     }
 }

@@ -13,7 +13,7 @@ func microseconds(since start: UInt64) -> Double {
     Double(monotonicNow() &- start) / 1000
 }
 
-/// Waits while nothing is to be done, as a quiet client would.
+/// Waits, as a quiet client does.
 func pause(milliseconds: Int) {
     var time = timespec(tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000)
     var rest = timespec()
@@ -29,15 +29,15 @@ struct Samples {
     var minimum: Double { values.min() ?? .nan }
     var maximum: Double { values.max() ?? .nan }
 
-    /// Smallest and largest value.
+    /// The smallest and the largest value as text.
     func span(_ digits: Int) -> String { "\(text(minimum, digits))-\(text(maximum, digits))" }
 
     init(_ values: [Double] = []) { self.values = values }
 
     mutating func add(_ value: Double) { values.append(value) }
 
-    /// The smallest value that at least `percent` of all do not exceed; the median of an even number is the mean of
-    /// its two middle values.
+    /// The smallest value that is not exceeded by `percent` of the values. The median of an even number of values is the
+    /// mean of the two in the middle.
     func percentile(_ percent: Double) -> Double {
         guard !values.isEmpty else { return .nan }
         let sorted = values.sorted()
@@ -49,7 +49,7 @@ struct Samples {
     }
 }
 
-/// A number with so many digits after the point.
+/// A number as text with this many digits after the point.
 func text(_ value: Double, _ digits: Int) -> String {
     guard value.isFinite else { return "-" }
     var scale = 1.0
@@ -61,7 +61,7 @@ func text(_ value: Double, _ digits: Int) -> String {
     return "\(sign)\(rounded / Int(scale))." + String(repeating: "0", count: digits - fraction.count) + fraction
 }
 
-/// Why a measurement could not be made.
+/// The reason why a measurement failed.
 struct BenchError: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }

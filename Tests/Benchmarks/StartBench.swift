@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 
-/// exec to the first answer, and SIGTERM to the end.
+/// Times from exec to the first answer, and from SIGTERM to the end.
 enum StartBench {
     static func run(_ settings: Settings, _ report: inout Report) throws(BenchError) {
-        var start = Samples()
-        var stop = Samples()
+        var start = Samples(), floor = Samples(), stop = Samples()
         for _ in 0..<settings.count(60) {
+            floor.add(try FloorServer(settings).startTime / 1000)
             let daemon = try Daemon(settings)
             start.add(daemon.startTime / 1000)
             stop.add(try daemon.child.terminate() / 1000)
         }
-        let spread = "\(start.span(1)) ms, n=\(start.count)"
-        report.add(.start, start.median, spread)
+        report.add(.start, start.median, "\(start.span(1)) ms, n=\(start.count)")
+        report.add(.startFloor, floor.median, "\(floor.span(1)) ms, n=\(floor.count)")
         report.add(.stop, stop.median, "n=\(stop.count)")
     }
 }
 
-/// What the daemon costs while nobody wants anything of it.
+/// Memory and wake-ups of the daemon while no client wants anything.
 enum IdleBench {
-    /// Milliseconds until the daemon has nothing left of what it did before.
+    /// Milliseconds until the daemon is idle: the runtime of Swift ends threads that had nothing to do for five seconds.
     static let settling = 6500
 
     static func run(_ settings: Settings, _ report: inout Report) throws(BenchError) {
@@ -28,28 +28,20 @@ enum IdleBench {
         let client = try daemon.client()
         try client.send(#"{"cmd":"GET_INFO"}"#)
         try client.wait(for: "INFO")
-        // The language's runtime sends threads home that have had nothing to do for five seconds.
         pause(milliseconds: IdleBench.settling)
         let memory = try daemon.figures.memory()
         report.add(.resident, memory.resident / 1024, "two readers, quiet client")
         report.add(.proportional, memory.proportional / 1024, "")
         report.add(.privateDirty, memory.privateDirty / 1024, "")
 
-        let seconds = settings.count(30)
-        let before = try daemon.figures.activity()
-        let start = monotonicNow()
-        pause(milliseconds: seconds * 1000)
-        let after = try daemon.figures.activity()
-        let elapsed = Double(monotonicNow() - start) / 1e9
-        let note = "\(seconds) s, \(after.threads.count) threads"
-        let sum = after.since(before)
-        report.add(.wakeUps, Double(sum.switches) / elapsed, note)
-        report.add(.idleCPU, Double(sum.runtime) / 1e9 / elapsed * 100, note)
+        let idle = try daemon.figures.watch(seconds: settings.count(30))
+        report.add(.wakeUps, idle.wakeUps, idle.note)
+        report.add(.idleCPU, idle.share * 100, idle.note)
         try daemon.child.terminate()
     }
 }
 
-/// Memory after many clients have come and gone.
+/// Memory after many clients have connected and left.
 enum LoadBench {
     static func run(_ settings: Settings, _ report: inout Report) throws(BenchError) {
         let daemon = try Daemon(settings)
@@ -62,7 +54,7 @@ enum LoadBench {
         let peak = try daemon.figures.memory()
         clients = []
         try RoundTripBench.pipeline(daemon, count: settings.count(100_000))
-        // The server hears of the closed connections a moment later.
+        // The daemon reads the end of each connection in its next rounds.
         pause(milliseconds: 1000)
         let after = try daemon.figures.memory()
         report.add(

@@ -5,11 +5,11 @@ import Wire
 
 /// `badged-virtual-card` in a reader of vpcd; badged-virtual-card(1).
 final class VirtualCard {
-    /// The state line that SIGUSR2 asks for.
+    /// The state that the card prints on SIGUSR2.
     struct State {
         /// Command APDUs since the insertion.
         var apdus = 0
-        /// Time spent in the card for all commands so far.
+        /// Time in the card for all commands so far.
         var microseconds = 0.0
         var retryCounter = 0
     }
@@ -17,12 +17,12 @@ final class VirtualCard {
     private let child: Child
     private var partial: [UInt8] = []
 
-    /// Starts the program; the card is in the reader when it has connected.
+    /// Starts the program, which connects and inserts the card.
     init(_ program: String, port: Int, log: String) throws(BenchError) {
         child = try Child(program, ["--vpcd", "127.0.0.1:\(port)"], log: log, hasOutput: true)
     }
 
-    /// SIGUSR1 takes the card out of the reader, or puts it back.
+    /// Removes the card from the reader, or inserts it again.
     func toggle() { child.signal(SIGUSR1) }
 
     func state() throws(BenchError) -> State {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 
-/// A thread of its own for one blocking job.
+/// A thread for one blocking job.
 struct Worker {
     private final class Job: Sendable {
         let body: @Sendable () -> Void

@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# packages.sh [--also PACKAGE] PROGRAM...: what the programs need on an empty Debian system beside pcscd; --also: what
-# they open only when it is needed.
-# Prints three lines: number of packages, KiB installed, their names. apt-get plans the installation with an empty
-# list of installed packages; nothing is installed. Recommended packages are not counted.
+# packages.sh [--also PACKAGE] PROGRAM...: the Debian packages that the programs need on an empty system beside pcscd.
+# --also names a package that they load only when it is needed. Prints three lines: the number of packages, KiB installed,
+# their names. apt-get plans the installation for a system without packages; nothing is installed.
 set -eu
 work=$(mktemp -d "${TMPDIR:-/tmp}/badged-packages.XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -11,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 also=
 [ "${1:-}" != --also ] || { also=$2 && shift 2; }
 
-# The packages that own the shared libraries of the programs; libraries of merged /usr are known by both paths.
+# The packages that own the shared libraries of the programs. dpkg may know a library by its path without /usr.
 for program; do ldd "$program"; done | sed -n 's|.*=> \(/[^ ]*\) .*|\1|p; s|^[[:space:]]*\(/[^ ]*\) (.*|\1|p' |
     sort -u >"$work/libraries"
 while read -r library; do
@@ -23,7 +22,7 @@ while read -r library; do
 done <"$work/libraries" | cut -d: -f1 | sort -u >"$work/direct"
 
 : >"$work/status"
-# plan PACKAGE...: name and KiB of everything that would be installed, sorted.
+# plan PACKAGE...: name and KiB of each package that would be installed, sorted.
 plan() {
     LC_ALL=C apt-get -s -o Dir::State::status="$work/status" -o Debug::NoLocking=1 -o APT::Install-Recommends=0 \
         install "$@" | sed -n 's/^Inst \([^ ]*\) (\([^ ]*\) .*/\1=\2/p' | sort -u >"$work/plan"

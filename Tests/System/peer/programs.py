@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The three programs of the peer test: AusweisApp2, badged, and the card in its virtual reader."""
+"""The programs of the peer test: AusweisApp2, badged, a card in their virtual reader, and the eID-Server."""
 
 import json
 import os
@@ -13,73 +13,74 @@ import time
 import urllib.parse
 import urllib.request
 
+from harness import LIMIT, Client, Daemon, children
 from websocket import WebSocket
 
 READER = "Virtual PCD 00 00"
 VPCD = "127.0.0.1:35963"
+PIN, CAN = "123456", "500540"
 
 
 class Terminal:
-    """A program that changes PINs, and one client of it."""
+    """A program that uses the card, and one client of it."""
 
     def __init__(self, name, process, client):
         self.name, self.process, self.client = name, process, client
         self.reader = None
 
-    def receive(self, seconds=20):
-        message = self.client.receive(seconds)
+    def next(self, *limit):
+        """The next message; the last READER of our reader is kept in `reader`."""
+        message = self.client.next(*limit)
+        if message is None:
+            raise ConnectionError(f"{self.name} closed the connection")
         if message.get("msg") == "READER" and message.get("name") == READER:
             self.reader = message
         return message
 
     def wait_for_card(self, present):
-        """Until the terminal has said that a usable card is in the reader, or none."""
-        self.client.send({"cmd": "GET_READER", "name": READER})
+        """Waits until the terminal has reported a usable card in the reader, or none."""
+        self.client.send(cmd="GET_READER", name=READER)
         while self.reader is None or bool(self.reader.get("card")) != present:
-            self.receive()
+            self.next()
 
-    def change_pin(self, answers):
-        """Runs RUN_CHANGE_PIN; `answers` maps a question to what is typed, in order.
-        Gives the questions with the counter they showed, and the last message."""
-        answers = {question: list(values) for question, values in answers.items()}
+    def change_pin(self, old, new, **others):
+        """Changes the PIN. `old` may be a list; `others` are the answers to ENTER_CAN and ENTER_PUK.
+        Returns the questions with the retry counter that they showed, and the last message."""
+        answers = {"ENTER_PIN": old, "ENTER_NEW_PIN": new, **others}
         asked = []
-        self.client.send({"cmd": "RUN_CHANGE_PIN"})
-        while True:
-            message = self.receive()
-            name = message.get("msg")
-            if name in ("ENTER_PIN", "ENTER_CAN", "ENTER_PUK", "ENTER_NEW_PIN"):
-                asked.append((name, message["reader"]["card"]["retryCounter"]))
-                if not answers.get(name):
-                    self.client.send({"cmd": "CANCEL"})
-                    continue
-                self.client.send({"cmd": name.replace("ENTER", "SET"), "value": answers[name].pop(0)})
-            elif name == "CHANGE_PIN" and "success" in message:
-                return asked, message
-            elif name in ("BAD_STATE", "INVALID", "UNKNOWN_COMMAND", "INTERNAL_ERROR"):
-                raise RuntimeError(f"{self.name} answered {message}")
+        self.client.send(cmd="RUN_CHANGE_PIN")
+        last = self._run(answers, lambda name, message: name == "CHANGE_PIN" and "success" in message, asked)
+        return asked, last
 
     def authenticate(self, url, answers, chat=None):
-        """Runs RUN_AUTH with a client that answers at once. `chat`: the optional rights that the user leaves ticked.
-        Gives the last message and the names of all that came before."""
-        answers = {question: list(values) for question, values in answers.items()}
-        seen = []
-        self.client.send({"cmd": "RUN_AUTH", "tcTokenURL": url})
-        while True:
-            message = self.receive(60)
-            name = message.get("msg")
-            seen.append(name)
-            if name == "ACCESS_RIGHTS" and chat is not None:
-                self.client.send({"cmd": "SET_ACCESS_RIGHTS", "chat": chat})
+        """Authenticates, and accepts at once. `chat` lists the optional rights that the user grants.
+        Returns the last message."""
+        def choose(message):
+            nonlocal chat
+            if chat is None:
+                self.client.send(cmd="ACCEPT")
+            else:
+                self.client.send(cmd="SET_ACCESS_RIGHTS", chat=chat)
                 chat = None
-            elif name == "ACCESS_RIGHTS":
-                self.client.send({"cmd": "ACCEPT"})
-            elif name in ("ENTER_PIN", "ENTER_CAN"):
-                if not answers.get(name):
-                    self.client.send({"cmd": "CANCEL"})
-                    continue
-                self.client.send({"cmd": name.replace("ENTER", "SET"), "value": answers[name].pop(0)})
-            elif name == "AUTH" and ("result" in message or "error" in message):
-                return message, seen
+        self.client.send(cmd="RUN_AUTH", tcTokenURL=url)
+        return self._run(answers, lambda name, message: name == "AUTH" and ("result" in message or "error" in message), [],
+                         choose)
+
+    def _run(self, answers, is_last, asked, choose=None):
+        answers = {question: [values] if isinstance(values, str) else list(values) for question, values in answers.items()}
+        while True:
+            message = self.next()
+            name = message.get("msg")
+            if is_last(name, message):
+                return message
+            if name == "ACCESS_RIGHTS" and choose:
+                choose(message)
+            elif name in ("ENTER_PIN", "ENTER_CAN", "ENTER_PUK", "ENTER_NEW_PIN"):
+                asked.append((name, message["reader"]["card"]["retryCounter"]))
+                if answers.get(name):
+                    self.client.send(cmd=name.replace("ENTER", "SET"), value=answers[name].pop(0))
+                else:
+                    self.client.send(cmd="CANCEL")
             elif name in ("BAD_STATE", "INVALID", "UNKNOWN_COMMAND", "INTERNAL_ERROR"):
                 raise RuntimeError(f"{self.name} answered {message}")
 
@@ -90,23 +91,34 @@ class Terminal:
 
 def stop(process):
     process.send_signal(signal.SIGTERM)
-    try:
-        process.wait(10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    process.wait(LIMIT)
 
 
-def start_peer(folder, port, roots=()):
-    """AusweisApp2 without screen, with a home of its own. `roots`: CVCA certificates that it is to trust for tests."""
-    program = "AusweisApp2"
+def start_peer(folder, port=24727, roots=()):
+    """Starts AusweisApp2 without a window, with a home of its own. It trusts the CVCA certificates `roots` in tests."""
+    process = launch_peer(folder, port, roots)
+    wait_for_listener(process, port)
+    # A client that connects in the first milliseconds may never get a READER; a later one does.
+    for _ in range(40):
+        terminal = Terminal("AusweisApp2", process, WebSocket(port))
+        try:
+            while terminal.reader is None:
+                terminal.next(3)
+            return terminal
+        except TimeoutError:
+            terminal.client.close()
+    raise RuntimeError("AusweisApp2 sees no reader")
+
+
+def launch_peer(folder, port, roots=()):
+    program = shutil.which("AusweisApp2")
     if roots:
         beside = os.path.join(folder, "peer")
         os.makedirs(beside, exist_ok=True)
-        program = shutil.copy2(shutil.which("AusweisApp2"), beside)
+        program = shutil.copy2(program, beside)
     for root in roots:
-        # It takes further roots from beside its program, as DER in spite of their name, and reads them as text: a byte
-        # 0D would be lost.
+        # AusweisApp2 reads further roots from the folder of its program: DER, in spite of the suffix, but as text, which
+        # loses a byte 0D.
         with open(root, "rb") as file:
             content = file.read()
         assert b"\r" not in content
@@ -119,48 +131,29 @@ def start_peer(folder, port, roots=()):
     with open(os.path.join(folder, "peer.log"), "ab") as log:
         process = subprocess.Popen([program, "--ui", "websocket", "--port", str(port), "--no-logfile"],
                                    env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    connect(process, lambda: socket.create_connection(("127.0.0.1", port)).close())
-    # A client that comes in the first milliseconds often never hears of a reader; one that comes later does.
-    for _ in range(5):
-        time.sleep(0.3)
-        terminal = Terminal("AusweisApp2", process, WebSocket(port))
+    children.append(process)
+    return process
+
+
+def wait_for_listener(process, port):
+    """AusweisApp2 does not tell anybody that it listens."""
+    while True:
         try:
-            while terminal.reader is None:
-                terminal.receive(3)
-            return terminal
-        except TimeoutError:
-            terminal.client.close()
-    raise RuntimeError("AusweisApp2 sees no reader")
-
-
-class UnixClient:
-    """JSON lines over badged's socket."""
-
-    def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.connect(path)
-        self.received = b""
-
-    def send(self, message):
-        self.socket.sendall(json.dumps(message).encode() + b"\n")
-
-    def receive(self, seconds):
-        deadline = time.monotonic() + seconds
-        while b"\n" not in self.received:
-            self.socket.settimeout(max(deadline - time.monotonic(), 0.001))
-            data = self.socket.recv(65536)
-            if not data:
-                raise ConnectionError("badged closed the connection")
-            self.received += data
-        line, self.received = self.received.split(b"\n", 1)
-        return json.loads(line)
-
-    def close(self):
-        self.socket.close()
+            return socket.create_connection(("127.0.0.1", port)).close()
+        except ConnectionRefusedError:
+            if process.poll() is not None:
+                raise RuntimeError("AusweisApp2 has ended; see peer.log") from None
+            time.sleep(0.0005)
 
 
 def start_badged(program, folder, roots=()):
-    """`roots`: CVCA certificates that it is to trust for tests."""
+    """Starts badged. It trusts the CVCA certificates `roots`."""
+    daemon, path = launch_badged(program, folder, roots)
+    daemon.manager.wait_for("READY")
+    return Terminal("badged", daemon.process, Client(path))
+
+
+def launch_badged(program, folder, roots=()):
     path = os.path.join(folder, "badged.sock")
     anchors = os.path.join(folder, "anchors")
     os.makedirs(os.path.join(anchors, "test"), exist_ok=True)
@@ -169,26 +162,11 @@ def start_badged(program, folder, roots=()):
     configuration = os.path.join(folder, "badged.conf")
     with open(configuration, "w") as file:
         file.write(f"[eid]\ntrust_anchors={anchors}\n")
-    with open(os.path.join(folder, "badged.log"), "ab") as log:
-        process = subprocess.Popen([program, "--socket", path, "--config", configuration], stdin=subprocess.DEVNULL,
-                                   stdout=log, stderr=log)
-    return Terminal("badged", process, connect(process, lambda: UnixClient(path)))
-
-
-def connect(process, attempt):
-    """A program says to nobody when it begins to listen."""
-    deadline = time.monotonic() + 20
-    while True:
-        try:
-            return attempt()
-        except (ConnectionRefusedError, FileNotFoundError):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError("the program does not listen; its log says why") from None
-            time.sleep(0.02)
+    return Daemon(program, ["--socket", path, "--config", configuration], folder, wait=False), path
 
 
 class Card:
-    """badged-virtual-card in the reader from here until `remove`."""
+    """badged-virtual-card in the reader, until `remove`."""
 
     def __init__(self, program, folder, description):
         path = os.path.join(folder, "card.json")
@@ -197,19 +175,19 @@ class Card:
         self.log = open(os.path.join(folder, "card.log"), "ab")
         self.process = subprocess.Popen([program, "--vpcd", VPCD, "--card", path], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=self.log)
+        children.append(self.process)
         self.received = b""
 
     def state(self):
-        """What the card says of itself, with the microseconds it has worked so far."""
+        """The state of the card, with the microseconds that it has worked so far."""
         self.process.send_signal(signal.SIGUSR2)
-        deadline = time.monotonic() + 10
         while True:
             while b"\n" in self.received:
                 line, self.received = self.received.split(b"\n", 1)
                 if line.startswith(b"{"):
                     return json.loads(line)
-            if not select.select([self.process.stdout], [], [], max(deadline - time.monotonic(), 0))[0]:
-                raise TimeoutError("the card does not tell its state")
+            if not select.select([self.process.stdout], [], [], LIMIT)[0]:
+                raise TimeoutError("badged-virtual-card does not print its state")
             data = os.read(self.process.stdout.fileno(), 65536)
             if not data:
                 raise RuntimeError("badged-virtual-card has ended; see card.log")
@@ -222,21 +200,21 @@ class Card:
 
 
 class EIDServer:
-    """badged-eidserver from here until `stop`."""
+    """badged-eidserver, until `stop`."""
 
     def __init__(self, program, folder):
         self.log = open(os.path.join(folder, "eidserver.log"), "ab")
         self.process = subprocess.Popen([program, "--out", folder], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=self.log)
+        children.append(self.process)
         self.token = self.process.stdout.readline().decode().strip()
         if not self.token:
             raise RuntimeError("badged-eidserver has ended; see eidserver.log")
         self.roots = [os.path.join(folder, name) for name in ("cvca.cvcert", "cvca-next.cvcert")]
-        # Of the authority in tls-ca.pem.
         self.context = ssl.create_default_context(cafile=os.path.join(folder, "tls-ca.pem"))
 
     def url(self, parameters, listener=None):
-        """The address of a token; `listener` is one of /listeners instead of the usual port."""
+        """The address of a TcToken; `listener` is one of /listeners in place of the usual port."""
         token = self.get("listeners")[listener] + "/tctoken" if listener else self.token
         return token + ("?" + urllib.parse.urlencode(parameters) if parameters else "")
 
@@ -245,7 +223,7 @@ class EIDServer:
 
     def get(self, path):
         origin = self.token.rsplit("/", 1)[0]
-        with urllib.request.urlopen(f"{origin}/{path}", timeout=10, context=self.context) as answer:
+        with urllib.request.urlopen(f"{origin}/{path}", timeout=LIMIT, context=self.context) as answer:
             return json.load(answer)
 
     def stop(self):

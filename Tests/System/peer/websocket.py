@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The client's half of RFC 6455, as much as AusweisApp2 needs: JSON objects in text frames, over ws:// alone."""
+"""The client's half of RFC 6455, as far as AusweisApp2 needs it: JSON objects in text frames over ws://."""
 
 import base64
 import hashlib
@@ -10,13 +10,17 @@ import socket
 import struct
 import time
 
+from harness import LIMIT
+
 TEXT, CLOSE, PING, PONG = 0x1, 0x8, 0x9, 0xA
 GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
 class WebSocket:
+    """A client of AusweisApp2, with the methods of harness.Client."""
+
     def __init__(self, port, path="/eID-Kernel"):
-        self.socket = socket.create_connection(("127.0.0.1", port), 10)
+        self.socket = socket.create_connection(("127.0.0.1", port), LIMIT)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.received = b""
         key = base64.b64encode(os.urandom(16))
@@ -24,16 +28,16 @@ class WebSocket:
                    f"Sec-WebSocket-Key: {key.decode()}", "Sec-WebSocket-Version: 13", "", ""]
         self.socket.sendall("\r\n".join(request).encode())
         while b"\r\n\r\n" not in self.received:
-            self._read(10)
+            self._read(LIMIT)
         head, self.received = self.received.split(b"\r\n\r\n", 1)
         accept = base64.b64encode(hashlib.sha1(key + GUID).digest())
         if b" 101 " not in head.split(b"\r\n")[0] or accept not in head:
             raise ConnectionError(head.decode(errors="replace"))
 
-    def send(self, message):
-        self._send(TEXT, json.dumps(message).encode())
+    def send(self, **command):
+        self._send(TEXT, json.dumps(command).encode())
 
-    def receive(self, seconds):
+    def next(self, seconds=LIMIT):
         """The next message; raises TimeoutError."""
         deadline = time.monotonic() + seconds
         while True:
@@ -43,7 +47,7 @@ class WebSocket:
             if kind == PING:
                 self._send(PONG, payload)
             elif kind == CLOSE:
-                raise ConnectionError("the peer closed the connection")
+                raise ConnectionError("AusweisApp2 closed the connection")
 
     def close(self):
         self._send(CLOSE, b"")
@@ -72,11 +76,11 @@ class WebSocket:
             self._read(deadline - time.monotonic())
 
     def _read(self, seconds):
-        # The peer waits for each acknowledgement before it sends the next message: without this, 40 ms each.
+        # AusweisApp2 waits for each acknowledgement before it sends the next message, and Linux delays it by 40 ms.
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
         if seconds <= 0 or not select.select([self.socket], [], [], seconds)[0]:
             raise TimeoutError("no message")
         data = self.socket.recv(65536)
         if not data:
-            raise ConnectionError("the peer closed the connection")
+            raise ConnectionError("AusweisApp2 closed the connection")
         self.received += data
