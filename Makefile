@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# `make help` lists the verbs.
+# `make help` lists the goals.
 
 SWIFT ?= swift
 export SWIFT
-# Swift's own libraries go into the programs: they start faster, need less memory, and no Swift where they run.
+# The libraries of Swift are linked statically: the programs start faster and run where no Swift is installed.
 CHECKS = --explicit-target-dependency-import-check error
 RELEASE = -c release --static-swift-stdlib $(CHECKS)
 BIN = .build/release
 PROGRAMS = badged badgectl badged-virtual-card
-# Started by badged alone.
+# Programs that only badged starts.
 PARTS = badged-activation
 
 PREFIX ?= /usr/local
@@ -23,7 +23,7 @@ UDEVDIR ?= $(PREFIX)/lib/udev/rules.d
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
-# These two are looked for in one place only.
+# polkit and badged look for these files in one place only.
 POLKITDIR ?= /usr/share/polkit-1/rules.d
 CONFDIR ?= /etc/badged
 
@@ -31,25 +31,26 @@ VERSION = $(shell sed -n 's/.*static let current = "\(.*\)"/\1/p' Sources/Base/H
 MANUALS = badged.8 badgectl.1 badged-virtual-card.1 badged.conf.5
 FILL = sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@BINDIR@|$(BINDIR)|g'
 
-# The scenarios of `make system-test` to run; without any: all. --short: some, in a few minutes.
+# Scenarios of `make system-test`; empty for all, --short for those that take few minutes.
 SCENARIOS ?=
 
-.PHONY: help setup build test system-test run demo bench fuzz sanitize peer-test format lint install uninstall clean
+.PHONY: help setup build test test-all system-test run demo bench fuzz sanitize peer-test format lint install uninstall clean
 
 help:
-	@echo 'make demo       see it work: builds, starts badged with a virtual card, changes its PIN'
-	@echo 'make test       everything that can be tested without hardware'
-	@echo 'make system-test  more of it, in a guest with Bluetooth of its own; SCENARIOS="..." for some'
-	@echo 'make setup      install the Debian packages that are missing (the others do it as needed)'
-	@echo 'make build      the programs, in $(BIN)'
-	@echo 'make run        badged with a virtual card in the foreground; ARGS="..." for more options'
-	@echo 'make bench      measure; fails when a figure is worse than its limit'
-	@echo 'make fuzz       feed the parsers with nonsense; FUZZ_SECONDS=$(FUZZ_SECONDS) for each'
-	@echo 'make sanitize   the Swift tests with the address and the thread sanitizer'
-	@echo 'make peer-test  let AusweisApp2 change the PIN of our virtual card and authenticate with it'
-	@echo 'make format     format the source; make lint: check it'
-	@echo 'make install    PREFIX=$(PREFIX) DESTDIR=; make uninstall takes it away again'
-	@echo 'make clean      remove what was built'
+	@echo 'make demo         show it at work: build, start badged with a virtual card, change its PIN'
+	@echo 'make test         run every test that needs no hardware; large tables are thinned'
+	@echo 'make test-all     the same with the whole tables'
+	@echo 'make system-test  run badged in a guest with Bluetooth and USB; SCENARIOS="..." for some scenarios'
+	@echo 'make peer-test    let AusweisApp2 use our virtual card and our eID-Server'
+	@echo 'make bench        measure; fails when a figure is worse than its limit'
+	@echo 'make fuzz         fuzz the parsers, each for FUZZ_SECONDS=$(FUZZ_SECONDS)'
+	@echo 'make sanitize     run the Swift tests with the address and the thread sanitizer'
+	@echo 'make setup        install missing Debian packages (other goals do so as needed)'
+	@echo 'make build        build the programs into $(BIN)'
+	@echo 'make run          run badged with a virtual card in the foreground; ARGS="..." for more options'
+	@echo 'make format       format the sources; make lint checks them'
+	@echo 'make install      install with PREFIX=$(PREFIX) DESTDIR=; make uninstall removes it'
+	@echo 'make clean        remove all build products'
 
 setup:
 	@.ci/setup build run test
@@ -64,7 +65,10 @@ test:
 	Tests/swift.sh
 	Tests/System/run.sh
 
-# 77: this machine cannot run a guest; it has said why.
+test-all: export BADGED_TEST_ALL = 1
+test-all: test
+
+# The exit code 77 says that this machine cannot run a guest.
 system-test: build
 	@.ci/setup run guest
 	@Tests/Guest/run.sh $(SCENARIOS) || [ $$? = 77 ]
@@ -81,7 +85,7 @@ bench: build
 	@.ci/setup run bench
 	Tests/Benchmarks/run.sh
 
-# Seconds for each target.
+# Seconds for each fuzz target.
 FUZZ_SECONDS ?= 300
 
 fuzz:
@@ -90,9 +94,9 @@ fuzz:
 
 sanitize:
 	@.ci/setup build run test
-	@# One test after the other: they are slow enough. What waits at the tests' end is no leak.
+	@# In sequence, because the sanitizers need much memory. Tasks that wait at the end of a test are not leaks.
 	ASAN_OPTIONS=detect_leaks=0 Tests/swift.sh --no-parallel --sanitize=address --scratch-path .build-address
-	@# The programs that tests start have no PATH in which to look for the symbolizer that the suppressions need.
+	@# The suppressions need the symbolizer, and programs that tests start have no PATH.
 	TSAN_OPTIONS=suppressions=$(CURDIR)/Tests/tsan.suppressions:external_symbolizer_path=$$(command -v llvm-symbolizer) \
 		Tests/swift.sh --no-parallel --sanitize=thread --scratch-path .build-thread
 
@@ -107,7 +111,7 @@ lint:
 
 install:
 	@for program in $(PROGRAMS) $(PARTS); do test -x $(BIN)/$$program || { \
-		echo 'make install: error: $(BIN)/'$$program' is not there' >&2; \
+		echo 'make install: error: $(BIN)/'$$program' is missing' >&2; \
 		echo 'hint: make build, then make install' >&2; exit 1; }; done
 	install -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(LIBEXECDIR)' '$(DESTDIR)$(UNITDIR)' '$(DESTDIR)$(SYSUSERSDIR)' '$(DESTDIR)$(UDEVDIR)' \
 		'$(DESTDIR)$(POLKITDIR)' '$(DESTDIR)$(CONFDIR)' '$(DESTDIR)$(DOCDIR)/protocol' '$(DESTDIR)$(BASHDIR)' \
@@ -119,7 +123,7 @@ install:
 	install -m 644 systemd/badged-sysusers.conf '$(DESTDIR)$(SYSUSERSDIR)/badged.conf'
 	install -m 644 systemd/badged-polkit.rules '$(DESTDIR)$(POLKITDIR)/50-badged.rules'
 	install -m 644 udev/94-badged.rules '$(DESTDIR)$(UDEVDIR)'
-	@# What the administrator wrote stays.
+	@# The configuration of the administrator is kept.
 	test -e '$(DESTDIR)$(CONFDIR)/badged.conf' || install -m 644 systemd/badged.conf '$(DESTDIR)$(CONFDIR)'
 	$(foreach m,$(MANUALS),$(FILL) docs/man/$(m) >'$(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(m)))/$(m)' &&) true
 	install -m 644 README.md CHANGELOG.md LICENSE LICENSES/Apache-2.0.txt docs/*.md '$(DESTDIR)$(DOCDIR)'

@@ -229,7 +229,7 @@ struct BadDaemonTests {
     /// The timeout of the tests in which badged has to answer first, and then does not. They take that long.
     private static let longTimeout = Duration.seconds(30)
 
-    @Test("BadgedClient: cancelling a task ends it although badged does not answer", .enabled(if: FullTables.areOn))
+    @Test("BadgedClient: cancelling a task ends it although badged does not answer", .enabled(if: FullTables.areWanted))
     func cancelledWhileStopped() async throws {
         let daemon = try await RunningDaemon()
         let badged = try await DaemonConnection.connect(to: daemon.path, timeout: Self.longTimeout)
@@ -245,7 +245,7 @@ struct BadDaemonTests {
 
     @Test(
         "BadgedClient: badged answers the ping after a long silence, and nobody sees it",
-        .enabled(if: FullTables.areOn)
+        .enabled(if: FullTables.areWanted)
     )
     func ping() async throws {
         let peer = try ScriptedPeer(isLively: false) { peer in

@@ -12,7 +12,7 @@ struct FaultTests {
 
     /// The full table, or the faults that need a card, and one of each earlier step. EServiceTests has the others.
     static let faults: [Fault] = {
-        if FullTables.areOn { return Fault.allCases }
+        if FullTables.areWanted { return Fault.allCases }
         let withCard = Fault.allCases.filter {
             ["eac2", "transmit", "final", "refresh"].contains($0.stage) && !$0.isSlow
         }

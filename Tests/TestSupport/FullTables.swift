@@ -1,7 +1,33 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 
-/// Says whether slow tables of tests run in full: with BADGED_TEST_ALL=1, as `make test-all` sets it.
+/// Chooses between the whole of a large table and a part of it.
 package enum FullTables {
-    package static let areOn = getenv("BADGED_TEST_ALL").map { String(cString: $0) } == "1"
+    /// Whether every row is wanted: `make test-all` sets BADGED_TEST_ALL=1.
+    package static let areWanted = getenv("BADGED_TEST_ALL").map { String(cString: $0) == "1" } ?? false
+
+    /// Chooses the rows to run: all of them when they are wanted, else few rows that have every pair of values.
+    ///
+    /// `values` gives the values of a row, one for each parameter of the table.
+    package static func rows<Row>(of table: [Row], values: (Row) -> [String]) -> [Row] {
+        areWanted ? table : pairwise(table, values: values)
+    }
+
+    /// Takes the row with most new pairs of values, until no row has a new one.
+    static func pairwise<Row>(_ table: [Row], values: (Row) -> [String]) -> [Row] {
+        var rest = table.map { row in (row, Set(pairs(of: values(row)))) }
+        var rows: [Row] = []
+        while let best = rest.indices.max(by: { rest[$0].1.count < rest[$1].1.count }), !rest[best].1.isEmpty {
+            let (row, covered) = rest.remove(at: best)
+            rows.append(row)
+            for index in rest.indices { rest[index].1.subtract(covered) }
+        }
+        return rows
+    }
+
+    private static func pairs(of values: [String]) -> [[String]] {
+        values.indices.flatMap { first in
+            values.indices[(first + 1)...].map { second in ["\(first)", values[first], "\(second)", values[second]] }
+        }
+    }
 }

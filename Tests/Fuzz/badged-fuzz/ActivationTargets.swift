@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Activation
 
-/// A request in lines: method, path, host, origin, then arguments; the arguments also as what the daemon says of it.
-/// Nobody but this computer's own names and allowed pages gets in, and no answer has a header that we did not write.
+/// A request in lines: method, path, host, origin, arguments. The arguments are also the answers of the daemon.
+/// Only the names of this computer and allowed origins are accepted, and every header of an answer is one of ours.
 @Sendable func activation(_ input: UnsafeRawBufferPointer) {
     let lines = String(decoding: input, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false).map(
         String.init
@@ -21,8 +21,9 @@ import Activation
     )
     switch rules.decide(request) {
     case .answer(let answer): requireOwnHeaders(answer)
-    case .upgrade: require(lines[3].isEmpty || lines[3] == "https://app.example", "a strange page opens a WebSocket")
-    case .authenticate, .showUserInterface: require(lines[0] == "g", "a request without GET begins something")
+    case .upgrade:
+        require(lines[3].isEmpty || lines[3] == "https://app.example", "a page of another origin opens a WebSocket")
+    case .authenticate, .showUserInterface: require(lines[0] == "g", "another method than GET starts a workflow")
     }
     for line in lines[4...] {
         let progress = Array(line.utf8).withUnsafeBytes { BrowserExchange.progress(of: $0) }
@@ -40,5 +41,5 @@ private func requireOwnHeaders(_ answer: HTTPAnswer) {
     let end = text.firstRange(of: Array("\r\n\r\n".utf8))?.lowerBound ?? text.endIndex
     let head = String(decoding: text[..<end], as: UTF8.self).split(separator: "\r\n").dropFirst()
     let isOurs = head.allSatisfy { line in names.contains(line.prefix { $0 != ":" }) && !line.contains("\n") }
-    require(isOurs, "a header that nobody wrote")
+    require(isOurs, "an unknown header")
 }

@@ -7,8 +7,8 @@ import Glibc
 import ScannerBlueZ
 import Scanners
 
-/// A scan through bluetoothd, with the real sd-bus on a socket whose other end plays the bus: what the input holds comes
-/// after the greeting, then the connection ends.
+/// A scan through bluetoothd with the real sd-bus. The target simulates the bus: after the greeting it sends the input and
+/// closes the connection.
 @Sendable func blueZMessages(_ input: UnsafeRawBufferPointer) {
     let bytes = Array(input)
     let ended = DispatchSemaphore(value: 0)
@@ -24,7 +24,7 @@ import Scanners
 
     nonisolated init() {}
 
-    /// The other side of SASL EXTERNAL, then the answer to Hello: "you are :1.7".
+    /// The answers of a bus: to SASL EXTERNAL, then to Hello, with the unique name ":1.7".
     private static let greeting: [UInt8] =
         Array("DATA\r\nOK 0123456789abcdef0123456789abcdef\r\nAGREE_UNIX_FD\r\n".utf8) + [
             0x6C, 0x02, 0x01, 0x01, 0x09, 0, 0, 0, 0x01, 0, 0, 0, 0x2F, 0, 0, 0, 0x05, 0x01, 0x75, 0, 0x01, 0, 0, 0,
@@ -56,7 +56,7 @@ import Scanners
     }
 
     func received(_ report: AdvertisingReport, _ data: Span<UInt8>, adapter: Int) {
-        require(data.count <= 32 * 3 * 257, "advertising data without bound")
+        require(data.count <= 32 * 3 * 257, "advertising data above the limit")
         _ = AdvertisementDecoder().decode(data)
     }
 

@@ -7,8 +7,8 @@ import Secrets
 
 @Sendable func berTLV(_ input: UnsafeRawBufferPointer) {
     guard let object = try? BERTLV(input) else { return }
-    // A length may be written in more bytes than needed, so compare after one more round.
-    guard let again = try? BERTLV(object.encoded) else { return require(false, "what was written cannot be read") }
+    // The input may write a length in more bytes than needed, so compare objects and not bytes.
+    guard let again = try? BERTLV(object.encoded) else { return require(false, "a written object cannot be read") }
     require(again == object, "an object changes when it is written and read")
     _ = try? object.children.flatMap { try $0.children }
 }
@@ -16,7 +16,7 @@ import Secrets
 @Sendable func securityInfos(_ input: UnsafeRawBufferPointer) {
     _ = try? SecurityInfos(input)
     if let access = try? CardAccess(Array(input)) {
-        require((8...18).contains(access.pace.parameterID), "a curve that is no standardized one")
+        require((8...18).contains(access.pace.parameterID), "a curve that is not standardized")
     }
 }
 
@@ -25,7 +25,7 @@ import Secrets
     require(directory.applicationIDs.allSatisfy { $0.count <= input.count }, "an identifier longer than its file")
 }
 
-/// Both sides take what the other could never have sent; a second try after an error never works.
+/// Both sides of a secure channel get bytes that the other side has not sent. An error ends the channel.
 @Sendable func secureMessaging(_ input: UnsafeRawBufferPointer) {
     let key = [UInt8](repeating: 0x5A, count: 16)
     func endpoint() -> SecureMessaging {
@@ -35,16 +35,16 @@ import Secrets
         var terminal = endpoint()
         if (try? terminal.wrap(CommandAPDU(0, 0xB0, 0, 0, le: 256))) != nil {
             let first = try? terminal.unwrap(answer)
-            if first == nil { require(terminal.isDead, "a channel survives a wrong answer") }
+            if first == nil { require(terminal.isDead, "the channel is open after a wrong answer") }
         }
     }
     if let command = CommandAPDU(bytes: input) {
         var chip = endpoint()
-        if (try? chip.unwrap(command)) == nil { require(chip.isDead, "a channel survives a wrong command") }
+        if (try? chip.unwrap(command)) == nil { require(chip.isDead, "the channel is open after a wrong command") }
     }
 }
 
-/// A whole dialogue with a card whose answers are the input: two bytes of length before each.
+/// A whole dialogue with a card. The input is its answers, each after two bytes of length.
 @Sendable func cardDialogue(_ input: UnsafeRawBufferPointer) {
     let channel = InputChannel(Array(input))
     let done = DispatchSemaphore(value: 0)
@@ -66,8 +66,8 @@ private func dialogue(with channel: InputChannel) async {
     _ = try? await card.unblockPIN()
     await card.destroyChannel()
     let sent = await channel.sent
-    require(!sent.contains { $0.contains("654321") }, "a new PIN in clear")
-    require(sent.count < 3000, "a card that never ends keeps us busy")
+    require(!sent.contains { $0.contains("654321") }, "the new PIN is sent in clear")
+    require(sent.count < 3000, "the dialogue does not end")
 }
 
 private actor InputChannel: CardChannel {

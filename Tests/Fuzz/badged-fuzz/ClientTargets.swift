@@ -3,21 +3,21 @@ import BadgedClient
 import BadgedSDKWrapper
 import Text
 
-/// A line from whoever listens at badged's socket, as both modules of the library read it.
+/// A line of a server, read by both modules of the client library.
 @Sendable func serverMessage(_ input: UnsafeRawBufferPointer) {
     guard let event = try? Event(input) else { return }
-    require(event.text == String(decoding: input, as: UTF8.self), "the text is another one")
+    require(event.text == String(decoding: input, as: UTF8.self), "the text differs")
     switch event.message {
-    case let message as UnknownMessage: require(message.name == event.name, "another name")
-    case let message as UnreadableMessage: require(message.name == event.name, "another name")
+    case let message as UnknownMessage: require(message.name == event.name, "the name differs")
+    case let message as UnreadableMessage: require(message.name == event.name, "the name differs")
     case let message as Advertisement:
-        require(message.data.count * 2 == event.json["data"]?.string?.utf8.count, "data of another length")
-    case let question as SecretQuestion: require(event.name == question.kind.question, "another question")
+        require(message.data.count * 2 == event.json["data"]?.string?.utf8.count, "the length of the data differs")
+    case let question as SecretQuestion: require(event.name == question.kind.question, "the question differs")
     default: break
     }
     if let refusal = event.message.refusal { require(!refusal.advice.isEmpty, "a refusal without advice") }
     event.json.deliver(to: Nobody())
 }
 
-/// Has the empty callbacks.
+/// Callbacks that do nothing.
 private final class Nobody: WorkflowCallbacks {}

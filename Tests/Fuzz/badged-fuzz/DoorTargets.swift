@@ -12,14 +12,16 @@ import ScannerMgmt
     }
     for encoding in RadioConfiguration.CodeEncoding.allCases {
         let facts = AdvertisementDecoder(codeEncoding: encoding).decode(data.span)
-        if let code = facts.lockServiceCode { require(LockServiceCode.range.contains(code), "a code out of its range") }
+        if let code = facts.lockServiceCode {
+            require(LockServiceCode.range.contains(code), "a code outside its range")
+        }
         if let name = facts.name {
             require(!name.isEmpty && name.utf8.count <= 3 * AdvertisementDecoder.longestName, "a name too long")
         }
     }
 }
 
-/// A row of events, each with its length before it, into one tracker, a second of silence after each.
+/// Events for one tracker, each after its length, with a second of silence after each.
 @Sendable func advertisingReports(_ input: UnsafeRawBufferPointer) {
     let bytes = Array(input)
     let tracker = ReaderTracker(capacity: 8)
@@ -64,7 +66,7 @@ import ScannerMgmt
                 || file[1] != 0x74
                 || file[2] != 0x73 || file[3] != 0x6E || file[4] != 0x6F || file[5] != 0x6F || file[6] != 0x70
                 || file[8] != 0 || file[9] != 0 || file[10] != 0,
-            "a capture is not known as one"
+            "a capture is not recognized"
         )
     }
 }

@@ -17,7 +17,7 @@ import ReadersNFC
     _ = try? ATQB.bufferLength(input)
 }
 
-/// Any content of libnfc's structure is read without a fault.
+/// Any content of the structure of libnfc can be read.
 @Sendable func nfcTarget(_ input: UnsafeRawBufferPointer) {
     var target = nfc_target()
     withUnsafeMutableBytes(of: &target) { $0.copyBytes(from: input.prefix($0.count)) }

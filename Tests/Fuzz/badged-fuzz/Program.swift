@@ -2,7 +2,7 @@
 import CFuzzer
 import Glibc
 
-/// One parser under libFuzzer: `badged-fuzz TARGET [libFuzzer options] [corpus folders]`.
+/// Runs one target under libFuzzer: `badged-fuzz TARGET [libFuzzer options] [corpus folders]`.
 @main struct Program {
     nonisolated(unsafe) private static var body: (UnsafeRawBufferPointer) -> Void = { _ in }
 
@@ -12,7 +12,7 @@ import Glibc
             exit(2)
         }
         body = target
-        // The name of the target goes, the rest is libFuzzer's.
+        // libFuzzer gets the other arguments.
         var arguments = CommandLine.unsafeArgv
         var kept: [UnsafeMutablePointer<CChar>?] = []
         for index in 0..<Int(CommandLine.argc) where index != 1 { kept.append(arguments[index]) }

@@ -8,16 +8,16 @@ import ISO7816
         let token = try TcToken(Array(input))
         require(token.serverAddress.isSecure && token.refreshAddress.isSecure, "a token without https")
         require(!token.sessionIdentifier.isEmpty, "a token without a session")
-        require(token.preSharedKey?.isEmpty != true, "a key of no bytes")
+        require(token.preSharedKey?.isEmpty != true, "an empty key")
     } catch {
-        require(error.refreshAddress?.isSecure != false, "a way back without https")
-        require(error.communicationErrorAddress?.isSecure != false, "a way back without https")
+        require(error.refreshAddress?.isSecure != false, "an address for the browser without https")
+        require(error.communicationErrorAddress?.isSecure != false, "an address for the browser without https")
     }
 }
 
 @Sendable func webAddress(_ input: UnsafeRawBufferPointer) {
     guard let text = String(validating: input, as: UTF8.self), let address = WebAddress(text) else { return }
-    require(address.origin.port != 0 && !address.origin.host.isEmpty, "an origin that cannot be")
+    require(address.origin.port != 0 && !address.origin.host.isEmpty, "an origin without host or port")
     require(WebAddress(address.text) == address, "an address changes when it is read again")
     require(!address.text.contains("@") || address.text.contains("/"), "an address with a user")
 }
@@ -30,19 +30,19 @@ import ISO7816
         if let terminal = request.certificates.first(where: { $0.chat.role == .terminal }) {
             search(CVCertificatePool(terminal: terminal, request.certificates))
         }
-        require(!request.acceptedEIDTypes.isEmpty, "no kind of eID at all")
+        require(!request.acceptedEIDTypes.isEmpty, "an empty list of eID types")
     case .eac2(let answer):
         let key = answer.ephemeralPublicKey
         require(key.first == 4 && !key.count.isMultiple(of: 2), "a key that is not an uncompressed point")
     case .transmit(let commands):
-        require(!commands.isEmpty && commands.allSatisfy { $0.command.count >= 4 }, "a command that is none")
+        require(!commands.isEmpty && commands.allSatisfy { $0.command.count >= 4 }, "a command without a header")
     case .startPAOSResponse(let answer):
-        require(message.pending == nil, "an answer to the last message")
+        require(message.pending == nil, "the last message has an answer")
         result = answer
     case .initializeFramework, .eacAdditional:
         break
     }
-    // Whatever a server says, what we write of it is well-formed: it can be read, and is a message of ours.
+    // Our answer to any message of a server is well-formed, and is a message that only a client sends.
     for pending in [.initializeFrameworkResponse, .didAuthenticateResponse(.eac1), .transmitResponse]
         as [PAOSMessage.Pending]
     {
@@ -53,12 +53,12 @@ import ISO7816
         )
         do throws(PAOSMessage.Failure) {
             _ = try PAOSMessage(document)
-            require(false, "a message of ours is one of a server")
+            require(false, "our message is read as one of a server")
         } catch {
             guard case .unknown(let words) = error else {
-                return require(false, "a message of ours is one of a server")
+                return require(false, "our message is read as one of a server")
             }
-            require(words.hasPrefix("no message of that name"), "a message of ours cannot be read")
+            require(words.hasPrefix("no message of that name"), "our message cannot be read")
         }
     }
 }
@@ -66,24 +66,27 @@ import ISO7816
 @Sendable func certificateDescription(_ input: UnsafeRawBufferPointer) {
     guard let description = try? CertificateDescription(Array(input)) else { return }
     require(description.encoded.elementsEqual(input), "a description changes when it is read")
-    require(description.purpose.utf8.count <= description.termsOfUsage.utf8.count, "a purpose out of nothing")
+    require(
+        description.purpose.utf8.count <= description.termsOfUsage.utf8.count,
+        "a purpose that the terms of usage do not have"
+    )
 }
 
-/// Certificates one after the other; the first one of a terminal is the service's, self-signed ones are anchors.
+/// Certificates in sequence. The first one of a terminal is that of the service, self-signed ones are anchors.
 @Sendable func certificateChain(_ input: UnsafeRawBufferPointer) {
     let certificates = ((try? BERTLV.sequence(Array(input))) ?? []).compactMap { try? CVCertificate($0.encoded) }
     guard let terminal = certificates.first(where: { $0.chat.role == .terminal }) else { return }
     let pool = CVCertificatePool(terminal: terminal, certificates)
-    require(pool.certificates.count <= CVCertificatePool.maximumCount, "a pool without a bound")
+    require(pool.certificates.count <= CVCertificatePool.maximumCount, "a pool above its limit")
     search(pool)
 }
 
-/// Looks for a chain from each name that there is.
+/// Looks for a chain from each reference in the pool.
 private func search(_ pool: CVCertificatePool) {
     for reference in pool.certificates.map(\.authorityReference) + [pool.terminal.authorityReference] {
         guard let chain = pool.chain(startingAt: reference) else { continue }
-        require(chain.last == pool.terminal, "a chain to somebody else")
-        require(chain.first?.authorityReference == reference, "a chain from somebody else")
+        require(chain.last == pool.terminal, "a chain to another terminal")
+        require(chain.first?.authorityReference == reference, "a chain from another root")
         require(
             zip(chain, chain.dropFirst()).allSatisfy {
                 $0.holderReference == $1.authorityReference && $0.chat.role.mayIssue($1.chat.role)

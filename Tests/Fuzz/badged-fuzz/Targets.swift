@@ -5,10 +5,10 @@ import Secrets
 import Text
 import Wire
 
-/// Every parser of bytes from outside. A new one is one line here and a seed folder of the same name.
+/// All fuzz targets: one for each parser of bytes from outside. A new target is a line here and a folder of seeds.
 ///
-/// The bodies hold the properties that a test cannot list: what was accepted can be written and read again, and nothing
-/// is given out that was not put in.
+/// A target checks what holds for every input. An accepted value is the same after it is written and read again, and no
+/// output is longer than its input.
 let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "json-line": jsonLine,
     "line-buffer": lineBuffer,
@@ -40,14 +40,14 @@ let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "server-message": serverMessage,
 ]
 
-/// A condition of which the failure is a finding.
+/// Reports a finding when the condition does not hold.
 func require(_ condition: Bool, _ text: StaticString) {
     if !condition { fatalError("\(text)") }
 }
 
 @Sendable private func jsonLine(_ input: UnsafeRawBufferPointer) {
     guard let command = try? Command(scanning: input) else {
-        require((try? JSON(Array(input))) == nil, "the tree accepts what the scanner refuses")
+        require((try? JSON(Array(input))) == nil, "the tree accepts text that the scanner refuses")
         return
     }
     _ = command.name
@@ -60,13 +60,15 @@ func require(_ condition: Bool, _ text: StaticString) {
     case .invalid: break
     case .value(let secret): require(secret.count <= input.count, "a secret longer than its line")
     }
-    guard let tree = try? JSON(Array(input)) else { return require(false, "the tree refuses what the scanner accepts") }
-    guard let again = try? JSON(tree.bytes) else { return require(false, "what was written cannot be read") }
+    guard let tree = try? JSON(Array(input)) else {
+        return require(false, "the tree refuses text that the scanner accepts")
+    }
+    guard let again = try? JSON(tree.bytes) else { return require(false, "a written tree cannot be read") }
     require(again == tree, "a tree changes when it is written and read")
 }
 
 @Sendable private func lineBuffer(_ input: UnsafeRawBufferPointer) {
-    // The first byte gives the size of the reads, the rest is the stream; small limit so that it is reached.
+    // The first byte is the size of the reads, the other bytes are the stream. The limit is small, so inputs reach it.
     guard let first = input.first else { return }
     let limit = 64
     let buffer = LineBuffer(limit: limit)
@@ -84,14 +86,14 @@ func require(_ condition: Bool, _ text: StaticString) {
             switch line {
             case .text(let text):
                 require(text.count <= limit, "a line over the limit")
-                require(!text.contains(0x0A), "a line with a line end inside")
+                require(!text.contains(0x0A), "a line contains a line end")
                 given += text.count
             case .tooLong: break
             }
         }
         require(buffer.capacity <= 65_536 * 2, "the buffer grows without bound")
     }
-    require(given <= input.count, "more given out than put in")
+    require(given <= input.count, "the output is longer than the input")
 }
 
 @Sendable private func cardFile(_ input: UnsafeRawBufferPointer) {
@@ -104,6 +106,6 @@ func require(_ condition: Bool, _ text: StaticString) {
         require(response.bytes.elementsEqual(input), "a response changes when it is written again")
     }
     guard let command = CommandAPDU(bytes: input) else { return }
-    // The same command may have had a longer encoding, so compare after one more round.
+    // The input may be a longer encoding of the command, so compare commands and not bytes.
     require(CommandAPDU(bytes: command.bytes) == command, "a command changes when it is written and read")
 }

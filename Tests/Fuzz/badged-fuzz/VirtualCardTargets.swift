@@ -8,7 +8,7 @@ import ReadersVirtual
 @Sendable func cvCertificate(_ input: UnsafeRawBufferPointer) {
     guard let certificate = try? CVCertificate(Array(input)) else { return }
     guard let again = try? CVCertificate(certificate.encoded) else {
-        return require(false, "what was written cannot be read")
+        return require(false, "a written certificate cannot be read")
     }
     require(again == certificate, "a certificate changes when it is written and read")
     require((7...16).contains(certificate.holderReference.count), "a reference of a wrong length")
@@ -26,7 +26,7 @@ import ReadersVirtual
 
 private let card = try? VirtualCard()
 
-/// Commands to the virtual card, one byte of length before each; an answer is never less than a status word.
+/// Commands to the virtual card, each after one byte of length. Every answer has a status word.
 @Sendable func virtualCard(_ input: UnsafeRawBufferPointer) {
     let bytes = Array(input)
     let done = DispatchSemaphore(value: 0)
@@ -45,7 +45,7 @@ private func send(_ bytes: ArraySlice<UInt8>) async {
         guard case .answer(let answer) = await card.exchange(Array(rest.prefix(Int(count)))) else {
             return require(false, "no answer")
         }
-        require(answer.count >= 2, "less than a status word")
+        require(answer.count >= 2, "an answer without a status word")
         rest = rest.dropFirst(Int(count))
     }
     let state = await card.state
