@@ -9,7 +9,7 @@ RELEASE = -c release --static-swift-stdlib $(CHECKS)
 BIN = .build/release
 PROGRAMS = badged badgectl badged-virtual-card
 # Programs that only badged starts.
-PARTS = badged-activation
+PARTS = badged-activation badged-nfc
 
 PREFIX ?= /usr/local
 DESTDIR ?=

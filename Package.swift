@@ -84,7 +84,8 @@ let fuzzing: [Target] =
         testProgram(
             "badged-fuzz",
             [
-                "CFuzzer", "Secrets", "Text", "Wire", "ISO7816", "ISODEP", "CNFC", "ReadersNFC", "Readers", "Crypto",
+                "CFuzzer", "Secrets", "Text", "Wire", "ISO7816", "ISODEP", "CNFC", "ReadersNFC", "NFCDevices",
+                "Readers", "Crypto",
                 "EID", "EService", "ReadersVirtual", "DoorReaders", "ScannerMgmt", "Activation", "BadgedClient",
                 "BadgedSDKWrapper", "CLinux", "Concurrency", "Host", "Scanners", "ScannerBlueZ",
             ],
@@ -127,9 +128,10 @@ let package = Package(
             "ReadersPCSC",
             ["Readers", "ISO7816", "Text", "CPCSCLite", "CLinux", "Threads", "Concurrency", "Host"]
         ),
+        readers.target("ReadersNFC", ["Readers", "ISO7816", "Text", "CUdev", "Threads", "Concurrency", "Host"]),
         readers.target(
-            "ReadersNFC",
-            ["Readers", "ISO7816", "ISODEP", "Text", "CNFC", "CUdev", "CLinux", "Threads", "Concurrency", "Host"]
+            "NFCDevices",
+            ["ReadersNFC", "Readers", "ISO7816", "ISODEP", "CNFC", "CLinux", "Concurrency", "Host"]
         ),
         readers.target("ReadersVirtual", ["Secrets", "Text", "Readers", "ISO7816", "EID", "Crypto"]),
 
@@ -177,6 +179,7 @@ let package = Package(
             ]
         ),
         programs.program("badgectl", ["Secrets", "Text", "BadgedClient", "Host", "DoorReaders"]),
+        programs.program("badged-nfc", ["NFCDevices", "ReadersNFC", "Host"]),
         programs.program("badged-activation", ["Activation", "Host", "Text", "Wire", "CLinux"]),
         programs.program("badged-virtual-card", ["Host", "Text", "Readers", "ReadersVirtual", "CLinux"]),
 
@@ -222,9 +225,10 @@ let package = Package(
         tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
         tests("OpenPACETests", ["EID", "Crypto", "ISO7816", "Secrets", "COpenPACE", "TestSupport"]),
         tests("ReadersPCSCTests", ["ReadersPCSC", "Readers", "ISO7816", "Host", "TestSupport"]),
+        tests("ReadersNFCTests", ["ReadersNFC", "Readers", "ISO7816", "Host", "NFCTestSupport", "TestSupport"]),
         tests(
-            "ReadersNFCTests",
-            ["ReadersNFC", "Readers", "ISO7816", "ISODEP", "CNFC", "CLinux", "Host", "NFCTestSupport", "TestSupport"]
+            "NFCDevicesTests",
+            ["NFCDevices", "ReadersNFC", "Readers", "CNFC", "Host", "NFCTestSupport", "TestSupport"]
         ),
         tests(
             "ReadersVirtualTests",

@@ -1,21 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
 # swift.sh [OPTION...]: runs the Swift tests with these options of `swift test`, and prints the failures again at the end.
-# The tests of NFC run in a second process: libnfc waits with select(2), and the tests of many clients open more descriptors
-# than select allows.
 set -u
 cd "$(dirname "$0")/.."
 export SWIFT_BACKTRACE=enable=no
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
-tests() {
-    { ${SWIFT:-swift} test --explicit-target-dependency-import-check error "$@" 2>&1 || echo "swift test: exit status $?"; } | tee "$output"
-    grep -q '^swift test: exit status' "$output" || return 0
-    echo
-    echo "swift.sh: the failures:"
-    grep -a -E -A 6 '^✘ .*(recorded an issue|Caught error)|^swift test: exit status|error:|Fatal error' "$output" |
-        cut -c 1-600 | head -n 200
-    return 1
-}
-tests "$@" --skip NFC || exit 1
-tests "$@" --skip-build --filter NFC
+{ ${SWIFT:-swift} test --explicit-target-dependency-import-check error "$@" 2>&1 || echo "swift test: exit status $?"; } | tee "$output"
+grep -q '^swift test: exit status' "$output" || exit 0
+echo
+echo "swift.sh: the failures:"
+grep -a -E -A 6 '^✘ .*(recorded an issue|Caught error)|^swift test: exit status|error:|Fatal error' "$output" |
+    cut -c 1-600 | head -n 200
+exit 1

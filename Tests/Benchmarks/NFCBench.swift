@@ -65,7 +65,7 @@ enum NFCBench {
         }
     }
 
-    /// Through the driver, as a workflow does it: from an actor.
+    /// Measures the driver.
     private static func own(
         _ board: EmulatedPN532,
         _ data: [UInt8],
@@ -80,14 +80,14 @@ enum NFCBench {
         Task {
             defer { done.signal() }
             var insertion: Insertion?
-            // Held to the end: a stream that nobody reads any more ends the watching.
+            // The end of the stream would end the driver.
             var events = backend.events.makeAsyncIterator()
             while insertion == nil, let event = await events.next() {
                 if case .inserted(let found, _) = event { insertion = found }
             }
             defer { withExtendedLifetime(events) {} }
             guard let insertion, let connection = try? await backend.connect(insertion) else { return }
-            let times = await CardUser(connection).exchange(data, times: count)
+            let times = await exchange(data, times: count, on: connection)
             await connection.disconnect(reset: true)
             await backend.close()
             box.result.withLock { $0 = times }
@@ -97,22 +97,20 @@ enum NFCBench {
         for time in times { samples.add(time) }
     }
 
-    private actor CardUser {
-        private nonisolated let connection: any CardConnection
-
-        init(_ connection: any CardConnection) { self.connection = connection }
-
-        /// Microseconds of each exchange; nil when one failed.
-        func exchange(_ data: [UInt8], times count: Int) async -> [Double]? {
-            var times: [Double] = []
-            for _ in 0..<count {
-                let start = monotonicNow()
-                let answer = try? await connection.transmit(CommandAPDU(0, 0xC0, 0, 0, data: data))
-                times.append(microseconds(since: start))
-                guard answer?.data.count == data.count else { return nil }
-            }
-            return times
+    /// Microseconds of each exchange; nil when one failed.
+    private static func exchange(
+        _ data: [UInt8],
+        times count: Int,
+        on connection: any CardConnection
+    ) async -> [Double]? {
+        var times: [Double] = []
+        for _ in 0..<count {
+            let start = monotonicNow()
+            let answer = try? await connection.transmit(CommandAPDU(0, 0xC0, 0, 0, data: data))
+            times.append(microseconds(since: start))
+            guard answer?.data.count == data.count else { return nil }
         }
+        return times
     }
 
     private final class Box: Sendable {
@@ -120,22 +118,36 @@ enum NFCBench {
         init(result: consuming Mutex<[Double]?>) { self.result = result }
     }
 
-    /// The daemon with a board and no card.
+    /// Measures the daemon and badged-nfc with a board and no card.
     private static func idle(
         _ settings: Settings,
         _ board: EmulatedPN532,
         _ report: inout Report
     ) throws(BenchError) {
         board.field.remove()
-        let file = try settings.write(
-            "nfc.conf",
-            "[pcsc]\nenabled = no\n[nfc]\ndevices = \(board.connection)\n"
-        )
+        let file = settings.folder + "/nfc.conf"
+        let configuration = "[pcsc]\nenabled = no\n[nfc]\ndevices = \(board.connection)\n"
+        guard let stream = fopen(file, "w") else { throw BenchError(call: "fopen \(file)") }
+        fputs(configuration, stream)
+        fclose(stream)
         let daemon = try Daemon(settings, ["--config", file])
         try daemon.waitForReaders(1)
         pause(milliseconds: IdleBench.settling)
-        let idle = try daemon.figures.watch(seconds: settings.count(10))
-        report.add(.nfcWakeUps, idle.wakeUps, "\(idle.note), PN532 on a UART")
+        let seconds = settings.count(10)
+        let processes = [daemon.figures] + daemon.figures.children
+        guard processes.count == 2 else { throw BenchError("badged has not started badged-nfc") }
+        let before = try processes.map { (process) throws(BenchError) in try process.activity() }
+        let start = monotonicNow()
+        pause(milliseconds: seconds * 1000)
+        let after = try processes.map { (process) throws(BenchError) in try process.activity() }
+        let elapsed = Double(monotonicNow() - start) / 1e9
+        let switches = zip(after, before).reduce(0) { $0 + $1.0.since($1.1).switches }
+        let memory = try processes[1].memory()
+        report.add(
+            .nfcWakeUps,
+            Double(switches) / elapsed,
+            "\(seconds) s, PN532 on a UART; badged-nfc has \(text(memory.privateDirty / 1024, 1)) MiB private and dirty"
+        )
         try daemon.child.terminate()
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
+import Readers
 
 /// Figures of one process from /proc; proc(5).
 struct ProcessFigures {
@@ -35,6 +36,13 @@ struct ProcessFigures {
     }
 
     let pid: pid_t
+
+    /// The processes that it has started.
+    var children: [ProcessFigures] {
+        Sysfs.names(in: "/proc").compactMap { pid_t($0) }.filter { process in
+            (try? Self.lines("/proc/\(process)/status").contains("PPid:\t\(pid)")) ?? false
+        }.map { ProcessFigures(pid: $0) }
+    }
 
     func memory() throws(BenchError) -> Memory {
         var memory = Memory()

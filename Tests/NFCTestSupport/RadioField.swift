@@ -42,6 +42,7 @@ package final class RadioField: Sendable {
         var exchanges = 0
         var faults: [Int: Fault] = [:]
         var attack: (from: Int, Attack)?
+        var isAttacking = false
         var lastAnswer: [UInt8] = []
         var log: [[UInt8]] = []
         /// Counts changes of what `wait` can look at.
@@ -74,9 +75,10 @@ package final class RadioField: Sendable {
         changeHandler.withLock { $0 }()
     }
 
-    /// Plans faults. The keys are numbers of exchanges since the insertion; the activation counts, too.
+    /// Plans faults. The keys are numbers of exchanges since the insertion; the activation counts, too. An attack begins
+    /// with the first I-block from the given exchange on.
     package func plan(_ faults: [Int: Fault], attack: (from: Int, Attack)? = nil) {
-        state.withLock { ($0.faults, $0.attack) = (faults, attack) }
+        state.withLock { ($0.faults, $0.attack, $0.isAttacking) = (faults, attack, false) }
     }
 
     /// The number of exchanges since the insertion.
@@ -179,7 +181,11 @@ package final class RadioField: Sendable {
         guard state.card != nil else { return (.nothing, 0) }
         let index = state.exchanges
         state.exchanges += 1
-        if let attack = state.attack, index >= attack.from { return (answer(attack.1, to: frame), 0) }
+        if let attack = state.attack, index >= attack.from {
+            // Presence checks before the next command are answered as usual.
+            if frame.first.map({ $0 & 0xE2 == 0x02 }) == true { state.isAttacking = true }
+            if state.isAttacking { return (answer(attack.1, to: frame), 0) }
+        }
         var outcome = Outcome.nothing
         var pause = 0
         switch state.faults.removeValue(forKey: index) {

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Glibc
-import Host
 import ISO7816
 import NFCTestSupport
 import Readers
+import ReadersNFC
 import TestSupport
 import Testing
-
-@testable import ReadersNFC
 
 /// Emulated boards that are plugged in, removed and faulty, through real libnfc.
 @Suite("NFC devices", .timeLimit(.minutes(5)))
@@ -79,24 +76,6 @@ struct NFCDeviceTests {
         backend.change(devices: [])
         backend.rescan()
         try await events.wait(for: "removed \(readers[2])")
-    }
-
-    /// In a process of its own, for it leaves nothing to others.
-    @Test("a board comes and goes while this process has no descriptor left that select(2) knows")
-    func lowDescriptors() async {
-        await #expect(processExitsWith: .success) {
-            var fixture = try await NFCFixture()
-            while case let descriptor = dup(0), descriptor < 1024 { try #require(descriptor >= 0) }
-            fixture.board.unplug()
-            try await fixture.events.wait(for: "removed \(fixture.reader)")
-            // What it had may be taken by others.
-            while case let descriptor = dup(0), descriptor < 1024 { try #require(descriptor >= 0) }
-            try fixture.board.plug()
-            fixture.backend.rescan()
-            try await fixture.events.wait(for: "added \(fixture.reader)")
-            let connection = try await fixture.connect(PICC(application: PICC.echo))
-            #expect(try await connection.transmit(NFCFixture.echo(300).command) == NFCFixture.echo(300).answer)
-        }
     }
 
     @Test("several boards work at once, each with its card")
@@ -212,75 +191,5 @@ struct NFCDeviceTests {
         #expect(try await advice("pn532_uart:/nowhere/ttyUSB0").contains("there is no /nowhere/ttyUSB0"))
         #expect(try await advice("pn532_uart:/dev/null").contains("/dev/null is no serial line"))
         #expect(try await advice("not a device").contains("no connection string"))
-    }
-
-    @Test("the speed at which a board answers is found")
-    func speed() throws {
-        var options = EmulatedPN532.Options()
-        options.speed = speed_t(B9600)
-        let board = try EmulatedPN532(options)
-        let line = SerialLine(path: board.path, speed: 115_200, answerTimeout: 1000)
-        #expect(line.diagnose() == .speed(9600))
-        let connection = try #require(ConnectionString(board.connection))
-        let advice = try #require(NFCHealth.check(connection, .speed(9600)).advice)
-        #expect(advice.contains("wrong speed: the board answers at 9600 baud"))
-    }
-
-    /// Runs the driver as a user other than root. For a process of its own.
-    private static func asNobody(_ prepare: (String) throws -> Void) async throws -> (advice: String, path: String) {
-        let board = try EmulatedPN532()
-        let path = String(cString: try #require(realpath(board.path, nil)))
-        try prepare(path)
-        if geteuid() == 0 {
-            try #require(setgroups(0, nil) == 0 && setgid(65_534) == 0 && setuid(65_534) == 0)
-        }
-        var events = Events(NFCBackend(devices: ["pn532_uart:\(path)"]))
-        while events.checks.isEmpty { _ = try await events.next() }
-        // The line exists as long as the board.
-        return withExtendedLifetime(board) { (events.checks.first?.advice ?? "", path) }
-    }
-
-    @Test("a line without permission is reported, with the group that has access")
-    func denied() async {
-        await #expect(processExitsWith: .success) {
-            var status = stat()
-            let (advice, path) = try await NFCDeviceTests.asNobody { path in
-                #expect(chmod(path, 0o060) == 0 && stat(path, &status) == 0)
-            }
-            let group = status.st_gid == 0 ? nil : getgrgid(status.st_gid).map { String(cString: $0.pointee.gr_name) }
-            #expect(advice.contains("\(path) is not readable and writable for us"))
-            #expect(advice.contains("to group \(group ?? "dialout"), or"))
-        }
-    }
-
-    @Test("a line that another program has opened exclusively is reported")
-    func busy() async {
-        await #expect(processExitsWith: .success) {
-            let (advice, path) = try await NFCDeviceTests.asNobody { path in
-                let holder = open(path, O_RDWR | O_NOCTTY)
-                #expect(holder >= 0 && chmod(path, 0o666) == 0 && ioctl(holder, UInt(TIOCEXCL), 0) == 0)
-            }
-            #expect(advice.contains("another program uses \(path)"))
-        }
-    }
-
-    @Test("a lock file of a running program explains a silent line, one of an ended program does not")
-    func locked() throws {
-        var options = EmulatedPN532.Options()
-        options.isSilent = true
-        let board = try EmulatedPN532(options)
-        let path = String(cString: try #require(realpath(board.path, nil)))
-        let locks = String(board.path.dropLast("/pn532".count))
-        let lock = "\(locks)/LCK..\(path.split(separator: "/").last ?? "")"
-        defer { unlink(lock) }
-        let line = SerialLine(path: board.path, speed: 115_200, locks: locks)
-        #expect(line.diagnose() == .silent)
-        for (process, fault) in [(getpid(), SerialLineFault.busy), (pid_t.max, .silent)] {
-            let file = try #require(fopen(lock, "w"))
-            let digits = String(process)
-            fputs(String(repeating: " ", count: 10 - digits.count) + digits + "\n", file)
-            fclose(file)
-            #expect(line.diagnose() == fault)
-        }
     }
 }

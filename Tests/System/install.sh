@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # `make install` and `make uninstall` in a temporary folder.
 . "$(dirname "$0")/lib.sh"
-needs_programs badged badgectl badged-virtual-card badged-activation
+needs_programs badged badgectl badged-virtual-card badged-activation badged-nfc
 cd "$root"
 
 list() { (cd "$1" && find . -type f | sed 's/^\.//' | sort); }
@@ -16,6 +16,7 @@ $prefix/bin/badgectl
 $prefix/bin/badged
 $prefix/bin/badged-virtual-card
 $prefix/libexec/badged-activation
+$prefix/libexec/badged-nfc
 $prefix/lib/systemd/system/badged.service
 $prefix/lib/systemd/system/badged.socket
 $prefix/lib/sysusers.d/badged.conf

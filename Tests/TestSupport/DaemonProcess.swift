@@ -131,10 +131,8 @@ import Glibc
     /// Connects a client to the daemon.
     /// - Throws: `SystemError` when the connection is refused.
     package func connect() throws -> TestClient {
-        let opened = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-        guard opened >= 0 else { throw SystemError("socket") }
-        // libnfc in this process uses select(2), which needs the low descriptor numbers.
-        let descriptor = clinux_move_descriptor(opened, 1024)
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        guard descriptor >= 0 else { throw SystemError("socket") }
         clinux_set_cloexec(descriptor)
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
@@ -153,6 +151,15 @@ import Glibc
     }
 
     // MARK: Memory
+
+    /// The processes that the daemon has started.
+    package var children: [Int32] {
+        let processes = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        return processes.compactMap { Int32($0) }.filter { process in
+            let status = FileManager.default.contents(atPath: "/proc/\(process)/status") ?? Data()
+            return String(decoding: status, as: UTF8.self).contains("\nPPid:\t\(pid)\n")
+        }
+    }
 
     /// The private memory of the daemon in bytes.
     package var privateMemory: Int {

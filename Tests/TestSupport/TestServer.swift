@@ -69,8 +69,6 @@ import Wire
     package func connect() throws -> TestClient {
         var pair: [Int32] = [-1, -1]
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0 else { throw SystemError("socketpair") }
-        // libnfc in this process uses select(2), which needs the low descriptor numbers.
-        pair = pair.map { clinux_move_descriptor($0, 1024) }
         for socket in pair {
             clinux_set_nonblocking(socket)
             clinux_set_cloexec(socket)

@@ -17,21 +17,20 @@ package enum ChildProcess {
         return ["\(folder)/\(name)", "\(folder)/../libexec/\(name)"].first { access($0, X_OK) == 0 }
     }
 
-    /// Starts it; standard error is ours, input and output are nothing. It needs no waiting for: what it leaves, the
-    /// system takes away.
-    /// - Returns: false when it does not start.
-    package static func start(_ path: String, _ arguments: [String], descriptors: [Int32]) -> Bool {
-        signal(SIGCHLD, SIG_IGN)
+    /// Starts a program. It inherits standard error; standard input and output are /dev/null. The caller does not wait for
+    /// its end, so a caller that runs for long must ignore SIGCHLD.
+    /// - Returns: the process; nil when the program cannot be started.
+    package static func start(_ path: String, _ arguments: [String], descriptors: [Int32]) -> Int32? {
         // Out of the way of the numbers that they are to get.
         let copies = descriptors.map { fcntl($0, F_DUPFD_CLOEXEC, 64) }
         defer { for copy in copies where copy >= 0 { close(copy) } }
-        guard copies.allSatisfy({ $0 >= 0 }) else { return false }
+        guard copies.allSatisfy({ $0 >= 0 }) else { return nil }
 
         var actions = posix_spawn_file_actions_t()
         var attributes = posix_spawnattr_t()
-        guard posix_spawn_file_actions_init(&actions) == 0 else { return false }
+        guard posix_spawn_file_actions_init(&actions) == 0 else { return nil }
         defer { posix_spawn_file_actions_destroy(&actions) }
-        guard posix_spawnattr_init(&attributes) == 0 else { return false }
+        guard posix_spawnattr_init(&attributes) == 0 else { return nil }
         defer { posix_spawnattr_destroy(&attributes) }
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0)
         posix_spawn_file_actions_adddup2(&actions, 0, 1)
@@ -50,6 +49,6 @@ package enum ChildProcess {
         var pointers = texts.map { strdup($0) } + [nil]
         defer { for pointer in pointers { free(pointer) } }
         var pid: pid_t = 0
-        return posix_spawn(&pid, path, &actions, &attributes, &pointers, environ) == 0
+        return posix_spawn(&pid, path, &actions, &attributes, &pointers, environ) == 0 ? pid : nil
     }
 }

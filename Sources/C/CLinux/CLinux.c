@@ -52,13 +52,6 @@ int clinux_signalfd_read(int fd) {
 
 int clinux_accept(int fd) { return accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC); }
 
-int clinux_move_descriptor(int fd, int lowest) {
-    int moved = fcntl(fd, F_DUPFD_CLOEXEC, lowest);
-    if (moved < 0) return fd;
-    close(fd);
-    return moved;
-}
-
 int clinux_peer_credentials(int fd, int32_t *pid, uint32_t *uid, uint32_t *gid) {
     struct ucred c;
     socklen_t n = sizeof c;

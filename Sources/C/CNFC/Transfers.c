@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #define _GNU_SOURCE
-#include "Replacements.h"
+#include "CNFC.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/usbdevice_fs.h>

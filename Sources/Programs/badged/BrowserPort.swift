@@ -48,7 +48,7 @@ import Server
         defer { close(pair[1]) }
         let arguments = ["--listeners", String(listeners.count)] + origins.flatMap { ["--origin", $0] }
         guard let path = ChildProcess.path(of: "badged-activation"),
-            ChildProcess.start(path, arguments, descriptors: [pair[1]] + listeners)
+            ChildProcess.start(path, arguments, descriptors: [pair[1]] + listeners) != nil
         else {
             close(pair[0])
             return programEnded("the program is missing or cannot be started")

@@ -8,6 +8,8 @@ import ScannerMgmt
 @main struct Program {
     static func main() {
         ProcessHardening.apply()
+        // The kernel removes ended children, which nobody waits for.
+        signal(SIGCHLD, SIG_IGN)
         do throws(StartError) {
             let options = try CommandLineOptions(arguments: CommandLine.arguments.dropFirst())
             switch options.action {

@@ -66,9 +66,6 @@ package import Wire
     private static let reservedDescriptors: Int32 = 16
     private var firstReserved = Int32.max
 
-    /// Descriptors of clients begin here: libnfc waits in select(2), which knows no number above 1023.
-    private static let firstForClients: Int32 = 1024
-
     private func acceptClients() {
         // Bounded, so that a flood of connections cannot delay the clients that are served.
         for _ in 0..<64 {
@@ -85,8 +82,7 @@ package import Wire
                 return
             }
             if socket < firstReserved {
-                let isRoomAbove = clientCount < Int(firstReserved) - Int(Self.firstForClients)
-                serve(isRoomAbove ? clinux_move_descriptor(socket, Self.firstForClients) : socket)
+                serve(socket)
             } else {
                 log(.warning, "a client was refused: no descriptors are left for it")
                 refuse(socket)

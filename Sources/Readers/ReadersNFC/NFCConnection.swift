@@ -6,36 +6,25 @@ import Synchronization
 
 /// The connection of one user to a card in the field of a device.
 final class NFCConnection: CardConnection {
-    private let board: Board
-    private let session: CardSession
+    private let client: NFCClient
+    private let insertion: Insertion
     private let isClosed = Mutex(false)
 
-    /// The caller has passed the board's gate. The connection leaves the gate at its end.
-    init(to session: CardSession, on board: Board) {
-        (self.board, self.session) = (board, session)
-        board.hold()
-    }
+    init(to insertion: Insertion, _ client: NFCClient) { (self.insertion, self.client) = (insertion, client) }
 
     deinit {
         guard close() else { return }
-        // The next user waits at the gate until the card is reset.
-        session.reset { [board] in board.leave() }
+        Task { @Loop [client, insertion] in await client.release(insertion, reset: true) }
     }
 
     func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
         guard !isClosed.withLock({ $0 }) else { throw .other("the connection to the card has been closed") }
-        return try await session.run { $0.transmitOrFail(command) }
+        return try await client.transmit(command, to: insertion).get()
     }
 
     func disconnect(reset: Bool) async {
         guard close() else { return }
-        if reset {
-            _ = try? await session.run { card -> Result<Void, CardError> in
-                card.resetIfUsed()
-                return .success(())
-            }
-        }
-        board.leave()
+        await client.release(insertion, reset: reset)
     }
 
     /// Marks the connection as closed; true for the first call.
@@ -44,13 +33,5 @@ final class NFCConnection: CardConnection {
             defer { isClosed = true }
             return !isClosed
         }
-    }
-}
-
-extension Board {
-    /// Ends a connection and lets the next user pass the gate.
-    fileprivate func leave() {
-        release()
-        gate.leave(reader)
     }
 }

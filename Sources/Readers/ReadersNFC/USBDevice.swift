@@ -3,20 +3,20 @@ import Readers
 import Text
 
 /// A USB device that libnfc can drive, as the kernel describes it.
-struct USBDevice: Sendable, Equatable {
-    let bus: Int
-    let number: Int
-    let vendor: UInt16
-    let product: UInt16
+package struct USBDevice: Sendable, Equatable {
+    package let bus: Int
+    package let number: Int
+    package let vendor: UInt16
+    package let product: UInt16
     /// Manufacturer and product strings of the device. Can be empty.
-    let name: String
+    package let name: String
     /// Whether the device has a CCID interface. pcscd uses such a device.
-    let isCCID: Bool
+    package let isCCID: Bool
     /// The kernel driver that is bound to an interface; `usbfs` means that a program has opened the device.
-    let driver: String?
+    package let driver: String?
 
-    var node: String { "/dev/bus/usb/\(Self.digits(bus))/\(Self.digits(number))" }
-    var identity: String { "\(Hex.encode(vendor)):\(Hex.encode(product))" + (name.isEmpty ? "" : " (\(name))") }
+    package var node: String { "/dev/bus/usb/\(Self.digits(bus))/\(Self.digits(number))" }
+    package var identity: String { "\(Hex.encode(vendor)):\(Hex.encode(product))" + (name.isEmpty ? "" : " (\(name))") }
 
     /// PN531, PN533 and their relatives, and PN532 behind an ACS controller. udev/94-badged.rules has the same list.
     static let known: [(vendor: UInt16, product: UInt16)] = [
@@ -25,7 +25,7 @@ struct USBDevice: Sendable, Equatable {
     ]
 
     /// The connected devices of `known`. `root` is the folder in which the kernel lists USB devices and interfaces.
-    static func connected(root: String = "/sys/bus/usb/devices") -> [USBDevice] {
+    package static func connected(root: String = "/sys/bus/usb/devices") -> [USBDevice] {
         let names = Sysfs.names(in: root).sorted()
         return names.compactMap { name in
             guard !name.contains(":"),

@@ -16,6 +16,8 @@ let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "apdu": apdu,
     "iso-dep": isoDEP,
     "nfc-target": nfcTarget,
+    "nfc-request": nfcRequest,
+    "nfc-report": nfcReport,
     "connection-string": connectionString,
     "card-activation": cardActivation,
     "ber-tlv": berTLV,

@@ -38,6 +38,15 @@ class Board:
         self.process.wait(LIMIT)
 
 
+def parent(pid):
+    """The parent of a process; None when the process has ended."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith("PPid:"))
+    except OSError:
+        return None
+
+
 class Badged(Daemon):
     def __init__(self, devices):
         config = os.path.join(WORK, "nfc.conf")
@@ -47,15 +56,17 @@ class Badged(Daemon):
         super().__init__("setpriv", ["--reuid=badged", "--regid=badged", "--init-groups", "--bounding-set=-all", "--inh-caps=-all",
                                      f"{BIN}/badged", "--no-pcsc", "--no-ble", "--config", config, "--socket", self.path], WORK)
 
-    def switches(self):
-        tasks = os.listdir(f"/proc/{self.pid}/task")
-        return sum(int(status_field(task, "voluntary_ctxt_switches")) for task in tasks)
-
     def wake_ups(self, seconds):
-        """Measures the wake-ups per second of a badged that has nothing to do."""
-        before, start = self.switches(), time.monotonic()
+        """Measures the wake-ups per second of badged and badged-nfc while they have nothing to do."""
+        nfc = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and parent(pid) == self.pid]
+        check("badged has started badged-nfc", len(nfc) == 1, nfc)
+
+        def switches():
+            tasks = [task for pid in [self.pid, *nfc] for task in os.listdir(f"/proc/{pid}/task")]
+            return sum(int(status_field(task, "voluntary_ctxt_switches")) for task in tasks)
+        before, start = switches(), time.monotonic()
         time.sleep(seconds)
-        return (self.switches() - before) / (time.monotonic() - start)
+        return (switches() - before) / (time.monotonic() - start)
 
 
 def wait_until(condition):
@@ -139,7 +150,7 @@ for model, name, identity, types, devices, goal in (
     client.ask("INFO", cmd="GET_INFO")
     # The first seconds may contain late events of udev.
     rate = min(badged.wake_ups(10) for _ in range(3))
-    figure(f"wake-ups of badged with a {model} on USB and no card, per second", f"{rate:.1f}", f"at most {goal}")
+    figure(f"wake-ups of badged and badged-nfc with a {model} on USB and no card, per second", f"{rate:.1f}", f"at most {goal}")
     check(f"without a card, badged wakes up at most {goal} times a second", rate <= goal, rate)
 
     pin, other = PIN, OTHER

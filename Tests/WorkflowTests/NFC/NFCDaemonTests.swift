@@ -83,23 +83,49 @@ struct NFCDaemonTests {
         #expect(await daemon.exitCode() == 0)
     }
 
-    @Test("1100 clients do not push a board's descriptors to where libnfc's select(2) ends the process")
-    @Loop func manyClients() async throws {
+    @Test("badged-nfc runs only while a device is configured or connected")
+    @Loop func program() async throws {
         let board = try EmulatedPN532()
-        let configuration = "[server]\nmax_clients = 2000\n[nfc]\ndevices = \(board.connection)\n"
-        let daemon = try await DaemonProcess(configuration: configuration, usesNFC: true)
-        let watcher = try daemon.connect()
-        var clients: [TestClient] = []
-        for _ in 0..<1100 { clients.append(try daemon.connect()) }
-        for client in clients { _ = await client.ask(#"{"cmd":"GET_API_LEVEL"}"#, "API_LEVEL") }
-        board.unplug()
-        while let message = await watcher.next("READER"), message["attached"]?.bool != false {}
-        try board.plug()
+        let daemon = try await DaemonProcess(configuration: "[nfc]\ndevices =\n", usesNFC: true)
+        let client = try daemon.connect()
+        _ = await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")
+        #expect(daemon.children.isEmpty)
+        try daemon.configure("[nfc]\ndevices = \(board.connection)\n")
         daemon.signal(SIGHUP)
+        while let message = await client.next("READER"), message["attached"]?.bool != true {}
+        #expect(daemon.children.count == 1)
+        try daemon.configure("[nfc]\ndevices =\n")
+        daemon.signal(SIGHUP)
+        while let message = await client.next("READER"), message["attached"]?.bool != false {}
+        // The program reports the removal just before it ends.
+        while !daemon.children.isEmpty { _ = await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH") }
+        #expect(!board.field.isOn)
+    }
+
+    @Test("after a crash of badged-nfc a dialogue asks for the card and goes on with the restarted program")
+    @Loop func crash() async throws {
+        let board = try EmulatedPN532()
+        let reader = "pn532_uart:\(board.path)"
+        let daemon = try await DaemonProcess(configuration: "[nfc]\ndevices = \(board.connection)\n", usesNFC: true)
+        let client = try daemon.connect()
         board.field.insert(.eID(try VirtualCard()))
-        await watcher.waitForCard(in: "pn532_uart:\(board.path)")
-        for client in clients { client.close() }
-        daemon.signal(SIGTERM)
-        #expect(await daemon.exitCode() == 0)
+        await client.waitForCard(in: reader)
+        await client.send(#"{"cmd":"RUN_CHANGE_PIN"}"#)
+        _ = await client.next("ENTER_PIN")
+        for child in daemon.children { kill(child, SIGKILL) }
+        _ = await client.next("INSERT_CARD")
+        #expect(daemon.log.contains { $0.contains("badged-nfc ended unexpectedly") })
+        _ = await client.next("ENTER_PIN")
+    }
+
+    @Test("the end of badged by SIGKILL switches the field off")
+    @Loop func killed() async throws {
+        let board = try EmulatedPN532()
+        let daemon = try await DaemonProcess(configuration: "[nfc]\ndevices = \(board.connection)\n", usesNFC: true)
+        let client = try daemon.connect()
+        while let message = await client.next("READER"), message["attached"]?.bool != true {}
+        daemon.signal(SIGKILL)
+        let field = board.field
+        try await field.wait { !field.isOn }
     }
 }

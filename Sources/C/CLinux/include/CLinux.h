@@ -24,8 +24,6 @@ int clinux_signalfd_read(int fd);
 
 /* accept4 with SOCK_NONBLOCK and SOCK_CLOEXEC. */
 int clinux_accept(int fd);
-/* Moves a descriptor to the first free number from lowest on. Gives the new number, or the old one when there is none. */
-int clinux_move_descriptor(int fd, int lowest);
 /* Credentials of the process at the other end of a Unix socket: SO_PEERCRED. */
 int clinux_peer_credentials(int fd, int32_t *pid, uint32_t *uid, uint32_t *gid);
 /* Supplementary groups of that process: SO_PEERGROUPS. Gives their number, -1 on error. */

@@ -2,7 +2,6 @@
 #pragma once
 #include <nfc/nfc.h>
 #include <string.h>
-#include "Replacements.h"
 
 /* Swift cannot read nfc_target safely, because it is packed and contains a union. These functions copy whole fields and
  * never use the lengths beside them. */
@@ -19,3 +18,18 @@ static inline void cnfc_type_b(const nfc_target *target, uint8_t *fields) {
     memcpy(fields + 4, target->nti.nbi.abtApplicationData, 4);
     memcpy(fields + 8, target->nti.nbi.abtProtocolInfo, 3);
 }
+
+/* Transfers.c replaces libusb 0.1's usb_bulk_read and usb_bulk_write: the dynamic linker prefers functions of the program.
+ * libusb 0.1 polls the kernel a thousand times a second during each transfer, and cannot wait for a card without a limit.
+ * The replacements sleep in poll(2). With libusb-compat, which they recognise by its handles, they call libusb. */
+
+/* The end of a wait for a card. */
+struct cnfc_wait {
+    int milliseconds;      /* The time limit, or -1. */
+    int descriptor;        /* The wait ends when this is readable; or -1. */
+    void (*ended)(void *); /* Called at the end of the wait, before libnfc gets a time-out. */
+    void *context;         /* The argument of `ended`. */
+};
+
+/* Reads from USB devices by the calling thread use `wait` instead of libnfc's time limit, until a call with NULL. */
+void cnfc_wait(const struct cnfc_wait *wait);

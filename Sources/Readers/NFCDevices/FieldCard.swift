@@ -24,7 +24,9 @@ final class FieldCard {
     /// The card has left the field.
     private(set) var isGone = false
     /// The card has got a command since its activation.
-    private(set) var isUsed = false
+    private var isUsed = false
+    /// The card has got a command since the last `release`.
+    private var isHeld = false
     /// The error of a device that failed during a command or a reset. Neither the device nor the card can be used further.
     private(set) var failure: NFCCode?
     /// The card may hold a secure channel: the last command belonged to a channel or to PACE. Any other command would
@@ -55,7 +57,7 @@ final class FieldCard {
     /// - Throws: when the device fails.
     private func transmit(_ command: CommandAPDU) throws(NFCCode) -> Result<ResponseAPDU, CardError> {
         guard !isGone else { return .failure(.removed) }
-        isUsed = true
+        (isUsed, isHeld) = (true, true)
         mayHoldChannel = command.cla & 0x0C == 0x0C || command.ins == 0x86 || command.ins == 0x87
         var answer: [UInt8]?
         switch link {
@@ -112,9 +114,10 @@ final class FieldCard {
     // MARK: Presence
 
     /// Checks whether the card is still in the field. Must not be called while the card may hold a secure channel.
-    /// - Parameter isHeld: somebody uses the card. Then a check that needs a new activation is left out.
+    ///
+    /// When the chip makes the blocks, the check needs a new activation, and is left out while somebody uses the card.
     /// - Throws: when the device fails.
-    func checkPresence(isHeld: Bool) throws(NFCCode) {
+    func checkPresence() throws(NFCCode) {
         guard !isGone else { return }
         switch link {
         case .blocks(var transmission):
@@ -144,9 +147,11 @@ final class FieldCard {
         return true
     }
 
-    /// Resets a card that has got a command. A failure of the device is kept in `failure` for the device's thread.
-    func resetIfUsed() {
-        guard isUsed else { return }
+    /// Ends the use of the card. With `reset` a card that got commands is reset. A failure of the device is kept in
+    /// `failure` for the device's thread.
+    func release(reset isResetNeeded: Bool) {
+        isHeld = false
+        guard isResetNeeded, isUsed else { return }
         do throws(NFCCode) {
             try reset()
         } catch {

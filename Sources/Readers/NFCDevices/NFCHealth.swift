@@ -2,16 +2,21 @@
 import Glibc
 import Host
 import Readers
+import ReadersNFC
 
 /// The health checks for NFC devices: what is wrong and what to do.
 enum NFCHealth {
     /// One check for each device that cannot be used; without faults the check `nfc`.
     static func checks(_ faults: [HealthCheck]) -> [HealthCheck] {
-        faults.isEmpty ? [HealthCheck("nfc", ok: true)] : faults
+        faults.isEmpty ? [HealthCheck(NFCBackend.checkName, ok: true)] : faults
     }
 
-    static func noLibrary() -> HealthCheck {
-        HealthCheck("nfc", ok: false, advice: "libnfc cannot be started: not enough memory")
+    static func noResources() -> HealthCheck {
+        HealthCheck(
+            NFCBackend.checkName,
+            ok: false,
+            advice: "libnfc cannot be started: the system has no memory or threads left"
+        )
     }
 
     /// An entry of `[nfc] devices` has the wrong form.
@@ -32,15 +37,6 @@ enum NFCHealth {
             advice:
                 "libnfc's driver \(connection.driver) has no free device: plug it in; a CCID reader is free while pcscd "
                 + "does not run"
-        )
-    }
-
-    static func noDescriptor(_ connection: ConnectionString) -> HealthCheck {
-        HealthCheck(
-            "nfc \(connection.text)",
-            ok: false,
-            advice: "libnfc needs file descriptors below 1024 and none is left: lower max_clients, then reload this "
-                + "service"
         )
     }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Dispatch
-import ISO7816
 import Readers
 import Synchronization
 
@@ -13,10 +12,6 @@ import Synchronization
 final class Board: Sendable {
     private struct State {
         var session: CardSession?
-        /// Open connections.
-        var holders = 0
-        var removalHandlers: [UInt64: @Sendable () -> Void] = [:]
-        var lastHandlerID: UInt64 = 0
         /// The thread is in `NFCDevice.poll` or `NFCDevice.wait`.
         var isPolling = false
         var isStopped = false
@@ -27,7 +22,6 @@ final class Board: Sendable {
     /// The configuration names the device or its driver.
     let isConfigured: Bool
     let startTime = ContinuousClock.now
-    let gate = ReaderGate()
     private let state = Mutex(State())
     private let wake = DispatchSemaphore(value: 0)
     private let ended = DispatchSemaphore(value: 0)
@@ -75,30 +69,10 @@ final class Board: Sendable {
         }
     }
 
-    // MARK: - For connections
-
     /// The session of this insertion; nil when the insertion has ended.
-    func session(of insertion: Insertion) -> CardSession? {
-        state.withLock { $0.session?.insertion == insertion ? $0.session : nil }
+    func session(_ insertion: UInt64) -> CardSession? {
+        state.withLock { $0.session?.insertion.number == insertion ? $0.session : nil }
     }
-
-    func hold() { state.withLock { $0.holders += 1 } }
-    func release() { state.withLock { $0.holders -= 1 } }
-
-    /// Runs `body` once when the insertion ends; at once when it has already ended.
-    /// - Returns: an identifier for `removeRemovalHandler`.
-    func addRemovalHandler(for insertion: Insertion, _ body: @escaping @Sendable () -> Void) -> UInt64 {
-        let (id, hasEnded) = state.withLock { state in
-            state.lastHandlerID += 1
-            guard state.session?.insertion == insertion else { return (state.lastHandlerID, true) }
-            state.removalHandlers[state.lastHandlerID] = body
-            return (state.lastHandlerID, false)
-        }
-        if hasEnded { body() }
-        return id
-    }
-
-    func removeRemovalHandler(_ id: UInt64) { state.withLock { $0.removalHandlers[id] = nil } }
 
     // MARK: - The thread
 
@@ -195,20 +169,15 @@ final class Board: Sendable {
             case .worked: break
             case .over: return
             case .timedOut:
-                let isHeld = state.withLock { $0.holders > 0 }
-                try session.withCard { card throws(NFCCode) in try card.checkPresence(isHeld: isHeld) }
+                try session.withCard { card throws(NFCCode) in try card.checkPresence() }
             }
         }
     }
 
-    /// Reports the removal and ends what still waits for the card.
+    /// Reports the removal and ends the session.
     private func end(_ session: CardSession) {
-        let handlers = state.withLock { state in
-            defer { (state.session, state.removalHandlers) = (nil, [:]) }
-            return state.removalHandlers.values
-        }
+        state.withLock { $0.session = nil }
         publish(.withdrawn(session.insertion))
         session.end()
-        for handler in handlers { handler() }
     }
 }

@@ -1,61 +1,73 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import CLinux
 import Concurrency
 import Dispatch
 import Glibc
-import Host
-import Readers
+package import Host
+package import ISO7816
+package import Readers
+import ReadersNFC
 import Synchronization
 
-/// Finds devices and runs a board for each, for one consumer of events.
+/// Finds devices and runs a board for each.
 ///
-/// Its thread, `nfc-monitor`, sleeps until udev reports a device or a new look is requested.
-final class DeviceMonitor: Sendable {
+/// Its thread, `nfc-monitor`, sleeps until a look for devices is requested.
+package final class DeviceMonitor: Sendable {
     private struct State {
         /// Connection strings from the configuration.
-        var devices: [String]
+        var devices: [String] = []
         var boards: [Board] = []
         var lastInsertion: UInt64 = 0
         var isStopped = false
-        var hasFaults = false
-        var reportedChecks: [HealthCheck]?
     }
 
-    private let state: Mutex<State>
-    private let events: AsyncStream<ReaderEvent>.Continuation
-    private let wake: Int32
+    private let state = Mutex(State())
+    private let publish: @Sendable (ReaderEvent) -> Void
+    private let wake = DispatchSemaphore(value: 0)
 
-    init(devices: [String], events: AsyncStream<ReaderEvent>.Continuation) {
-        state = Mutex(State(devices: devices))
-        self.events = events
-        wake = clinux_eventfd()
-        guard wake >= 0, startThread("nfc-monitor", { [self] in run() }) else {
-            events.yield(.health([NFCHealth.noLibrary()]))
-            events.finish()
-            return
+    /// - Parameter publish: called by several threads. The events of one reader come in their order.
+    package init(publish: @escaping @Sendable (ReaderEvent) -> Void) {
+        self.publish = publish
+        if !startThread("nfc-monitor", { [self] in run() }) { publish(.health([NFCHealth.noResources()])) }
+    }
+
+    /// Looks for devices. Opens new ones and closes those that are no longer configured.
+    /// - Parameter devices: connection strings from the configuration.
+    package func scan(_ devices: [String]) {
+        state.withLock { $0.devices = devices }
+        wake.signal()
+    }
+
+    /// Sends a command to a card. `completion` runs on the device's thread.
+    package func transmit(
+        _ command: CommandAPDU,
+        to insertion: UInt64,
+        completion: @escaping @Sendable (Result<ResponseAPDU, CardError>) -> Void
+    ) {
+        guard let session = session(insertion) else { return completion(.failure(.removed)) }
+        session.perform { card in completion(card?.transmitOrFail(command) ?? .failure(.removed)) }
+    }
+
+    /// Ends the use of a card. With `reset` a card that got commands is reset.
+    package func release(_ insertion: UInt64, reset: Bool, completion: @escaping @Sendable () -> Void) {
+        guard let session = session(insertion) else { return completion() }
+        session.perform { card in
+            card?.release(reset: reset)
+            completion()
         }
     }
 
-    deinit { if wake >= 0 { Glibc.close(wake) } }
+    private func session(_ insertion: UInt64) -> CardSession? {
+        let boards = state.withLock { $0.boards }
+        return boards.lazy.compactMap { $0.session(insertion) }.first
+    }
 
-    func board(of reader: String) -> Board? { state.withLock { $0.boards.first { $0.reader == reader } } }
-
-    func rescan() { signal() }
-
-    func change(devices: [String]) { state.withLock { $0.devices = devices } }
-
-    /// Looks for devices again if the last look found a fault.
-    func retry() { if state.withLock({ $0.hasFaults }) { signal() } }
-
-    /// Ends the thread, the boards and the events. Blocks until the devices are closed.
-    func stop() {
-        let boards = state.withLock { state -> [Board]? in
-            guard !state.isStopped else { return nil }
+    /// Ends the thread and the boards. Blocks until the devices are closed, for 0.7 s at most.
+    package func stop() {
+        let boards = state.withLock { state in
             state.isStopped = true
             return state.boards
         }
-        guard let boards else { return }
-        signal()
+        wake.signal()
         let group = DispatchGroup()
         for board in boards {
             group.enter()
@@ -66,47 +78,22 @@ final class DeviceMonitor: Sendable {
             if !isStarted { group.leave() }
         }
         group.wait()
-        events.finish()
-    }
-
-    private func signal() {
-        var one: UInt64 = 1
-        _ = write(wake, &one, 8)
     }
 
     // MARK: - The thread
 
     private func run() {
-        guard let library = NFCLibrary.shared else {
-            report([NFCHealth.noLibrary()])
-            return
-        }
-        let udev = UdevMonitor()
-        var descriptors = LowDescriptors()
-        while !state.withLock({ $0.isStopped }) {
-            scan(library, &descriptors)
-            sleep(udev)
-        }
-    }
-
-    /// Waits until a look is requested or a device is added. After a fault a removed device ends the wait, too.
-    private func sleep(_ udev: UdevMonitor?) {
-        var descriptors = [pollfd(fd: wake, events: Int16(POLLIN), revents: 0)]
-        if let udev { descriptors.append(pollfd(fd: udev.descriptor, events: Int16(POLLIN), revents: 0)) }
+        guard let library = NFCLibrary.shared else { return publish(.health([NFCHealth.noResources()])) }
         while true {
-            guard poll(&descriptors, nfds_t(descriptors.count), -1) > 0 else { continue }
-            if descriptors[0].revents != 0 {
-                var count: UInt64 = 0
-                _ = read(wake, &count, 8)
-                return
-            }
-            guard let udev else { continue }
-            let change = udev.receive()
-            if change == .added || change == .removed && state.withLock({ $0.hasFaults }) { return }
+            wake.wait()
+            // One look is enough for all requests so far.
+            while wake.wait(timeout: .now()) == .success {}
+            if state.withLock({ $0.isStopped }) { return }
+            look(library)
         }
     }
 
-    private func scan(_ library: NFCLibrary, _ descriptors: inout LowDescriptors) {
+    private func look(_ library: NFCLibrary) {
         var faults: [HealthCheck] = []
         var wanted: [ConnectionString] = []
         for text in state.withLock({ $0.devices }) {
@@ -117,8 +104,7 @@ final class DeviceMonitor: Sendable {
             }
         }
         let onUSB = USBDevice.connected()
-        // Listing opens the device that LIBNFC_DEVICE names.
-        let found = descriptors.lend { library.list() } ?? []
+        let found = library.list()
         // LIBNFC_DEVICE may name only a driver.
         wanted += found.filter { $0.place == .any }
         closeUnwanted(wanted)
@@ -130,23 +116,20 @@ final class DeviceMonitor: Sendable {
             device.place != .any && !configured.contains(device.identity)
                 && (drivers.contains(device.driver) || !forPCSC.contains(device.place))
         }
-        // A driver's name is not passed to nfc_open, which would open the first USB device of any kind.
+        // For the name of a driver nfc_open would open the first USB device of any kind.
         for (connection, isConfigured) in wanted.map({ ($0, true) }) + others.map({ ($0, drivers.contains($0.driver)) })
         where connection.place != .any {
             let isKnown = state.withLock { state in
                 state.isStopped || state.boards.contains { $0.connection.identity == connection.identity }
             }
-            if !isKnown, let fault = open(connection, isConfigured: isConfigured, library, &descriptors) {
-                faults.append(fault)
-            }
+            if !isKnown, let fault = open(connection, isConfigured: isConfigured, library) { faults.append(fault) }
         }
         for connection in wanted where connection.place == .any {
-            let isThere = state.withLock { state in state.boards.contains { $0.connection.driver == connection.driver }
-            }
-            if !isThere { faults.append(NFCHealth.noDevice(connection)) }
+            let isOpen = state.withLock { state in state.boards.contains { $0.connection.driver == connection.driver } }
+            if !isOpen { faults.append(NFCHealth.noDevice(connection)) }
         }
         faults += usbFaults(onUSB)
-        report(faults)
+        publish(.health(NFCHealth.checks(faults)))
     }
 
     /// Closes boards whose connection string is no longer configured.
@@ -182,31 +165,14 @@ final class DeviceMonitor: Sendable {
         }
     }
 
-    private func report(_ faults: [HealthCheck]) {
-        let checks = NFCHealth.checks(faults)
-        let isNew = state.withLock { state in
-            state.hasFaults = !faults.isEmpty
-            defer { state.reportedChecks = checks }
-            return state.reportedChecks != checks && !state.isStopped
-        }
-        if isNew { events.yield(.health(checks)) }
-    }
-
     // MARK: - Boards
 
     /// Opens a device and starts its board.
     /// - Returns: the fault, if any.
-    private func open(
-        _ connection: ConnectionString,
-        isConfigured: Bool,
-        _ library: NFCLibrary,
-        _ descriptors: inout LowDescriptors
-    ) -> HealthCheck? {
+    private func open(_ connection: ConnectionString, isConfigured: Bool, _ library: NFCLibrary) -> HealthCheck? {
         let device: NFCDevice
         do throws(NFCCode) {
-            let opened = try descriptors.lend { () throws(NFCCode) in try NFCDevice(connection, library) }
-            guard let opened else { return NFCHealth.noDescriptor(connection) }
-            device = opened
+            device = try NFCDevice(connection, library)
         } catch {
             return Self.diagnose(connection)
         }
@@ -215,7 +181,7 @@ final class DeviceMonitor: Sendable {
                 device,
                 isConfigured: isConfigured,
                 reader: Self.name(device.name, among: state.boards.map(\.reader)),
-                publish: { [weak self] in self?.publish($0) },
+                publish: publish,
                 nextInsertion: { [weak self] in self?.nextInsertion() ?? 0 },
                 onEnd: { [weak self] board, reason in self?.ended(board, reason) }
             )
@@ -225,7 +191,7 @@ final class DeviceMonitor: Sendable {
         guard board.start() else {
             state.withLock { $0.boards.removeAll { $0 === board } }
             device.close()
-            return nil
+            return NFCHealth.noResources()
         }
         return nil
     }
@@ -258,8 +224,6 @@ final class DeviceMonitor: Sendable {
         return "\(name) \(number)"
     }
 
-    private func publish(_ event: ReaderEvent) { events.yield(event) }
-
     private func nextInsertion() -> UInt64 {
         state.withLock { state in
             state.lastInsertion += 1
@@ -275,13 +239,13 @@ final class DeviceMonitor: Sendable {
         // The event is sent under the lock, so that another reader of this name cannot be added before.
         state.withLock { state in
             state.boards.removeAll { $0 === board }
-            events.yield(.removed(reader: board.reader))
+            publish(.removed(reader: board.reader))
         }
         guard reason != nil else { return }
         if ContinuousClock.now - board.startTime > Self.minimumUptime {
-            signal()
+            wake.signal()
         } else {
-            report([NFCHealth.unsteady(board.connection)])
+            publish(.health([NFCHealth.unsteady(board.connection)]))
         }
     }
 }

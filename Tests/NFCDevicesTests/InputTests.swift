@@ -6,6 +6,7 @@ import ISODEP
 import Readers
 import Testing
 
+@testable import NFCDevices
 @testable import ReadersNFC
 
 @Suite("Input of the NFC driver")

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
-import CNFC
 import Glibc
 
 /// The reason why libnfc cannot open a serial line.

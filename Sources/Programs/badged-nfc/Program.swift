@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import Host
+import NFCDevices
+import ReadersNFC
+import Synchronization
+
+/// The driver of libnfc as a process of its own, so that faults of libnfc cannot reach the memory of the daemon, which
+/// has PINs. badged starts it with a socket, and it ends when badged closes the socket.
+@main struct Program {
+    private static let socket = ChildProcess.firstDescriptor
+
+    static func main() {
+        // badged decides when the program ends: the devices must be closed first.
+        for number in [SIGTERM, SIGINT, SIGHUP, SIGPIPE] { signal(number, SIG_IGN) }
+        guard isSocket(socket) else { refuse() }
+        ProcessHardening.apply()
+        limitDescriptors()
+        let sending = Mutex(())
+        let send = { @Sendable (report: NFCReport) in
+            let bytes = report.bytes
+            sending.withLock { _ in _ = Glibc.send(socket, bytes, bytes.count, Int32(MSG_NOSIGNAL)) }
+        }
+        let monitor = DeviceMonitor { send(.event($0)) }
+        while let request = receive() {
+            switch request {
+            case .scan(let devices):
+                monitor.scan(devices)
+            case .transmit(let id, let insertion, let command):
+                monitor.transmit(command, to: insertion) { send(.answer(id: id, $0)) }
+            case .release(let id, let insertion, let reset):
+                monitor.release(insertion, reset: reset) { send(.released(id: id)) }
+            }
+        }
+        monitor.stop()
+        // exit() would free what threads in libnfc still use.
+        _exit(0)
+    }
+
+    /// The next request; nil when badged has closed the socket or sent an invalid message.
+    private static func receive() -> NFCRequest? {
+        withUnsafeTemporaryAllocation(byteCount: NFCMessage.maximumSize, alignment: 1) { buffer in
+            var count = 0
+            repeat { count = recv(socket, buffer.baseAddress, buffer.count, 0) } while count < 0 && errno == EINTR
+            guard count > 0 else { return nil }
+            return NFCRequest(bytes: Array(UnsafeRawBufferPointer(buffer).prefix(count)))
+        }
+    }
+
+    /// libnfc waits in select(2), and the C library ends a process that passes a descriptor from 1024 on to it.
+    private static func limitDescriptors() {
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        limit.rlim_cur = min(limit.rlim_cur, 1024)
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    }
+
+    private static func isSocket(_ descriptor: Int32) -> Bool {
+        var (domain, size) = (Int32(0), socklen_t(MemoryLayout<Int32>.size))
+        return getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX
+    }
+
+    private static func refuse() -> Never {
+        Log.report(
+            StartError(
+                "badged-nfc is a part of badged, which starts it by itself",
+                hint: "[nfc] in badged.conf(5)"
+            )
+        )
+        exit(2)
+    }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Glibc
+import Host
+
+/// One run of the program badged-nfc, at the other end of a socket pair.
+@Loop final class NFCProgram {
+    /// The reason why the program cannot be started.
+    enum StartError: Error {
+        case notInstalled
+        case system(String)
+    }
+
+    let process: Int32
+    private let socket: Int32
+    private var registration: Loop.Registration?
+    /// Messages that did not fit into the socket's buffer.
+    private var unsent: [[UInt8]] = []
+    private let onReport: @Loop (NFCReport) -> Void
+    private let onEnd: @Loop () -> Void
+
+    /// Starts the program. `onEnd` runs once, when the program has ended or sent an invalid message.
+    /// - Throws: when the program is missing or cannot be started.
+    init(
+        onReport: @escaping @Loop (NFCReport) -> Void,
+        onEnd: @escaping @Loop () -> Void
+    ) throws(StartError) {
+        (self.onReport, self.onEnd) = (onReport, onEnd)
+        guard let path = ChildProcess.path(of: "badged-nfc") else { throw .notInstalled }
+        var pair: [Int32] = [-1, -1]
+        let type = Int32(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue)
+        guard socketpair(AF_UNIX, type, 0, &pair) == 0 else { throw .system(SystemError("socketpair").description) }
+        socket = pair[0]
+        defer { close(pair[1]) }
+        guard let process = ChildProcess.start(path, [], descriptors: [pair[1]]) else {
+            throw .system("\(path) cannot be started")
+        }
+        self.process = process
+        do throws(SystemError) {
+            registration = try Loop.watch(socket, .read) { [weak self] events in self?.handle(events) }
+        } catch {
+            throw .system(error.description)
+        }
+    }
+
+    isolated deinit {
+        registration?.cancel()
+        close(socket)
+    }
+
+    func send(_ request: NFCRequest) {
+        unsent.append(request.bytes)
+        flush()
+    }
+
+    /// Asks the program to close all devices and to end.
+    func finish() {
+        shutdown(socket, Int32(SHUT_WR))
+    }
+
+    private func handle(_ events: UInt32) {
+        if events & Loop.writable != 0 { flush() }
+        if events & (Loop.readable | Loop.hungUp) != 0 { receive() }
+    }
+
+    private func flush() {
+        while let message = unsent.first {
+            let sent = Glibc.send(socket, message, message.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
+            if sent < 0, errno == EINTR { continue }
+            // After another error the end of the program is reported by `receive`.
+            if sent < 0, errno == EAGAIN { break }
+            unsent.removeFirst()
+        }
+        registration?.change(unsent.isEmpty ? .read : [.read, .write])
+    }
+
+    private func receive() {
+        withUnsafeTemporaryAllocation(byteCount: NFCMessage.maximumSize, alignment: 1) { buffer in
+            while registration != nil {
+                // MSG_TRUNC returns the size of the message also when the buffer is too small.
+                let count = recv(
+                    socket,
+                    buffer.baseAddress,
+                    buffer.count,
+                    Int32(MSG_DONTWAIT | MSG_TRUNC)
+                )
+                if count < 0, errno == EINTR { continue }
+                if count < 0, errno == EAGAIN { return }
+                guard count > 0, count <= buffer.count,
+                    let report = NFCReport(bytes: Array(UnsafeRawBufferPointer(buffer).prefix(count)))
+                else {
+                    registration?.cancel()
+                    registration = nil
+                    return onEnd()
+                }
+                onReport(report)
+            }
+        }
+    }
+}

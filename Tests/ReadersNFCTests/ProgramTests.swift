@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Foundation
+import Glibc
+import ISO7816
+import NFCTestSupport
+import Readers
+import TestSupport
+import Testing
+
+@testable import ReadersNFC
+
+@Suite("The program badged-nfc", .timeLimit(.minutes(5)))
+struct NFCProgramTests {
+    @Test("a crash removes the reader and fails its command, and the program is started again")
+    func crash() async throws {
+        var fixture = try await NFCFixture()
+        let connection = try await fixture.connect(PICC(application: PICC.echo))
+        let crashed = try #require(await fixture.backend.client.process)
+        // A stopped program does not answer the command.
+        kill(crashed, SIGSTOP)
+        async let answer = connection.transmit(NFCFixture.echo(1).command)
+        kill(crashed, SIGKILL)
+        do {
+            _ = try await answer
+            Issue.record("the command was answered")
+        } catch {
+            #expect(error as? CardError == .removed)
+        }
+        var events: [String] = []
+        while events.count < 3 {
+            let event = try await fixture.events.next()
+            // The first look can end after the insertion.
+            if event != "health ok" { events.append(event) }
+        }
+        #expect(events == ["withdrawn \(fixture.reader)", "removed \(fixture.reader)", "health nfc"])
+        #expect(fixture.events.checks.first?.advice?.contains("ended unexpectedly") == true)
+
+        let insertion = try await fixture.events.insertion(in: fixture.reader)
+        let again = try await fixture.backend.connect(insertion)
+        #expect(try await again.transmit(NFCFixture.echo(300).command) == NFCFixture.echo(300).answer)
+        #expect(await fixture.backend.client.process != crashed)
+        await again.disconnect(reset: true)
+        await #expect(throws: CardError.removed) { try await connection.transmit(NFCFixture.echo(1).command) }
+        await connection.disconnect(reset: true)
+    }
+
+    @Test("a rescan starts a crashed program at once")
+    func rescan() async throws {
+        var fixture = try await NFCFixture()
+        for _ in 0..<3 {
+            kill(try #require(await fixture.backend.client.process), SIGKILL)
+            try await fixture.events.wait(for: "removed \(fixture.reader)")
+            fixture.backend.rescan()
+            try await fixture.events.wait(for: "added \(fixture.reader)")
+        }
+    }
+
+    @Test(
+        "signals that end badged do not end the program before its devices are closed",
+        arguments: [SIGTERM, SIGINT, SIGHUP]
+    )
+    func signals(number: Int32) async throws {
+        var fixture = try await NFCFixture()
+        let process = try #require(await fixture.backend.client.process)
+        kill(process, number)
+        let connection = try await fixture.connect(PICC(application: PICC.echo))
+        #expect(try await connection.transmit(NFCFixture.echo(5).command) == NFCFixture.echo(5).answer)
+        #expect(await fixture.backend.client.process == process)
+    }
+
+    @Test("after the closing of the backend the program is not started again")
+    func closed() async throws {
+        let fixture = try await NFCFixture()
+        await fixture.backend.close()
+        #expect(await fixture.backend.client.process == nil)
+        fixture.backend.rescan()
+        _ = await fixture.backend.currentHealth()
+        #expect(await fixture.backend.client.process == nil)
+    }
+
+    @Test("a second stream of events ends the first, and the devices are opened again")
+    func secondStream() async throws {
+        let board = try EmulatedPN532()
+        let backend = NFCBackend(devices: [board.connection])
+        var first = Events(backend)
+        try await first.wait(for: "added pn532_uart:\(board.path)")
+        var second = Events(backend)
+        while (try? await first.next()) != nil {}
+        try await second.wait(for: "added pn532_uart:\(board.path)")
+    }
+
+    @Test(
+        "libnfc's configuration is searched for devices",
+        arguments: [
+            ("libnfc.conf", "#device.connstring = \"a\"\n# allow_intrusive_scan = true\nlog_level = 1\n", false),
+            ("libnfc.conf", "log_level = 1\n  device.connstring = \"pn532_uart:/dev/ttyUSB0\"\n", true),
+            ("libnfc.conf", "allow_intrusive_scan = true", true), ("devices.d/pn532.conf", "device.name = \"a\"", true),
+            ("devices.d/pn532.conf.old", "device.name = \"a\"", false),
+        ]
+    )
+    func sources(file: String, text: String, namesDevice: Bool) throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "badged-nfc-\(UUID())")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try FileManager.default.createDirectory(
+            at: folder.appending(path: "devices.d"),
+            withIntermediateDirectories: true
+        )
+        #expect(!DeviceSources.libnfcNamesDevice(folder: folder.path))
+        try Data(text.utf8).write(to: folder.appending(path: file))
+        #expect(DeviceSources.libnfcNamesDevice(folder: folder.path) == namesDevice)
+    }
+}
