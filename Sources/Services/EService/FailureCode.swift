@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// Why a workflow failed, in the names of the SDK. docs/protocol.md, Failure reasons.
+/// Why a workflow failed, in the names of the SDK. docs/protocol/eid.md, Failure reasons.
 ///
 /// Reasons of the SDK that badged never sends are not here.
 package enum FailureCode: String, Error, Sendable {
