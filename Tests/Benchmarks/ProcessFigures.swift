@@ -81,7 +81,7 @@ struct ProcessFigures {
         return (Double(sum.switches) / elapsed, Double(sum.runtime) / 1e9 / elapsed, note)
     }
 
-    private func activity() throws(BenchError) -> Activity {
+    func activity() throws(BenchError) -> Activity {
         guard let folder = opendir("/proc/\(pid)/task") else { throw BenchError(call: "/proc/\(pid)/task") }
         defer { closedir(folder) }
         var activity = Activity()

@@ -2,7 +2,7 @@
 import Concurrency
 import Dispatch
 import Glibc
-package import Host
+import Host
 package import ISO7816
 package import Readers
 import ReadersNFC

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Host
 package import ISO7816
 package import Readers
 
