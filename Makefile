@@ -38,8 +38,8 @@ SCENARIOS ?=
 
 help:
 	@echo 'make demo         show it at work: build, start badged with a virtual card, change its PIN'
-	@echo 'make test         run every test that needs no hardware; large tables are thinned'
-	@echo 'make test-all     the same with the whole tables'
+	@echo 'make test         run every test that needs no hardware'
+	@echo 'make test-all     the same with BADGED_TEST_ALL=1: tables of FullTables run whole'
 	@echo 'make system-test  run badged in a guest with Bluetooth and USB; SCENARIOS="..." for some scenarios'
 	@echo 'make peer-test    let AusweisApp2 use our virtual card and our eID-Server'
 	@echo 'make bench        measure; fails when a figure is worse than its limit'

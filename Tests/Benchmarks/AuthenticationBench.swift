@@ -84,7 +84,7 @@ enum AuthenticationBench {
         let before = try daemon.figures.memory()
         let count = settings.count(60)
         for _ in 0..<count { _ = try one(daemon, server) }
-        // badged returns memory two seconds after the last authentication.
+        // The last threads and connections end meanwhile.
         pause(milliseconds: 3000)
         let after = try daemon.figures.memory()
         try daemon.child.terminate()

@@ -101,7 +101,7 @@ enum Row: String, CaseIterable {
         case .authProcessor:
             Facts("processor time of badged and virtual card for it, mean", "ms", 1, of: .authServer, noise: 1.6)
         case .tenAuths: Facts("ten at once on ten readers, to one; cards of 1 ms", "×", 2, limit: 4, noise: 1.6)
-        case .authMemory: Facts("resident memory after 60 authentications, growth", "MB", 1, limit: 1)
+        case .authMemory: Facts("resident memory after 60 authentications, growth", "MB", 1)
         case .authDirty: Facts("private dirty memory after these, growth", "MB", 1, limit: 1)
 
         case .peerStart: Facts("exec to first answer, to that of AusweisApp2", "×", 2, limit: 1 / 3)
