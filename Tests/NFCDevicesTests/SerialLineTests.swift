@@ -1,6 +1,6 @@
+import Glibc
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Host
-import Glibc
 import NFCTestSupport
 import Readers
 import Testing

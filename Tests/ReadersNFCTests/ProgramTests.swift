@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: GPL-3.0-or-later
-import Host
 import Foundation
 import Glibc
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Host
 import ISO7816
 import NFCTestSupport
 import Readers

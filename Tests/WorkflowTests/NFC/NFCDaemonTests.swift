@@ -114,7 +114,7 @@ struct NFCDaemonTests {
         _ = await client.next("ENTER_PIN")
         for child in daemon.children { kill(child, SIGKILL) }
         _ = await client.next("INSERT_CARD")
-        #expect(daemon.log.contains { $0.contains("badged-nfc ended unexpectedly") })
+        await daemon.wait { $0.log.contains { $0.contains("badged-nfc ended unexpectedly") } }
         _ = await client.next("ENTER_PIN")
     }
 
