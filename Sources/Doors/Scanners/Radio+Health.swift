@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
-package import DoorReaders
+import DoorReaders
+package import Host
 
 /// The checks of the radio in GET_HEALTH.
 extension Radio {
-    /// A line of GET_HEALTH.
-    package struct Check: Sendable, Equatable {
-        package var name: String
-        package var ok: Bool
-        package var advice: String?
-        /// Milliseconds since the check failed; known only during a scan.
-        package var errorAgo: Milliseconds?
-    }
-
     /// Checks the radio. While no client scans, the scanners are inspected, which starts and changes nothing.
-    package func checks() async -> [Check] {
+    package func checks() async -> [HealthCheck] {
         if demand == nil {
             if inspection == nil { inspection = Task { @Loop in await self.inspect() } }
             let fault = await inspection?.value
@@ -35,25 +27,24 @@ extension Radio {
         return fault
     }
 
-    private static func checks(_ fault: ScannerFault?) -> [Check] {
+    private static func checks(_ fault: ScannerFault?, errorAgo: Milliseconds? = nil) -> [HealthCheck] {
         [ScannerFault.Kind.service, .access, .adapter].map { kind in
-            guard let fault, fault.kind == kind else { return Check(name: kind.rawValue, ok: true) }
-            return Check(name: kind.rawValue, ok: false, advice: advice(fault))
+            guard let fault, fault.kind == kind else { return HealthCheck(kind.rawValue, ok: true) }
+            return HealthCheck(kind.rawValue, ok: false, advice: advice(fault), errorAgo: errorAgo)
         }
     }
 
-    private var scanChecks: [Check] {
+    private var scanChecks: [HealthCheck] {
         guard let scanner = scanners.first else { return [] }
         let status = scanner.status
-        var checks = Self.checks(status.fault)
+        let errorAgo = state.errorSince.map { clock.now - $0 }
+        var checks = Self.checks(status.fault, errorAgo: errorAgo)
         let advice = scanAdvice(status.fault)
-        checks.append(Check(name: ScannerFault.Kind.scan.rawValue, ok: advice == nil, advice: advice))
-        if let since = state.errorSince {
-            for index in checks.indices where !checks[index].ok { checks[index].errorAgo = clock.now - since }
-        }
+        let scan = ScannerFault.Kind.scan.rawValue
+        checks.append(HealthCheck(scan, ok: advice == nil, advice: advice, errorAgo: advice.flatMap { _ in errorAgo }))
         let report = "\(status.malformed) messages could not be read: report this with the system's versions"
         let isWell = status.malformed == 0
-        checks.append(Check(name: "bluetoothMessages", ok: isWell, advice: isWell ? nil : report))
+        checks.append(HealthCheck("bluetoothMessages", ok: isWell, advice: isWell ? nil : report))
         return checks
     }
 

@@ -43,9 +43,7 @@ import Wire
 
     package func sessionEnded(_ session: Session) { endScan(of: session) }
 
-    package func health() async -> [HealthCheck] {
-        await radio?.checks().map { HealthCheck($0.name, ok: $0.ok, advice: $0.advice, errorAgo: $0.errorAgo) } ?? []
-    }
+    package func health() async -> [HealthCheck] { await radio?.checks() ?? [] }
 
     // MARK: Scan
 
