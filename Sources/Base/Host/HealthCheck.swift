@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// One line of GET_HEALTH: something that can be right or wrong on this host. docs/protocol.md, GET_HEALTH.
+/// One line of GET_HEALTH: something that can be right or wrong on this host. docs/protocol.md, HEALTH.
 package struct HealthCheck: Sendable, Equatable {
     package let name: String
     package let ok: Bool

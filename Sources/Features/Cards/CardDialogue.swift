@@ -6,7 +6,7 @@ import Wire
 /// What every workflow with a card does: it finds a card, works with it, and begins again when the card is lost.
 ///
 /// An answer of the client is bound to one insertion and used once: after any loss of the card the client is asked again.
-/// docs/architecture.md, How it moves.
+/// docs/architecture.md, How one PIN moves.
 @Loop package final class CardDialogue<Requirements: CardRequirements, Reason: Sendable> {
     package let workflow: Workflow
     private let selection: CardSelection<Requirements>

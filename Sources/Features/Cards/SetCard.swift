@@ -5,7 +5,7 @@ import Server
 import Text
 import Wire
 
-/// SET_CARD: a client puts a card into a virtual reader. docs/protocol.md, Virtual readers.
+/// SET_CARD: a client puts a card into a virtual reader. docs/protocol/readers.md, Virtual reader.
 extension ReaderFeature {
     func setCard(_ session: Session, _ command: Command) -> CommandOutcome {
         guard let workflow = session.workflow, workflow.awaitedEvent == InsertCardMessage.eventName else {

@@ -6,8 +6,8 @@ import Server
 import Text
 import Wire
 
-/// Authentications that a browser asks for, and the client that speaks with the user about them. docs/protocol.md,
-/// Browsers and WebSockets.
+/// Authentications that a browser asks for, and the client that speaks with the user about them.
+/// docs/protocol/browsers.md.
 extension EIDFeature {
     var browserCommands: [CommandSpec] {
         [

@@ -2,7 +2,7 @@
 import EID
 import EService
 
-/// What a service asks for, and what its user grants. docs/protocol.md, ACCESS_RIGHTS.
+/// What a service asks for, and what its user grants. docs/protocol/eid.md, RUN_AUTH.
 struct Consent: Sendable {
     let request: AuthenticationRequest
     /// Rights that the service cannot do without.

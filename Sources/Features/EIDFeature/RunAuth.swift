@@ -18,7 +18,7 @@ import Wire
     }
 }
 
-/// RUN_AUTH. docs/protocol.md, RUN_AUTH.
+/// RUN_AUTH. docs/protocol/eid.md, RUN_AUTH.
 extension EIDFeature {
     func runAuth(_ session: Session, _ command: Command) -> CommandOutcome {
         guard session.workflow == nil else { return .badState }

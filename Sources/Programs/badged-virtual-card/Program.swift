@@ -51,7 +51,7 @@ import Text
             return try VirtualCard(try path.map(description(in:)) ?? VirtualCardDescription(), in: surroundings)
         } catch {
             guard case .invalid(let what) = error else { throw Failure("no such card", hint: "see --help") }
-            throw Failure("the card file is wrong: \(what)", hint: "see docs/protocol.md, Virtual reader")
+            throw Failure("the card file is wrong: \(what)", hint: "see docs/protocol/readers.md, Virtual reader")
         }
     }
 

@@ -4,7 +4,7 @@ package import Text
 /// What a new virtual card is made of, as the backend has read it from SET_CARD.
 package protocol CardDescription: Sendable {}
 
-/// A backend whose readers take cards by command: SET_CARD. docs/protocol.md, Virtual readers.
+/// A backend whose readers take cards by command: SET_CARD. docs/protocol/readers.md, Virtual reader.
 package protocol CardShelf: ReaderBackend {
     /// Reads the objects `simulator` and `card` of SET_CARD.
     /// - Throws: `CardShelfError.invalid`, which names the entry and what is wrong with it.

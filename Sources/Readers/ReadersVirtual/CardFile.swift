@@ -9,7 +9,8 @@ package struct CardFileError: Error, Sendable, Equatable {
     package let text: String
 }
 
-/// The JSON form of virtual cards: the SDK's `simulator` object and our `card` object. docs/protocol.md, Virtual reader.
+/// The JSON form of virtual cards: the SDK's `simulator` object and our `card` object.
+/// docs/protocol/readers.md, Virtual reader.
 package enum CardFile {
     /// Most files and keys in one description, most bytes in one file.
     private static let maximumEntries = 256

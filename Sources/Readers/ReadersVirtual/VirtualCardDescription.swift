@@ -3,7 +3,8 @@ package import ISO7816
 import Readers
 package import Secrets
 
-/// What a virtual card is made of: the SDK's `simulator` object and our `card` object. docs/protocol.md, Virtual reader.
+/// What a virtual card is made of: the SDK's `simulator` object and our `card` object.
+/// docs/protocol/readers.md, Virtual reader.
 package struct VirtualCardDescription: CardDescription {
     package struct File: Sendable, Equatable {
         package var fileID: UInt16
