@@ -2,7 +2,7 @@
 import Concurrency
 import Testing
 
-/// Named alarms and the order in which they were due.
+/// Named alarms and the order in which they fired.
 @Loop private final class Alarms {
     private(set) var fired: [String] = []
     private var byName: [String: Loop.Alarm] = [:]
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test(
-        "an alarm that is cancelled or deallocated does not fire, even when it is due already",
+        "an alarm that is cancelled or deallocated does not fire, even when it is already due",
         arguments: [true, false]
     )
     func cancelled(isGone: Bool) async {
@@ -64,7 +64,7 @@ import Testing
         #expect(alarms.fired.count == 2)
     }
 
-    @Test("an alarm that sets itself again at once does not delay other work")
+    @Test("an alarm that is set again in its handler does not delay other work")
     func again() async {
         var others = false
         alarms.add("again") { alarms in

@@ -4,7 +4,7 @@ import Threads
 
 @Suite("Values that are set once", .timeLimit(.minutes(5)))
 struct OneShotTests {
-    @Test("the value arrives, whether it is set before or after the wait begins")
+    @Test("a wait returns the value that is set before or after the wait begins")
     func value() async {
         let early = OneShot<Int>()
         #expect(early.fill(1))
@@ -17,7 +17,7 @@ struct OneShotTests {
         #expect(!late.fill(3))
     }
 
-    @Test("a cancelled wait ends, and a later value does not count")
+    @Test("a cancelled wait ends, and a later value is ignored")
     func cancelled() async {
         let value = OneShot<Int>()
         let task = Task { await value.value(whenCancelled: 0) }

@@ -5,9 +5,9 @@ import Synchronization
 import Testing
 import Threads
 
-@Suite("Threads of our own", .timeLimit(.minutes(5)))
+@Suite("Dedicated threads", .timeLimit(.minutes(5)))
 struct ThreadQueueTests {
-    @Test("blocks run in order on one thread, the last one last")
+    @Test("blocks run in order on one thread")
     func queue() async throws {
         let ended = OneShot<[Int]?>()
         let order = Order()
@@ -20,7 +20,7 @@ struct ThreadQueueTests {
         #expect(!thread.async {})
     }
 
-    @Test("an actor on a network thread runs there until its end")
+    @Test("an actor on a network thread runs on that thread until the actor ends")
     func networkThread() async throws {
         var user: User? = User(on: try NetworkThread())
         let first = await user?.thread
@@ -35,16 +35,16 @@ struct ThreadQueueTests {
         #expect(throws: SystemError.self) { try NetworkThread { _, _ in false } }
     }
 
-    @Test("a reader is lent to one at a time, in the order of asking, and who gives up loses the place")
+    @Test("a reader has one user at a time, in the order of requests, and a cancelled request leaves the queue")
     func gate() async {
         let gate = ReaderGate()
         #expect(await gate.enter("A").value(whenCancelled: false))
         #expect(await gate.enter("B").value(whenCancelled: false))
         let order = Order()
-        let quitter = gate.enter("A")
+        let cancelled = gate.enter("A")
         let second = gate.enter("A")
         let third = gate.enter("A")
-        quitter.fill(false)
+        cancelled.fill(false)
         async let secondHasReader: Bool = {
             let hasReader = await second.value(whenCancelled: false)
             order.add(2)
@@ -58,7 +58,7 @@ struct ThreadQueueTests {
         #expect(order.numbers == [1, 2])
         gate.leave("A")
         #expect(await gate.enter("A").value(whenCancelled: false))
-        #expect(await !quitter.value(whenCancelled: true))
+        #expect(await !cancelled.value(whenCancelled: true))
     }
 }
 

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("ECDSA")
 struct ECDSATests {
-    @Test("the example of RFC 6979 A.2.5 (P-256, SHA-256, \"sample\") is verified, plain and in DER")
+    @Test("the RFC 6979 A.2.5 signature (P-256, SHA-256, \"sample\") is valid in plain format and in DER")
     func knownSignature() throws {
         let key = try ECPublicKey(
             hex(
@@ -33,7 +33,7 @@ struct ECDSATests {
         #expect(try !ECDSA.verify(signature, of: message, with: key, digest: .sha512))
     }
 
-    @Test("what was signed is verified on every curve, and nothing else", arguments: Curve.allCases)
+    @Test("a signature is valid only for the signed data and key, on every curve", arguments: Curve.allCases)
     func roundTrip(curve: Curve) throws {
         let key = try ECPrivateKey(on: try curve.group)
         let publicKey = key.publicKey
@@ -51,7 +51,7 @@ struct ECDSATests {
         #expect(ERR_peek_error() == 0, "a wrong signature leaves libcrypto's error queue empty")
     }
 
-    @Test("a signature with one changed bit anywhere is refused")
+    @Test("a signature with one changed bit is invalid")
     func tampered() throws {
         let key = try ECPrivateKey(on: try Curve.brainpoolP256r1.group)
         let publicKey = key.publicKey
@@ -63,7 +63,7 @@ struct ECDSATests {
         }
     }
 
-    @Test("malformed signatures are refused, not errors")
+    @Test("malformed signatures are invalid and cause no error")
     func malformed() throws {
         let curve = Curve.brainpoolP256r1
         let key = try ECPrivateKey(on: try curve.group)
@@ -91,7 +91,7 @@ struct ECDSATests {
         #expect(ERR_peek_error() == 0)
     }
 
-    @Test("halves of a plain signature keep their leading zero bytes")
+    @Test("r and s in a plain signature keep their leading zero bytes")
     func leadingZeros() throws {
         let curve = Curve.secp256r1
         let key = try ECPrivateKey(on: try curve.group)
@@ -106,6 +106,6 @@ struct ECDSATests {
             #expect(try ECDSA.verify(plain, of: message, with: publicKey, digest: .sha256))
             return
         }
-        Issue.record("no such signature found")
+        Issue.record("no signature with a leading zero byte was found")
     }
 }

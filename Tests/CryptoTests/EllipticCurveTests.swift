@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Elliptic curves")
 struct EllipticCurveTests {
-    @Test("the example of RFC 7027 A.1 (brainpoolP256r1) is reproduced from both sides")
+    @Test("both parties compute the shared secret of RFC 7027 A.1 (brainpoolP256r1)")
     func diffieHellman() throws {
         let group = try Curve.brainpoolP256r1.group
         let a = try ECPrivateKey(
@@ -27,7 +27,7 @@ struct EllipticCurveTests {
         #expect(bytes(try b.sharedSecret(with: publicA)) == secret)
     }
 
-    @Test("two keys agree, and encodings have the full field length", arguments: Curve.allCases)
+    @Test("two keys give the same shared secret, and encodings have the full field length", arguments: Curve.allCases)
     func agreement(curve: Curve) throws {
         let a = try ECPrivateKey(on: try curve.group)
         let b = try ECPrivateKey(on: try curve.group)
@@ -40,7 +40,7 @@ struct EllipticCurveTests {
         #expect(try ECPublicKey(publicA.uncompressed, on: curve) == publicA)
     }
 
-    /// What of a key is to begin with a zero byte.
+    /// The value that begins with a zero byte.
     enum Part: CaseIterable { case x, y, sharedSecret }
 
     @Test(
@@ -53,7 +53,7 @@ struct EllipticCurveTests {
         let peer = try ECPrivateKey(on: group)
         let peerPublic = peer.publicKey
         let length = curve.fieldLength
-        // One key in 256 will do; that none of 20 000 does has a probability below 10^-33.
+        // One key in 256 has a leading zero byte. The probability that none of 20 000 keys has one is below 10^-33.
         for _ in 0..<20_000 {
             let key = try ECPrivateKey(on: group)
             let point = key.publicKey
@@ -72,10 +72,10 @@ struct EllipticCurveTests {
             #expect(bytes(try peer.sharedSecret(with: try ECPublicKey(point.uncompressed, on: curve))) == secret)
             return
         }
-        Issue.record("no such key found")
+        Issue.record("no key with a leading zero byte was found")
     }
 
-    @Test("what is no uncompressed point of the curve is refused", arguments: Curve.allCases)
+    @Test("anything but an uncompressed point of the curve is refused", arguments: Curve.allCases)
     func invalidPoints(curve: Curve) throws {
         let good = try ECPrivateKey(on: try curve.group).publicKey.uncompressed
         let length = curve.fieldLength
@@ -97,7 +97,7 @@ struct EllipticCurveTests {
         #expect(ERR_peek_error() == 0, "libcrypto's error queue is left empty")
     }
 
-    @Test("a point of another curve is no partner")
+    @Test("key agreement with a point of another curve is refused")
     func otherCurve() throws {
         let key = try ECPrivateKey(on: try Curve.secp256r1.group)
         let peer = try ECPrivateKey(on: try Curve.brainpoolP256r1.group).publicKey
@@ -116,12 +116,12 @@ struct EllipticCurveTests {
         }
         let one = try ECPrivateKey(Secret([1]), on: group).publicKey
         #expect(one.uncompressed == (try group.parameters.generator))
-        // (n-1)G = -G: same x.
+        // (n-1)G = -G has the same x coordinate as G.
         #expect(try ECPrivateKey(Secret(last), on: group).publicKey.compressed == one.compressed)
     }
 
     @Test(
-        "a mapped generator carries keys that agree, and sign nothing",
+        "keys on a mapped generator agree on a secret but cannot sign",
         arguments: [Curve.brainpoolP256r1, .secp224r1]
     )
     func mappedGenerator(curve: Curve) throws {
@@ -145,7 +145,7 @@ struct EllipticCurveTests {
 
 @Suite("Domain parameters and key files")
 struct DomainParameterTests {
-    @Test("written-out parameters name their curve, with or without leading zero bytes", arguments: Curve.allCases)
+    @Test("explicit parameters identify their curve, with or without leading zero bytes", arguments: Curve.allCases)
     func explicit(curve: Curve) throws {
         var parameters = try curve.group.parameters
         #expect(try Curve(parameters) == curve)
@@ -174,14 +174,14 @@ struct DomainParameterTests {
     static let point =
         "045F7132CFA5D1B5179B4EC8A6E29AAD35951F3DD1D81635D2767119A7B60429045F71E624DF9A8980AEC7975FE8123AEED05DADB67416D8E6B4AC54116CD85A72"
     static let sec1 = "306B0201010420" + scalar + "A144034200" + point
-    /// A PKCS #8 key made for this test, its curve named.
+    /// A PKCS #8 key made for this test, with a named curve.
     static let namedFile = "308188020100301406072A8648CE3D020106092B2403030208010107046D" + sec1
-    /// The same key, its curve written out.
+    /// The same key with explicit curve parameters.
     static let explicitFile =
         "308201610201003081EC06072A8648CE3D02013081E0020101302C06072A8648CE3D0101022100A9FB57DBA1EEA9BC3E660A909D838D726E3BF623D52620282013481D1F6E5377304404207D5A0975FC2C3057EEF67530417AFFE7FB8055C126DC5C6CE94A4B44F330B5D9042026DC5C6CE94A4B44F330B5D9BBD77CBF958416295CF7E1CE6BCCDC18FF8C07B60441048BD2AEB9CB7E57CB2C4B482FFC81B7AFB9DE27E1E3BD23C23A4453BD9ACE3262547EF835C3DAC4FD97F8461A14611DC9C27745132DED8E545C1D54C72F046997022100A9FB57DBA1EEA9BC3E660A909D838D718C397AA3B561A6F7901E0E82974856A7020101046D"
         + sec1
 
-    @Test("a PKCS #8 key is read, its curve named or written out", arguments: [namedFile, explicitFile])
+    @Test("a PKCS #8 key with a named curve or explicit parameters is read", arguments: [namedFile, explicitFile])
     func keyFile(encoding: String) throws {
         let key = try ECPrivateKey(pkcs8: Secret(hex(encoding)))
         #expect(key.group.curve == .brainpoolP256r1)
@@ -192,7 +192,7 @@ struct DomainParameterTests {
         #expect(bytes(try key.sharedSecret(with: peerPublic)) == bytes(try peer.sharedSecret(with: ownPublic)))
     }
 
-    @Test("a key file that writes out the curve with another generator is refused")
+    @Test("a key file with explicit parameters and another generator is refused")
     func forgedGenerator() throws {
         let generator = hex(try Curve.brainpoolP256r1.group.parameters.generator)
         let forged = Self.explicitFile.replacing(generator, with: Self.point)
@@ -214,7 +214,7 @@ struct DomainParameterTests {
                 "302E020100300506032B6570042204204440289517523913D845524853D5692F129E6842F42CBCF51344F6A1EF5F84E7",
                 .invalidKey
             ),
-            // secp256k1: a curve outside the table
+            // secp256k1, which is not in the table
             (
                 "308184020100301006072A8648CE3D020106052B8104000A046D306B02010104205075FBDB5F1B8CCAEA2CD714C9843B51913CA7519B60FF7BB505C2EF8903921CA14403420004B7EFF304F440C61F0A481015C8CC436C1F701DFAED0E5FE76AE5EE21ACC446F8BB9CB9F9C91ABBA5ABF65A72FCDFF9795F4186D1284F324AE85E08AC748980E9",
                 .unsupported

@@ -10,7 +10,7 @@ func bytes(_ secret: borrowing Secret) -> [UInt8] { secret.withBytes { Array($0)
 @Suite("Known answers")
 struct KnownAnswerTests {
     @Test(
-        "digests of \"abc\" (FIPS 180-4, examples)",
+        "digests of \"abc\" match the FIPS 180-4 examples",
         arguments: [
             (.sha1, "A9993E364706816ABA3E25717850C26C9CD0D89D"),
             (.sha224, "23097D223405D8228642A477BDA255B32AADBCE4BDA0B3F7E36C9DA7"),
@@ -32,7 +32,7 @@ struct KnownAnswerTests {
     }
 
     @Test(
-        "keys from the password 123456 (SHA-1 or SHA-256 over the digits and 00000003, cut to size)",
+        "keys from the password 123456 are truncated SHA-1 or SHA-256 digests of the digits and 00000003",
         arguments: [
             (.aes128, "591468CDA83D65219CCCB8560233600F"),
             (.aes192, "8DF3278FB32026E66277357FCD6C826DBEB3DE32088B2531"),
@@ -54,7 +54,7 @@ struct KnownAnswerTests {
         ),
     ]
 
-    @Test("AES-CBC of the examples in SP 800-38A", arguments: cbcExamples)
+    @Test("AES-CBC matches the examples in SP 800-38A", arguments: cbcExamples)
     func cbc(key: String, encrypted: String) throws {
         let key = Secret(hex(key))
         let vector = hex("000102030405060708090A0B0C0D0E0F")
@@ -81,7 +81,7 @@ struct KnownAnswerTests {
         ),
     ]
 
-    @Test("AES-CMAC of the examples in SP 800-38B", arguments: cmacExamples)
+    @Test("AES-CMAC matches the examples in SP 800-38B", arguments: cmacExamples)
     func cmac(key: String, length: Int, tag: String) throws {
         let message = hex("6BC1BEE22E409F96E93D7E117393172AAE2D8A571E03AC9C9EB76FAC45AF8E5130C81C46A35CE411")
         let input = Array(message.prefix(length))
@@ -89,7 +89,7 @@ struct KnownAnswerTests {
         #expect(try CMAC.truncatedTag(input, key: Secret(hex(key))) == Array(hex(tag).prefix(8)))
     }
 
-    @Test("sizes that an algorithm does not take are refused")
+    @Test("key and data sizes that an algorithm does not support are refused")
     func sizes() {
         let block = [UInt8](repeating: 0, count: 16)
         #expect(throws: CryptoError.invalidLength) { try AES.encrypt(block, key: Secret([1, 2, 3])) }
@@ -101,7 +101,7 @@ struct KnownAnswerTests {
         #expect(throws: CryptoError.invalidLength) { try Random.bytes(-1) }
     }
 
-    @Test("comparison finds every difference, whatever its place")
+    @Test("the comparison finds a difference at every position")
     func comparison() {
         let tag: [UInt8] = [1, 2, 3, 4, 5, 6, 7, 8]
         #expect(ConstantTime.equal(tag, tag))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Host
 
-@Suite("Who may do what")
+@Suite("Access policy")
 struct AccessPolicyTests {
     private static let names = NameService(
         user: { ["alice": 1001, "bob": 1002][$0] },
@@ -17,7 +17,7 @@ struct AccessPolicyTests {
     ]
 
     @Test(
-        "the line of the user decides, else those of its groups together, else the default",
+        "the user's line decides, then the union of its groups' lines, then the default",
         arguments: [
             (1001, 50, [51], Permissions.readers),
             (1002, 50, [], []),
@@ -35,14 +35,14 @@ struct AccessPolicyTests {
         #expect(warnings.isEmpty)
     }
 
-    @Test("without rules a client may see readers and use cards")
+    @Test("without rules a client can list readers and use cards")
     func defaults() {
         var warnings: [String] = []
         let policy = AccessPolicy(rules: [], owner: 500, names: Self.names, warnings: &warnings)
         #expect(policy.permissions(uid: 1001, gid: 1, groups: []) == [.readers, .cards])
     }
 
-    @Test("names that the system does not know are warned of, by name")
+    @Test("a warning names each user and group that the system does not know")
     func unknownNames() {
         var warnings: [String] = []
         let rules = [AccessRule(.user("carol"), .all), AccessRule(.group("nobody-here"), .all)]
@@ -51,7 +51,7 @@ struct AccessPolicyTests {
         #expect(warnings.first?.contains("'carol'") == true && warnings.last?.contains("'nobody-here'") == true)
     }
 
-    @Test("the system knows root, numbers pass, nonsense is unknown")
+    @Test("root and numeric identifiers are resolved, and other names are unknown")
     func system() {
         #expect(NameService.system.user("root") == 0 && NameService.system.group("root") == 0)
         #expect(NameService.system.user("4711") == 4711)

@@ -12,14 +12,14 @@ private func refusal(_ arguments: [String]) -> StartError? {
 
 @Suite("The daemon's command line")
 struct CommandLineTests {
-    @Test("without options everything is at its default")
+    @Test("without options every value is the default")
     func defaults() throws {
         let options = try CommandLineOptions(arguments: [])
         #expect(options == CommandLineOptions())
         #expect(options.action == .run && !options.isVirtual && options.logLevel == nil)
     }
 
-    @Test("all options of the fixed command line are understood, in both spellings")
+    @Test("all options are accepted in both spellings")
     func all() throws {
         let words = [
             "--socket", "/s", "--config=/c", "--virtual", "--no-pcsc", "--no-nfc", "--no-ble", "--log-level", "debug",
@@ -31,7 +31,7 @@ struct CommandLineTests {
         #expect(try CommandLineOptions(arguments: ["--socket=/a=b"]).socketPath == "/a=b")
     }
 
-    @Test("help wins over version, whatever the order")
+    @Test("--help takes precedence over --version in any order")
     func actions() throws {
         #expect(try CommandLineOptions(arguments: ["--version"]).action == .version)
         #expect(try CommandLineOptions(arguments: ["--version", "--help"]).action == .help)
@@ -39,7 +39,7 @@ struct CommandLineTests {
     }
 
     @Test(
-        "what is wrong is named, with exit code 2",
+        "an error names the wrong argument and has exit code 2",
         arguments: [
             (["--bogus"], "unknown option '--bogus'"),
             (["--socket"], "option '--socket' needs a value"),
@@ -57,7 +57,7 @@ struct CommandLineTests {
         #expect(error?.exitCode == 2 && error?.hint.isEmpty == false)
     }
 
-    @Test("the help names every option")
+    @Test("the help text lists every option")
     func help() {
         for name in [
             "--socket", "--config", "--virtual", "--no-pcsc", "--no-nfc", "--no-ble", "--log-level", "--version",
@@ -67,7 +67,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("an error is two lines, at the journal with their priority")
+    @Test("an error has two lines, with a priority prefix in the journal")
     func twoLines() {
         let error = StartError("no\nway", hint: "go on")
         #expect(error.text(toJournal: false) == "badged: error: no\\u{a}way\nhint: go on\n")

@@ -22,7 +22,7 @@ struct ConfigurationTests {
         #expect(try read(text) == Configuration())
     }
 
-    @Test("every key is understood")
+    @Test("every key is accepted")
     func everyKey() throws {
         let configuration = try read(
             """
@@ -76,7 +76,7 @@ struct ConfigurationTests {
     }
 
     @Test(
-        "a wrong value is an error that names the line and what is allowed",
+        "a wrong value is an error that names the line and the allowed values",
         arguments: [
             ("[server]\nmax_clients=0", "b.conf, line 2: [server] max_clients cannot be '0'", "1 to 100000"),
             ("[server]\nmax_clients=many", "line 2", "1 to 100000"),
@@ -121,7 +121,7 @@ struct ConfigurationTests {
     }
 
     @Test(
-        "what is unknown is a warning that names file and line",
+        "an unknown section or key gives a warning that names the file and the line",
         arguments: [
             ("[server]\nport=1", "b.conf, line 2: unknown key 'port' in [server]"),
             ("[sever]\nsocket=/x", "b.conf, line 2: unknown section [sever]"),
@@ -136,14 +136,14 @@ struct ConfigurationTests {
     }
 
     @Test(
-        "bytes that are no text are refused with their line",
+        "invalid text is refused with the line number",
         arguments: [[0xFF], [0x23, 0x00], [0xC3]] as [[UInt8]]
     )
     func noText(line: [UInt8]) {
         #expect(refusal([0x0A] + line)?.message.contains("line 2: this is not text") == true)
     }
 
-    @Test("a missing default file is fine, a missing file of --config is not; a folder or a huge file is refused")
+    @Test("a missing default file is accepted; a missing --config file, a directory and a huge file are refused")
     func files() throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -169,7 +169,7 @@ struct ConfigurationTests {
         }
     }
 
-    @Test("the command line stands over the file")
+    @Test("the command line overrides the file")
     func settings() throws {
         var configuration = Configuration()
         #expect(Settings(CommandLineOptions(), configuration).virtualReaders == 0)
@@ -187,20 +187,20 @@ struct ConfigurationTests {
         #expect(settings.maximumClients == 1000)
     }
 
-    @Test("the file that is installed is understood and changes nothing")
+    @Test("the installed file is valid and sets nothing")
     func installedFile() throws {
         let file = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().appending(path: "systemd/badged.conf")
         let shipped = try String(contentsOf: file, encoding: .utf8)
         #expect(try read(shipped) == Configuration())
-        // Its comments show the defaults: switched on, they change nothing either and give no warning.
+        // The comments of the file show the defaults. Without the comment sign they change nothing and give no warning.
         let on = shipped.replacing(/(?m)^#([a-z_:]+ *=)/) { "\($0.1)" }
         #expect(on != shipped)
         var configuration = try read(on)
         #expect(configuration.warnings.isEmpty)
         #expect(configuration.socketPath == "/run/badged/badged.sock")
         configuration.socketPath = nil
-        // These have no value of their own by default; the comments say what then holds.
+        // These keys have no default value. The comments describe the behaviour without a value.
         #expect(configuration.radio.replay == "/var/lib/badged/capture.btsnoop")
         #expect(configuration.radio.limits.count == 5)
         #expect(configuration.radio.limits["applicationSpecific"] == -80)

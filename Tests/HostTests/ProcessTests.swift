@@ -4,16 +4,16 @@ import Testing
 
 @testable import Host
 
-// These change the whole process, so each has one of its own.
+// Each test runs in a separate process because it changes process-wide state.
 @Suite("The daemon's process")
 struct ProcessTests {
-    @Test("signals come in order through the descriptor, and a closed pipe does not kill")
+    @Test("signals are read in order from the descriptor, and a write to a closed pipe does not end the process")
     func signals() async {
         await #expect(processExitsWith: .exitCode(7)) {
             let signals = try Signals()
             guard signals.next() == nil else { exit(1) }
             for (number, expected) in [(SIGHUP, Signals.Signal.reload), (SIGTERM, .terminate), (SIGINT, .terminate)] {
-                // To this thread, which has it blocked: the other threads of the test are older than the mask.
+                // This thread blocks the signals. The other threads of the test started before the mask was set.
                 pthread_kill(pthread_self(), number)
                 guard signals.next() == expected else { exit(2) }
             }
@@ -25,7 +25,7 @@ struct ProcessTests {
         }
     }
 
-    @Test("no core file, no debugger, private files, all descriptors that the system allows")
+    @Test("hardening disables core files, sets the umask 077 and raises the descriptor limit to its maximum")
     func hardening() async {
         await #expect(processExitsWith: .exitCode(7)) {
             ProcessHardening.apply()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Host
 
-/// A service manager as far as sd_notify goes.
+/// The receiver of sd_notify messages in a service manager.
 private final class Manager {
     let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
     let name: String
@@ -33,7 +33,7 @@ private final class Manager {
 
 @Suite("Notification of the service manager")
 struct ServiceNotificationTests {
-    @Test("every state arrives, over a path and over an abstract name", arguments: [false, true])
+    @Test("every state is received, through a path and through an abstract socket name", arguments: [false, true])
     func states(isAbstract: Bool) throws {
         let manager = try Manager(isAbstract: isAbstract)
         let name = manager.name
@@ -56,10 +56,10 @@ struct ServiceNotificationTests {
     }
 
     @Test(
-        "without a manager, or with one that is gone, nothing happens",
+        "without a reachable service manager a notification is ignored",
         arguments: [nil, "", "/nowhere", "vsock:2:1"]
     )
-    func nobody(name: String?) {
+    func noManager(name: String?) {
         let service = ServiceNotification { $0 == "NOTIFY_SOCKET" ? name : nil }
         service.ready(status: "")
         service.stopping()
@@ -67,7 +67,7 @@ struct ServiceNotificationTests {
     }
 
     @Test(
-        "the watchdog is fed at half its time, when it watches this process",
+        "the watchdog interval is half its timeout when the watchdog is meant for this process",
         arguments: [
             ("20000000", nil, Duration.seconds(10)), ("20000000", "own", .seconds(10)), ("20000000", "1", nil),
             ("x", nil, nil), ("0", nil, nil), ("-5", nil, nil), (nil, nil, nil),

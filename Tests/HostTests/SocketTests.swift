@@ -4,7 +4,7 @@ import Testing
 
 @testable import Host
 
-/// A folder of its own, gone when the test ends.
+/// A new temporary directory, which is removed at the end of the test.
 private final class Folder {
     let path: String
     init() throws {
@@ -42,8 +42,8 @@ struct SocketTests {
 
     init() throws { folder = try Folder() }
 
-    @Test("its folder is made, clients connect, and its file goes when it closes")
-    func life() throws {
+    @Test("the directory is created, clients connect, and close removes the socket file")
+    func lifecycle() throws {
         let socket = try ListeningSocket.bind(to: path, names: nobodyKnown)
         let peer = client(of: path)
         #expect(peer >= 0)
@@ -58,7 +58,7 @@ struct SocketTests {
         #expect(FileIdentity(path: path) == nil)
     }
 
-    @Test("group badged gets it with mode 0660; without that group nobody but the owner and root's group does")
+    @Test("the mode is 0660 for group badged or root, and 0600 for any other group")
     func modes() throws {
         let group = getegid()
         let given = try ListeningSocket.bind(
@@ -72,7 +72,7 @@ struct SocketTests {
         own.close()
     }
 
-    @Test("a file that a dead daemon left is taken over")
+    @Test("a stale socket file of a dead daemon is replaced")
     func stale() throws {
         let dead = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         mkdir(folder.path + "/s", 0o700)
@@ -86,7 +86,7 @@ struct SocketTests {
         socket.close()
     }
 
-    @Test("a file that a living daemon listens on is left alone, and its process named")
+    @Test("a socket file of a running daemon is not replaced, and the error names the process")
     func living() throws {
         let first = try ListeningSocket.bind(to: path, names: nobodyKnown)
         let error = refusal { () throws(StartError) in try ListeningSocket.bind(to: path, names: nobodyKnown) }
@@ -97,7 +97,7 @@ struct SocketTests {
         first.close()
     }
 
-    @Test("at the end a file that is no longer ours stays")
+    @Test("close does not remove a socket file that another process has replaced")
     func replaced() throws {
         let first = try ListeningSocket.bind(to: path, names: nobodyKnown)
         unlink(path)
@@ -109,7 +109,7 @@ struct SocketTests {
         second.close()
     }
 
-    @Test("something that is no socket is never removed")
+    @Test("a file that is not a socket is never removed")
     func noSocket() throws {
         mkdir(folder.path + "/s", 0o700)
         try Data("precious".utf8).write(to: URL(filePath: path))
@@ -118,7 +118,7 @@ struct SocketTests {
         #expect(try String(contentsOfFile: path, encoding: .utf8) == "precious")
     }
 
-    @Test("paths that cannot be are refused with a reason")
+    @Test("invalid paths are refused with a reason")
     func paths() {
         let long = folder.path + "/" + String(repeating: "x", count: 107)
         let error = refusal { () throws(StartError) in try ListeningSocket.bind(to: long, names: nobodyKnown) }
@@ -130,7 +130,7 @@ struct SocketTests {
         )
     }
 
-    @Test("of many that start at once one gets the path, the others are told")
+    @Test("of many concurrent attempts to bind one path, one succeeds and the others fail")
     func race() async {
         let path = folder.path + "/race.sock"
         let winners = await withTaskGroup(of: ListeningSocket?.self) { group in
@@ -145,7 +145,7 @@ struct SocketTests {
         close(peer)
     }
 
-    @Test("the usual place depends on the user")
+    @Test("the default path depends on the user")
     func usualPlace() throws {
         let runtime: Environment = { $0 == "XDG_RUNTIME_DIR" ? "/run/user/1000" : nil }
         #expect(try ListeningSocket.usualPath(user: 0, environment: runtime) == "/run/badged/badged.sock")
@@ -154,7 +154,7 @@ struct SocketTests {
         #expect(throws: StartError.self) { try ListeningSocket.usualPath(user: 1000, environment: { _ in nil }) }
     }
 
-    @Test("--socket stands over the configuration; sockets passed to another process are not ours")
+    @Test("--socket overrides the configuration, and sockets passed to another process are ignored")
     func choice() throws {
         var (options, configuration) = (CommandLineOptions(), Configuration())
         options.socketPath = folder.path + "/1"
@@ -167,7 +167,7 @@ struct SocketTests {
         #expect(second.path == folder.path + "/2")
     }
 
-    @Test("several passed sockets, or one that is none, are refused")
+    @Test("more than one passed socket is refused")
     func passed() {
         let pid = String(getpid())
         let two: Environment = { ["LISTEN_PID": pid, "LISTEN_FDS": "2", "LISTEN_FDNAMES": "a:b"][$0] }

@@ -5,11 +5,11 @@
     Tests/PKI/make-card-data.py            write everything
     Tests/PKI/make-card-data.py --check    write nothing; fail if a file differs
 
-Needs only Python 3.8 or later. Every key is derived from a seed, and every signature is
-deterministic (RFC 6979), so a second run writes the same bytes. The private keys are
-public: they protect nothing.
+The script needs only Python 3.8 or later. Every key is derived from a seed, and every
+signature is deterministic (RFC 6979), so a second run writes the same bytes. The private
+keys are published and protect no real data.
 
-Written:
+Output files:
     Sources/Readers/ReadersVirtual/DefaultCard.swift  files, keys and trust point of the card
     Tests/PKI/csca.der, ds.der                 X.509: country signer, document signer
     Tests/PKI/*.cvcert                         CV certificates: two roots, a link, a document verifier, a terminal
@@ -225,7 +225,7 @@ def signed_data(content_type, content):
 # ------------------------------------------------------------------------ the card
 
 def picture(length):
-    """A JPEG 2000 signature box and noise (xorshift32), as DefaultCard.swift makes them at run time."""
+    """Returns a JPEG 2000 signature box and xorshift32 noise, as DefaultCard.swift does at run time."""
     out = bytearray.fromhex("0000000C6A5020200D0A870A")
     x = PICTURE_SEED
     while len(out) < length:

@@ -6,10 +6,10 @@ import Testing
 
 @testable import ReadersPCSC
 
-@Suite("health of PC/SC")
+@Suite("PC/SC health checks")
 struct HealthTests {
     @Test(
-        "each fault is one failed check, with what to do about it",
+        "each fault gives one failed check with advice",
         arguments: [
             (PCSCFault.noSocket, "pcscd", "systemctl enable --now pcscd.socket"),
             (.refused, "pcscd", "systemctl restart pcscd.socket pcscd"),
@@ -29,14 +29,14 @@ struct HealthTests {
         #expect(checks.filter(\.ok).allSatisfy { $0.advice == nil })
     }
 
-    @Test("all is well")
-    func fine() {
+    @Test("without a fault all checks pass")
+    func noFault() {
         #expect(
             PCSCHealth().checks(path: "/x") == [HealthCheck("pcscd", ok: true), HealthCheck("pcscdAccess", ok: true)]
         )
     }
 
-    @Test("a pcscd that talks to us and refuses cards is an access fault")
+    @Test("a pcscd that accepts the connection but refuses cards is an access fault")
     func cards() {
         let checks = PCSCHealth(refusesCards: true).checks(path: "/x")
         #expect(checks.map(\.ok) == [true, false])
@@ -56,7 +56,7 @@ struct HealthTests {
         func remove() { try? FileManager.default.removeItem(at: root) }
     }
 
-    @Test("CCID interfaces are found in the kernel's list")
+    @Test("CCID interfaces are found in the device list of the kernel")
     func connected() throws {
         let tree = Tree()
         defer { tree.remove() }
@@ -68,7 +68,7 @@ struct HealthTests {
         try tree.add("1-2:1.1", ["bInterfaceClass": "03"])
         try tree.add("1-3.4", ["idVendor": "04e6", "idProduct": "5720"])
         try tree.add("1-3.4:1.0", ["bInterfaceClass": "0b"])
-        try tree.add("1-5:1.0", ["bInterfaceClass": "0b"])  // its device is just leaving
+        try tree.add("1-5:1.0", ["bInterfaceClass": "0b"])  // the interface of a device that is being removed
         try tree.add("usb1", ["idVendor": "1d6b", "idProduct": "0002"])
         let readers = USBReaders.connected(root: tree.root.path)
         #expect(readers.map(\.identity) == ["076b:5022 (OMNIKEY CardMan 5x21)", "04e6:5720"])
@@ -86,7 +86,7 @@ struct HealthTests {
         return features
     }
 
-    @Test("a reader without driver is named")
+    @Test("a failed check names a reader without a driver")
     func missing() {
         let known = USBReaders.Reader(vendor: 0x076B, product: 0x5022, name: "")
         let unknown = USBReaders.Reader(vendor: 0x0C4B, product: 0x0501, name: "cyberJack RFID komfort")
@@ -96,7 +96,7 @@ struct HealthTests {
         #expect(check.advice?.contains("0c4b:0501 (cyberJack RFID komfort)") == true)
     }
 
-    @Test("of two equal readers both must be known, and two slots of one are no excuse")
+    @Test("two readers of the same model need two entries, and spare entries do not cover another model")
     func equal() {
         let reader = USBReaders.Reader(vendor: 1, product: 2, name: "")
         #expect(USBReaders.missing([reader, reader], in: [features(1, 2)]) == [reader])
@@ -105,7 +105,7 @@ struct HealthTests {
         #expect(USBReaders.missing([reader, other], in: [features(1, 2), features(1, 2)]) == [other])
     }
 
-    @Test("a reader whose driver tells no identity may be any of those left over")
+    @Test("an entry without a USB identity accounts for any one remaining reader")
     func silentDriver() {
         let reader = USBReaders.Reader(vendor: 1, product: 2, name: "")
         #expect(USBReaders.missing([reader], in: [features(nil, nil)]).isEmpty)

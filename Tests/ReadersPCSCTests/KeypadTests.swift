@@ -10,12 +10,12 @@ import Testing
 struct KeypadTests {
     // MARK: EstablishPACEChannel
 
-    @Test("a request for the PIN alone")
+    @Test("a request without CHAT and certificate description is encoded")
     func smallest() {
         #expect(PACEChannel.establish(KeypadPACERequest(passwordID: 3)) == hex("02 0500 03 00 00 0000"))
     }
 
-    @Test("a request with CHAT and certificate description")
+    @Test("a request with CHAT and certificate description is encoded")
     func full() {
         let request = KeypadPACERequest(
             passwordID: 2,
@@ -27,7 +27,7 @@ struct KeypadTests {
     }
 
     @Test(
-        "what does not fit its length field is not sent",
+        "data that exceeds its length field is refused",
         arguments: [(256, 0), (0, 65_536), (0, 65_531), (255, 65_530)]
     )
     func tooLong(chat: Int, description: Int) {
@@ -39,7 +39,7 @@ struct KeypadTests {
         #expect(PACEChannel.establish(request) == nil)
     }
 
-    @Test("the largest request that fits is sent")
+    @Test("the largest request that fits is encoded")
     func largest() {
         let request = KeypadPACERequest(
             passwordID: 3,
@@ -49,7 +49,7 @@ struct KeypadTests {
     }
 
     @Test(
-        "each result code has its outcome",
+        "each result code is mapped to an outcome",
         arguments: [
             ("00000000", KeypadPACEResult.Outcome.established),
             ("010000D0", .failed(0xD000_0001)), ("020000D0", .failed(0xD000_0002)), ("030000D0", .failed(0xD000_0003)),
@@ -69,7 +69,7 @@ struct KeypadTests {
         #expect(result == KeypadPACEResult(outcome: expected))
     }
 
-    @Test("an answer with all members")
+    @Test("an answer with all members is decoded")
     func all() throws {
         let result = try #require(
             PACEChannel.established(hex("00000000 1600 9000 0300 310131 04 44453031 05 4445303030 0200 A1B2"))
@@ -83,12 +83,12 @@ struct KeypadTests {
     }
 
     @Test(
-        "members may be missing at the end",
+        "the last members of an answer are optional",
         arguments: [
             "00000000", "00000000 0000", "00000000 0200 63C2", "00000000 0500 9000 0100 31",
             "00000000 0600 9000 0100 31 00", "00000000 0700 9000 0100 31 00 00",
             "00000000 0900 9000 0100 31 00 00 0000",
-            // Padding of the driver, after the announced length.
+            // Padding from the driver follows the announced length.
             "00000000 0200 9000 00000000",
         ]
     )
@@ -97,7 +97,7 @@ struct KeypadTests {
     }
 
     @Test(
-        "success in an answer that is cut or contradicts itself is no success",
+        "a success code in a truncated or inconsistent answer is not a success",
         arguments: [
             "", "00", "000000", "00000000 00", "00000000 0100", "00000000 0200 90", "00000000 0100 90",
             "00000000 0300 9000 01", "00000000 0400 9000 0500", "00000000 0500 9000 0200 31",
@@ -110,7 +110,7 @@ struct KeypadTests {
     }
 
     @Test(
-        "a failure is a failure however little follows",
+        "a failure code needs no further data",
         arguments: [
             ("C26306F0 0000", KeypadPACEResult.Outcome.wrongPassword), ("C26306F0", .wrongPassword),
             ("C26306F0 05", .wrongPassword), ("020020F0 0500 9000", .timeout), ("010020F0 FFFF", .cancelled),
@@ -120,14 +120,14 @@ struct KeypadTests {
         #expect(try #require(PACEChannel.established(hex(answer))).outcome == expected)
     }
 
-    @Test("the status of MSE:Set AT survives a failure")
+    @Test("the status of MSE:Set AT is kept after a failure")
     func statusOfFailure() throws {
         let result = try #require(PACEChannel.established(hex("C16306F0 0200 63C2")))
         #expect(result.mseStatus == StatusWord(0x63C2))
         #expect(result.outcome == .wrongPassword)
     }
 
-    @Test("no answer whatever traps, and success needs a zero code")
+    @Test("arbitrary answers never trap, and success requires result code zero")
     func anything() {
         var generator = SystemRandomNumberGenerator()
         for _ in 0..<20_000 {
@@ -143,7 +143,7 @@ struct KeypadTests {
 
     // MARK: DestroyPACEChannel
 
-    @Test("destroying a channel")
+    @Test("the request to destroy a channel is encoded")
     func destroy() {
         #expect(PACEChannel.destroy == hex("03 0000"))
         #expect(PACEChannel.destroyed(hex("00000000 0000")) == 0)
@@ -153,13 +153,13 @@ struct KeypadTests {
 
     // MARK: MODIFY_PIN_DIRECT
 
-    @Test("the block that has the reader ask for the new PIN")
+    @Test("the PIN modification block is encoded")
     func modify() {
         let expected = "5A5A 82 00 00 00 00 0606 01 02 02 0704 00 01 02 000000 04000000 002C0203"
         #expect(PINModification().bytes == hex(expected))
     }
 
-    @Test("times and lengths go where the block has them")
+    @Test("timeout and PIN lengths are encoded at their offsets")
     func modifyValues() {
         var block = PINModification()
         (block.seconds, block.minimumDigits, block.maximumDigits) = (5, 6, 9)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ReadersPCSC
 
-@Suite("codes of libpcsclite")
+@Suite("libpcsclite return codes")
 struct PCSCCodeTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let code: UInt32
@@ -43,14 +43,14 @@ struct PCSCCodeTests {
         Row(0x0000_0001, "a code that does not exist", .error(.other("pcscd answered 0x00000001"))),
     ]
 
-    @Test("each code has one meaning for each call", arguments: table)
+    @Test("each code is mapped to one meaning per call", arguments: table)
     func verdict(row: Row) {
         #expect(PCSCCode(row.code).meaning(in: .connect) == row.connect)
         #expect(PCSCCode(row.code).meaning(in: .exchange) == row.exchange)
     }
 
     @Test(
-        "why pcscd cannot be reached is told apart",
+        "the reason why pcscd is unreachable is derived from the code and errno",
         arguments: [
             (PCSCCode.noService, Int32(2) /* ENOENT */, PCSCFault.noSocket),
             (.noService, 20 /* ENOTDIR */, .noSocket),

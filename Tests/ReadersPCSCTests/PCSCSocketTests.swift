@@ -4,7 +4,7 @@ import Testing
 
 @testable import ReadersPCSC
 
-@Suite("where pcscd listens", .timeLimit(.minutes(5)))
+@Suite("pcscd socket", .timeLimit(.minutes(5)))
 struct PCSCSocketTests {
     private let root = FileManager.default.temporaryDirectory.appending(path: "pcsc-\(UUID())").path
     private let files = FileManager.default
@@ -13,12 +13,12 @@ struct PCSCSocketTests {
         try files.createDirectory(atPath: root + path, withIntermediateDirectories: true)
     }
 
-    @Test("the folders above a socket, nearest first")
+    @Test("the parent directories of a socket are listed from the nearest to the root")
     func folders() {
         #expect(PCSCSocket(path: "/run/pcscd/pcscd.comm").folders == ["/run/pcscd", "/run", "/"])
     }
 
-    @Test("a connect tells nobody there, nobody listening and somebody apart")
+    @Test("a connection attempt distinguishes a missing file, a stale socket and a listening process")
     func connect() throws {
         try folder("/a")
         defer { try? files.removeItem(atPath: root) }
@@ -31,13 +31,13 @@ struct PCSCSocketTests {
         #expect(PCSCSocket(path: "/" + String(repeating: "x", count: 200)).tryConnect() == ENAMETOOLONG)
     }
 
-    @Test("a socket file that is replaced is another one, and one whose mode changes is not")
+    @Test("replacing the socket file changes its identity, and changing its mode does not")
     func identity() throws {
         try folder("/a")
         defer { try? files.removeItem(atPath: root) }
         let socket = PCSCSocket(path: root + "/a/s")
         #expect(socket.identity == nil)
-        // Two at once, so that the second cannot get the number of the first.
+        // Both files exist at the same time, so that the second does not reuse the inode number of the first.
         let first = try #require(Listener(socket.path))
         let second = try #require(Listener(root + "/a/t"))
         let before = socket.identity
@@ -53,8 +53,8 @@ struct PCSCSocketTests {
         case socketAppears, socketGoes, socketIsReplaced, modeChanges, folderAppears, foldersAppear, folderGoes, signal
     }
 
-    /// The thread must wake for each of these; a test that is not woken runs into its time limit.
-    @Test("whatever happens to the socket or the folders above it wakes the watcher", arguments: Change.allCases)
+    /// The watcher must wake for each change. Without a wake-up the test ends at its time limit.
+    @Test("every change of the socket or its parent directories wakes the watcher", arguments: Change.allCases)
     func wakes(change: Change) throws {
         try folder("")
         defer { try? files.removeItem(atPath: root) }
@@ -76,7 +76,7 @@ struct PCSCSocketTests {
         case .signal: watch.signal()
         }
         watch.wait(milliseconds: nil)
-        // Whatever it was, the watch goes on in the right place.
+        // After the change the watcher observes the current directories.
         watch.arm()
         try folder("/a/b")
         watch.arm()
@@ -87,7 +87,7 @@ struct PCSCSocketTests {
         withExtendedLifetime((before, other, late)) {}
     }
 
-    @Test("nothing happens, nothing wakes")
+    @Test("without a change the watcher waits for the whole timeout")
     func quiet() throws {
         try folder("/a")
         defer { try? files.removeItem(atPath: root) }
@@ -99,7 +99,7 @@ struct PCSCSocketTests {
     }
 
     @Test(
-        "tries become rarer and end; nothing is told that may be gone in a moment",
+        "retries back off and end, and a fault is reported only after several attempts",
         arguments: [
             (PCSCFault.noSocket, [5, 10, 20, nil], 3), (.refused, [5, 10, 20, 40, 80, 160, 320, 640, nil], 3),
             (.denied, [5, 10, 20, 40, 80, 160, 320, 640, nil], 8),
@@ -113,7 +113,7 @@ struct PCSCSocketTests {
         #expect(steps.map(\.isSure) == steps.indices.map { $0 >= sureAfter })
     }
 
-    @Test("one try in which pcscd was seen to say no explains those in which it hung up too early to tell")
+    @Test("after one denied attempt, a closed connection also counts as denied")
     func deniedOnce() {
         var backoff = Watch.Backoff()
         let seen: [PCSCFault] = [.hungUp, .denied, .hungUp, .hungUp, .noSocket]
@@ -121,7 +121,7 @@ struct PCSCSocketTests {
     }
 }
 
-/// A socket file, and perhaps somebody behind it.
+/// A socket file, optionally in the listening state.
 private final class Listener {
     let path: String
     private let fd: Int32

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("reader features")
 struct ReaderFeaturesTests {
-    @Test("the feature list of a basic reader holds its properties alone")
+    @Test("the feature list of a basic reader holds only the reader properties")
     func basic() {
         let features = ReaderFeatures(features: hex("12 04 42330012"))
         #expect(features.tlvProperties == 0x4233_0012)
@@ -15,7 +15,7 @@ struct ReaderFeaturesTests {
         #expect(!features.description(of: ReaderName("basic")).hasKeypad)
     }
 
-    @Test("the feature list of a keypad reader")
+    @Test("the feature list of a keypad reader is decoded")
     func keypad() {
         let features = ReaderFeatures(
             features: hex("06 04 42000DB2 07 04 42000DB3 08 04 42000DB4 09 04 42000DB5 20 04 42000DCC")
@@ -25,7 +25,7 @@ struct ReaderFeaturesTests {
         #expect(features.description(of: ReaderName("standard")).hasKeypad)
     }
 
-    @Test("a PIN pad without PACE is no keypad for this card")
+    @Test("a PIN pad without PACE does not count as a keypad")
     func pinPad() {
         let features = ReaderFeatures(features: hex("06 04 42000DB2 07 04 42000DB3"))
         #expect(features.modifyPINDirect != nil)
@@ -33,7 +33,7 @@ struct ReaderFeaturesTests {
     }
 
     @Test(
-        "a feature list that is none describes a basic reader",
+        "an invalid feature list describes a basic reader",
         arguments: ["", "20", "20 04", "20 04 4200", "20 04 42000DCC 07", "20 02 4200", "20 FF 42000DCC"]
     )
     func malformed(list: String) {
@@ -41,7 +41,7 @@ struct ReaderFeaturesTests {
     }
 
     @Test(
-        "the largest APDU decides about extended length, and silence counts as yes",
+        "the maximum APDU size decides about extended length, which is the default",
         arguments: [
             ("", true), ("0A 04 00000000", false), ("0A 04 00010000", false), ("0A 04 F3010000", false),
             ("0A 04 F4010000", true), ("0A 04 00000100", true), ("0A 04 000001", true), ("0A 05 0000010000", true),
@@ -54,7 +54,7 @@ struct ReaderFeaturesTests {
         #expect(features.description(of: ReaderName("any")).hasExtendedLength == expected)
     }
 
-    @Test("the properties tell the USB identity")
+    @Test("the properties contain the USB vendor and product")
     func identity() {
         var features = ReaderFeatures()
         features.add(properties: hex("01 02 0200 0B 02 6B07 0C 02 2250 0A 04 00000100"))
@@ -62,7 +62,7 @@ struct ReaderFeaturesTests {
         #expect(features.product == 0x5022)
     }
 
-    @Test("no bytes whatever trap")
+    @Test("arbitrary bytes never trap")
     func anything() {
         var generator = SystemRandomNumberGenerator()
         for _ in 0..<20_000 {
@@ -71,7 +71,7 @@ struct ReaderFeaturesTests {
             }
             var features = ReaderFeatures(features: bytes)
             features.add(properties: bytes)
-            // A feature must have been in the bytes.
+            // A decoded feature must occur in the input.
             if features.executePACE != nil { #expect(bytes.contains(0x20)) }
         }
     }

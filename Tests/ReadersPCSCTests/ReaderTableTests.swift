@@ -4,7 +4,7 @@ import Testing
 
 @testable import ReadersPCSC
 
-/// Events in short: what a test compares.
+/// The parts of an event that the tests compare.
 private enum Short: Equatable, CustomStringConvertible {
     case added(String, keypad: Bool), changed(String, keypad: Bool), removed(String)
     case inserted(String, UInt64, [UInt8]), withdrawn(String, UInt64), health
@@ -49,7 +49,7 @@ struct ReaderTableTests {
         return table.update(state).events.map(Short.init)
     }
 
-    @Test("a reader comes before its card, and the card goes before the reader")
+    @Test("a reader is added before its card is inserted, and removed after its card is withdrawn")
     func order() {
         var table = ReaderTable()
         #expect(
@@ -75,7 +75,7 @@ struct ReaderTableTests {
     static let steps: [Step] = [
         Step("card put in", ([.empty], 0), ([.present], 1), ["inserted 1"]),
         Step("card taken out", ([.present], 1), ([.empty], 2), ["withdrawn 1"]),
-        Step("quick swap: the counter alone tells", ([.present], 1), ([.present], 3), ["withdrawn 1", "inserted 2"]),
+        Step("quick swap: only the counter changes", ([.present], 1), ([.present], 3), ["withdrawn 1", "inserted 2"]),
         Step(
             "quick swap of the card pcscd started with",
             ([.present], 0),
@@ -88,21 +88,21 @@ struct ReaderTableTests {
             ([.present], 0),
             ["withdrawn 1", "inserted 2"]
         ),
-        Step("in and out again before anybody looked", ([.empty], 0), ([.empty], 2), []),
+        Step("card inserted and removed between two polls", ([.empty], 0), ([.empty], 2), []),
         Step("another program connects", ([.present], 1), ([.present, .inUse], 1), []),
         Step("another program holds the card", ([.present], 1), ([.present, .exclusive], 1), []),
         Step("a held card is put in", ([.empty], 0), ([.present, .exclusive], 1), ["inserted 1"]),
         Step("a mute card is put in", ([.empty], 0), ([.present, .mute], 1), ["inserted 1"]),
-        Step("a mute card comes to life", ([.present, .mute], 1), ([.present], 1), ["withdrawn 1", "inserted 2"]),
-        Step("a card falls silent", ([.present], 1), ([.present, .mute], 1), []),
+        Step("a mute card begins to answer", ([.present, .mute], 1), ([.present], 1), ["withdrawn 1", "inserted 2"]),
+        Step("a card becomes mute", ([.present], 1), ([.present, .mute], 1), []),
         Step("the driver loses the reader", ([.present], 1), ([.unavailable], 0), ["withdrawn 1"]),
-        Step("the reader is pulled out", ([.present], 1), ([.unknown, .unavailable], 0), ["withdrawn 1"]),
+        Step("the reader is unplugged", ([.present], 1), ([.unknown, .unavailable], 0), ["withdrawn 1"]),
         Step("the driver finds the reader again", ([.unavailable], 0), ([.present], 2), ["inserted 1"]),
         Step("nothing changes", ([.present], 1), ([.present], 1), []),
     ]
 
-    /// pcscd sets the flags first and counts after that; who asks in between sees the old counter.
-    @Test("a counter that comes a moment after its flags is not another card")
+    /// pcscd sets the flags before the counter, so a status request in between returns the old counter.
+    @Test("a counter update after the flags is not another insertion")
     func lateCounter() {
         var table = table(([.empty], 4))
         #expect(update(&table, [.present], 4) == [.inserted("Reader 00 00", 1, atr)])
@@ -115,14 +115,14 @@ struct ReaderTableTests {
         #expect(update(&table, [.present], 9) == swapped)
     }
 
-    @Test("a swap is told even when the counter of the first card came late")
+    @Test("a swap is reported even when the counter of the first card was late")
     func swapAfterLateCounter() {
         var table = table(([.empty], 4), ([.present], 4))
         let swapped: [Short] = [.withdrawn("Reader 00 00", 1), .inserted("Reader 00 00", 2, atr)]
         #expect(update(&table, [.present], 7) == swapped)
     }
 
-    @Test("what pcscd says becomes events", arguments: steps)
+    @Test("state changes of pcscd become events", arguments: steps)
     func step(step: Step) {
         var table = table(step.before)
         let events = update(&table, step.now.0, step.now.1).map { event in
@@ -135,7 +135,7 @@ struct ReaderTableTests {
         #expect(events == step.events)
     }
 
-    @Test("an insertion is known by its number while its card is in the reader")
+    @Test("an insertion is found by its number while its card is in the reader")
     func lookup() throws {
         var table = table(([.present], 1))
         let first = Insertion(reader: "Reader 00 00", number: 1)
@@ -146,7 +146,7 @@ struct ReaderTableTests {
         #expect(table.entry(of: Insertion(reader: "Other", number: 2)) == nil)
     }
 
-    @Test("insertion numbers are never used twice, not even after pcscd was gone")
+    @Test("insertion numbers are never reused, even after a restart of pcscd")
     func numbers() {
         var table = table(([.present], 5))
         _ = table.removeAll()
@@ -154,7 +154,7 @@ struct ReaderTableTests {
         #expect(update(&table, [.present], 0) == [.inserted("Reader 00 00", 2, atr)])
     }
 
-    @Test("the end of an exclusive hold is asked for, and told")
+    @Test("the end of exclusive use is requested and reported")
     func exclusive() {
         var table = table(([.present], 1))
         table.noteHeld(reader)
@@ -165,7 +165,7 @@ struct ReaderTableTests {
         #expect(table.request(all: false).map(\.flags) == [[.present]])
     }
 
-    @Test("features that come late change the reader, once")
+    @Test("features that arrive late change the reader once")
     func lateFeatures() {
         var table = ReaderTable()
         #expect(table.add(reader, features: nil).map(Short.init) == [.added("Reader 00 00", keypad: false)])
@@ -178,7 +178,7 @@ struct ReaderTableTests {
         #expect(table.update(ReaderName("gone"), features: features).isEmpty)
     }
 
-    @Test("a reader is asked for everything at first, and after that only for differences")
+    @Test("the first status request asks for the full state, and later requests ask for changes")
     func request() {
         var table = ReaderTable()
         _ = table.add(reader, features: ReaderFeatures())
@@ -186,17 +186,17 @@ struct ReaderTableTests {
         _ = update(&table, [.present], 7)
         #expect(table.request(all: false) == [ReaderState(name: reader, flags: [.present], counter: 7)])
         #expect(table.request(all: true) == [ReaderState(name: reader, flags: [], counter: 0)])
-        // A state without any flag must not ask for everything over and over.
+        // After a state without flags the next request must not ask for the full state again.
         _ = update(&table, [], 7)
         #expect(table.request(all: false) == [ReaderState(name: reader, flags: [.empty], counter: 7)])
     }
 
-    @Test("a reader is listed once, and one that is not listed says nothing")
-    func strangers() {
+    @Test("a reader is listed once, and an unlisted reader gives no events")
+    func unlistedReader() {
         var table = table()
         #expect(table.add(reader, features: ReaderFeatures()).isEmpty)
-        #expect(table.remove(ReaderName("stranger")).isEmpty)
-        let state = ReaderState(name: ReaderName("stranger"), flags: [.present], counter: 1)
+        #expect(table.remove(ReaderName("unlisted")).isEmpty)
+        let state = ReaderState(name: ReaderName("unlisted"), flags: [.present], counter: 1)
         #expect(table.update(state).events.isEmpty)
     }
 }

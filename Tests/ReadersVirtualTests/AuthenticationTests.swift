@@ -14,7 +14,7 @@ struct AuthenticationTests {
         try CVCertificate(try TestPKI.file("\(name).cvcert"))
     }
 
-    @Test("reads what the rights allow, over the whole protocol")
+    @Test("a complete online authentication reads the data that the rights allow")
     func complete() async throws {
         let terminal = try await OnlineTerminal.through(try VirtualCard())
         #expect(terminal.pace?.certificationAuthorities.current == Array("DETESTeIDBG00001".utf8))
@@ -29,11 +29,11 @@ struct AuthenticationTests {
             #expect(try await terminal.read(group).data.first == 0x60 | group & 0x0F + (group > 15 ? 0x10 : 0))
         }
         #expect(try await terminal.read(0x10).status == StatusWord(0x6A82))
-        // The chain allows no writing.
+        // The chain grants no write access.
         #expect(try await terminal.status("00D6910003 710100") == "6982")
     }
 
-    @Test("every right of the CHAT, the document verifier and the terminal counts; the least of them decides")
+    @Test("the effective rights are the intersection of CHAT, document verifier and terminal rights")
     func effectiveRights() async throws {
         let names = AccessRights([.readGivenNames, .readFamilyName])
         let given = AccessRights([.readGivenNames, .readDateOfBirth])
@@ -50,7 +50,7 @@ struct AuthenticationTests {
         #expect(try await modest.read(0x04).status == StatusWord(0x6982))
     }
 
-    @Test("each step waits for the one before")
+    @Test("each step is refused until the previous step is complete")
     func order() async throws {
         let chain = try [Self.file("dv"), Self.file("terminal")]
         let terminal = try await OnlineTerminal(try VirtualCard())
@@ -60,24 +60,24 @@ struct AuthenticationTests {
         #expect(try await terminal.authenticateChip() == "MSE 6982")
         #expect(try await terminal.authenticate() == "MSE 6A88")
         #expect(try await terminal.status("002A00BE027F4E") == "6985")
-        // The terminal's certificate needs its issuer's.
+        // The terminal certificate requires its issuer's certificate.
         #expect(try await terminal.present([chain[1]]) == "DST 6A88")
         #expect(try await terminal.present([chain[0]]) == "9000")
-        // A document verifier is no terminal.
+        // A document verifier cannot authenticate as a terminal.
         #expect(try await terminal.authenticate(as: "DEDVBADGED00001", key: "dv") == "MSE 6A88")
         #expect(try await terminal.present([chain[1]]) == "9000")
         #expect(try await terminal.authenticate() == "9000")
         #expect(try await terminal.read(0x04).status == StatusWord(0x6982))
         #expect(try await terminal.identify(keyID: 1, sector: "sector-1").status == "MSE 6982")
         #expect(try await terminal.readCardSecurity() == "9000")
-        // One terminal per channel.
+        // Each channel accepts one terminal.
         #expect(try await terminal.present([chain[0]]) == "DST 6985")
         #expect(try await terminal.authenticateChip() == "9000")
         #expect(try await terminal.read(0x04).status == .ok)
         #expect(try await terminal.authenticateChip() == "MSE 6985")
     }
 
-    @Test("a channel without a CHAT authenticates nobody")
+    @Test("a channel without a CHAT refuses terminal authentication")
     func withoutCHAT() async throws {
         let terminal = try await OnlineTerminal(try VirtualCard())
         try await terminal.open(chat: nil)
@@ -86,14 +86,14 @@ struct AuthenticationTests {
     }
 
     @Test(
-        "a link certificate makes the next root the trust point, for good",
+        "a link certificate permanently makes the next root the trust point",
         arguments: [["link", "dv-next", "terminal"], ["dv", "terminal"]]
     )
     func link(secondChain: [String]) async throws {
         let card = try VirtualCard()
         _ = try await OnlineTerminal.through(card, chain: ["link", "dv-next", "terminal"])
         await card.reset()
-        // The old root serves on as the previous one.
+        // The old root remains valid as the previous trust point.
         let again = try await OnlineTerminal.through(card, chain: secondChain)
         #expect(again.pace?.certificationAuthorities.current == Array("DETESTeIDBG00002".utf8))
         #expect(again.pace?.certificationAuthorities.previous == Array("DETESTeIDBG00001".utf8))
@@ -149,7 +149,7 @@ struct AuthenticationTests {
         ("a root without domain parameters", [.documentVerifier.changed { $0.chat = CHAT(.cvca, []) }], "6300"),
     ]
 
-    @Test("refuses", arguments: refused)
+    @Test("an invalid certificate chain is refused", arguments: refused)
     func chain(what: String, recipes: [CertificateRecipe], status: String) async throws {
         let date = try #require(CVDate(year: 2024, month: 1, day: 2))
         let terminal = try await OnlineTerminal(try VirtualCard(in: .init(currentDate: date)))
@@ -158,7 +158,7 @@ struct AuthenticationTests {
         #expect(try await terminal.authenticate() == "MSE 6A88")
     }
 
-    @Test("believes the day that official certificates tell, and no other")
+    @Test("the card's date advances only with official certificates")
     func date() async throws {
         let later: [UInt8] = [2, 5, 0, 6, 0, 1]
         let expiring = CertificateRecipe.documentVerifier.changed { $0.expiration = [2, 5, 0, 5, 3, 1] }
@@ -178,7 +178,7 @@ struct AuthenticationTests {
         }
     }
 
-    @Test("accepts a link certificate however old it is, and gives up a root whose time is over")
+    @Test("an expired link certificate is accepted, and an expired root is dropped")
     func oldLink() async throws {
         let link = CertificateRecipe.documentVerifier.changed {
             $0.holder = "DETESTeIDBG00002"
@@ -196,7 +196,7 @@ struct AuthenticationTests {
     }
 
     @Test(
-        "refuses a terminal that does not prove its key",
+        "a terminal without a valid signature is refused",
         arguments: [("dv", 0, "6300"), ("terminal", 1, "6300"), ("terminal", 2, "6300")]
     )
     func proof(key: String, forgery: Int, status: String) async throws {
@@ -208,12 +208,12 @@ struct AuthenticationTests {
             if forgery == 2 { signature.removeLast() }
         }
         #expect(answer == status)
-        // The challenge is used up, and nothing is open.
+        // The challenge is invalid after one use, and the terminal has no rights.
         #expect(try await terminal.status("008200000102") == "6985")
         #expect(try await terminal.readCardSecurity() == "6982")
     }
 
-    @Test("refuses a signature with another hash than the certificate's")
+    @Test("a signature with a hash other than the certificate's is refused")
     func wrongDigest() async throws {
         let terminal = try await OnlineTerminal(try VirtualCard())
         try await terminal.open()
@@ -221,7 +221,7 @@ struct AuthenticationTests {
         #expect(try await terminal.authenticate(digest: .sha512) == "MSE 6985")
     }
 
-    @Test("takes terminals that sign with any hash of the standard", arguments: DigestAlgorithm.allCases)
+    @Test("every hash algorithm of the standard is accepted", arguments: DigestAlgorithm.allCases)
     func digests(digest: DigestAlgorithm) async throws {
         let terminal = try await OnlineTerminal(try VirtualCard())
         try await terminal.open()
@@ -231,7 +231,7 @@ struct AuthenticationTests {
     }
 
     @Test(
-        "only the PIN, or the CAN with the right to it, lets a terminal in",
+        "terminal authentication requires the PIN, or the CAN with the CAN right",
         arguments: [
             (PasswordID.can, "500540", false, "6982"), (.can, "500540", true, "9000"),
             (.puk, "9876543210", true, "6982"), (.pin, "123456", false, "9000"),
@@ -248,7 +248,7 @@ struct AuthenticationTests {
         #expect(try await terminal.authenticate() == status)
     }
 
-    @Test("the five-digit PIN lets no terminal in")
+    @Test("terminal authentication is refused with the transport PIN")
     func transportPIN() async throws {
         var description = VirtualCardDescription()
         description.transportPIN = SecretBox(Secret("12345".utf8))
@@ -258,7 +258,7 @@ struct AuthenticationTests {
         #expect(try await terminal.authenticate() == "6982")
     }
 
-    @Test("chip authentication takes only the key to which the terminal committed itself")
+    @Test("chip authentication accepts only the ephemeral key from terminal authentication")
     func commitment() async throws {
         let terminal = try await OnlineTerminal(try VirtualCard())
         try await terminal.open()
@@ -269,12 +269,12 @@ struct AuthenticationTests {
         #expect(try await terminal.authenticateChip(point: other.publicKey.uncompressed) == "6300")
         #expect(try await terminal.authenticateChip(point: [4, 1]) == "6A80")
         #expect(try await terminal.authenticateChip(keyID: 1) == "MSE 6A88")
-        // Key 45 is for privileged terminals.
+        // Key 45 is reserved for privileged terminals.
         #expect(try await terminal.authenticateChip(keyID: 45) == "MSE 6982")
         #expect(try await terminal.authenticateChip() == "9000")
     }
 
-    @Test("a privileged terminal gets the other chip authentication key")
+    @Test("a privileged terminal uses the other chip authentication key")
     func privileged() async throws {
         let chain = [CertificateRecipe.documentVerifier, CertificateRecipe()]
         let terminal = try await OnlineTerminal(try VirtualCard())
@@ -286,7 +286,7 @@ struct AuthenticationTests {
         #expect(try await terminal.read(0x04).status == .ok)
     }
 
-    @Test("restricted identification gives the same pseudonym per sector, another per sector and key")
+    @Test("the pseudonym is constant for a sector and differs between sectors and keys")
     func restrictedIdentification() async throws {
         let card = try VirtualCard()
         let terminal = try await OnlineTerminal.through(card)
@@ -296,7 +296,7 @@ struct AuthenticationTests {
         #expect([first.status, pseudonym.status, second.status] == ["9000", "9000", "9000"])
         #expect(Set([first.identifier, pseudonym.identifier, second.identifier]).count == 3)
         #expect(first.identifier.count == 32)
-        // The certificate names the sectors, each for its object.
+        // Each sector object of the certificate identifies one sector.
         #expect(try await terminal.identify(keyID: 2, sector: "sector-2").status == "6300")
         #expect(try await terminal.identify(keyID: 2, sector: "dv").status == "6300")
         #expect(try await terminal.identify(keyID: 41, sector: "sector-1").status == "MSE 6A88")
@@ -305,7 +305,7 @@ struct AuthenticationTests {
         #expect(try await again.identify(keyID: 2, sector: "sector-1").identifier == pseudonym.identifier)
     }
 
-    @Test("the pseudonym needs its right, the first sector's identifier does not")
+    @Test("the pseudonym requires its right, and the first sector's identifier does not")
     func pseudonymRight() async throws {
         let terminal = try await OnlineTerminal.through(try VirtualCard(), chat: CHAT(.terminal, []))
         #expect(try await terminal.identify(keyID: 2, sector: "sector-1").status == "MSE 6982")
@@ -318,7 +318,7 @@ struct AuthenticationTests {
         (.communityID, "\u{2}v\u{1}", "9000"), (.communityID, "\u{2}v\u{5}", "6300"),
     ]
 
-    @Test("compares auxiliary data with the card", arguments: questions)
+    @Test("auxiliary data is compared with the card data", arguments: questions)
     func auxiliaryData(kind: AuxiliaryData.Kind, value: String, status: String) async throws {
         let data = AuxiliaryData([kind: Array(value.utf8)])
         let terminal = try await OnlineTerminal.through(try VirtualCard(), auxiliaryData: data)
@@ -330,7 +330,7 @@ struct AuthenticationTests {
         #expect(try await ask(kind == .dateOfExpiry ? .dateOfBirth : .dateOfExpiry) == "6A88")
     }
 
-    @Test("the question for the age needs its right")
+    @Test("age verification requires its right")
     func ageRight() async throws {
         let data = AuxiliaryData([.dateOfBirth: Array("20000101".utf8), .dateOfExpiry: Array("20300101".utf8)])
         let chat = CHAT(.terminal, AccessRights([.readGivenNames]))
@@ -339,7 +339,7 @@ struct AuthenticationTests {
         #expect(try await terminal.status("802080000B060904007F000703010402") == "9000")
     }
 
-    @Test("a terminal with the right writes the address and manages the PIN, and both last")
+    @Test("an authorised terminal writes the address and manages the PIN permanently")
     func writing() async throws {
         let card = try VirtualCard()
         let chain = try [CertificateRecipe.documentVerifier.certificate(), CertificateRecipe().certificate()]

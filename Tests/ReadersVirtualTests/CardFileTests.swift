@@ -11,7 +11,7 @@ private func read(_ text: String) throws -> VirtualCardDescription {
     try CardFile.description(from: JSON(text.utf8))
 }
 
-/// Why a card file is refused; nil: it is not.
+/// The reason why a card file is refused; nil when the file is valid.
 private func complaint(_ text: String) -> String? {
     do {
         _ = try read(text)
@@ -30,7 +30,7 @@ private func content(_ box: SecretBox?) -> String? {
 
 @Suite("Card files") struct CardFileTests {
     @Test(
-        "a wrong entry is named, with what is wrong",
+        "an error names the wrong entry and the reason",
         arguments: [
             ("[]", "the document is not an object"),
             (#"{"simulator":null}"#, "simulator is not an object"),
@@ -95,7 +95,7 @@ private func content(_ box: SecretBox?) -> String? {
     }
 
     @Test(
-        "a fault is one of the known ones, or a status word of four digits",
+        "a fault is a known name or a status word of four digits",
         arguments: [
             ("remove", .remove), ("removeAfter", .removeAfter), ("mute", .mute), ("truncate", .truncate),
             ("garbage", .garbage), ("sw:6988", .status(StatusWord(0x6988))), ("sw:6f00", .status(StatusWord(0x6F00))),
@@ -115,7 +115,7 @@ private func content(_ box: SecretBox?) -> String? {
         #expect(try read(file).faults == [.init(afterAPDU: 7, action: action)])
     }
 
-    @Test("what is given is taken over")
+    @Test("all entries are read")
     func complete() throws {
         let description = try read(
             #"{"simulator":{"files":[{"fileId":"011D","shortFileId":"1d","content":"6A00fF"}],"#
@@ -138,7 +138,7 @@ private func content(_ box: SecretBox?) -> String? {
     }
 
     @Test(
-        "nothing, or an empty simulator, is the default card; any other simulator is a card with these files only",
+        "an empty file or simulator means the default card, and any other simulator only has its own files",
         arguments: [
             ("{}", false), (#"{"simulator":{}}"#, false), (#"{"card":{}}"#, false),
             (#"{"simulator":{"files":[]}}"#, true), (#"{"simulator":{"keys":[]}}"#, true),
@@ -153,13 +153,13 @@ private func content(_ box: SecretBox?) -> String? {
         #expect(description.faults.isEmpty)
     }
 
-    @Test("true means the usual transport PIN, false none")
+    @Test("true means the default transport PIN, and false means none")
     func transportPIN() throws {
         #expect(content(try read(#"{"card":{"transportPin":true}}"#).transportPIN) == "12345")
         #expect(try read(#"{"card":{"transportPin":false}}"#).transportPIN == nil)
     }
 
-    @Test("neither entries nor contents are without bound")
+    @Test("the number of entries and the size of contents are limited")
     func bounds() throws {
         func list(_ count: Int) -> String { Array(repeating: "{}", count: count).joined(separator: ",") }
         for (text, expected) in [

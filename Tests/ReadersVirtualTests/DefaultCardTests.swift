@@ -8,12 +8,12 @@ import Secrets
 import TestSupport
 import Testing
 
-@Suite("the data of the default card")
+@Suite("default card data")
 struct DefaultCardTests {
     private static let python = "/usr/bin/python3"
     private static let root = #filePath.split(separator: "/").dropLast(3).map { "/\($0)" }.joined()
 
-    @Test("are what the script makes", .enabled(if: access(python, X_OK) == 0))
+    @Test("the committed data matches the output of the script", .enabled(if: access(python, X_OK) == 0))
     func generated() throws {
         let script = Self.root + "/Tests/PKI/make-card-data.py"
         let sink = open("/dev/null", O_WRONLY)
@@ -22,7 +22,7 @@ struct DefaultCardTests {
         #expect(VPCDProgram.status(of: process) == 0)
     }
 
-    @Test("EF.CardSecurity is signed by the document signer, and the signer by the country")
+    @Test("EF.CardSecurity is signed by the document signer, whose certificate is signed by the country signer")
     func passiveAuthentication() async throws {
         let terminal = try await OnlineTerminal.through(try VirtualCard())
         let file = try #require(terminal.security)
@@ -44,7 +44,7 @@ struct DefaultCardTests {
         #expect(try ECDSA.verify(der: signature, of: parts[0].encoded, with: country, digest: .sha256))
     }
 
-    @Test("EF.CardSecurity holds the hash of every data group")
+    @Test("EF.CardSecurity contains the hash of every data group")
     func groupHashes() async throws {
         let terminal = try await OnlineTerminal.through(try VirtualCard())
         let content = try #require(terminal.security).content

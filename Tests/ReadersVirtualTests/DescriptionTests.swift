@@ -8,7 +8,7 @@ import Secrets
 import TestSupport
 import Testing
 
-@Suite("the description of a virtual card")
+@Suite("virtual card descriptions")
 struct DescriptionTests {
     private static func described(_ change: (inout VirtualCardDescription) -> Void) -> VirtualCardDescription {
         var description = VirtualCardDescription()
@@ -18,7 +18,7 @@ struct DescriptionTests {
 
     private static func box(_ text: String) -> SecretBox { SecretBox(Secret(text.utf8)) }
 
-    @Test("without files and keys means the whole default card, with any only the mandatory files beside them")
+    @Test("without files and keys the card is the default card, otherwise it adds only the mandatory files")
     func files() async throws {
         let whole = try await OnlineTerminal.through(try VirtualCard())
         #expect(try await whole.read(0x04).status == .ok)
@@ -36,15 +36,15 @@ struct DescriptionTests {
             #expect(try await terminal.present(chain) == "9000")
             #expect(try await terminal.authenticate() == "9000")
             #expect(try await terminal.readCardSecurity() == "9000")
-            // Another key than EF.CardSecurity names: the token tells.
+            // The key differs from the key in EF.CardSecurity, so the token does not match.
             #expect(try await terminal.authenticateChip() == "wrong token")
         }
     }
 
-    /// Any key on the right curve.
+    /// An arbitrary key on the curve of the card.
     private static func caKey() throws -> [UInt8] { try TestPKI.file("sector-1.p8") }
 
-    @Test("a later file under the same short identifier replaces the earlier one, mandatory ones too")
+    @Test("a later file replaces any earlier file with the same short identifier, even a mandatory one")
     func lastWins() async throws {
         let card = try VirtualCard(
             Self.described {
@@ -60,7 +60,7 @@ struct DescriptionTests {
         #expect(try await card.send("00B0000000") == "02039000")
     }
 
-    @Test("another EF.CardAccess makes a card that speaks what it announces", arguments: [AES.aes192, .aes256])
+    @Test("the card uses the algorithms of its EF.CardAccess", arguments: [AES.aes192, .aes256])
     func otherPACE(cipher: AES) async throws {
         let parameters = PACEParameters(curve: .secp384r1, cipher: cipher)
         let info = BERTLV(
@@ -79,7 +79,7 @@ struct DescriptionTests {
         #expect(try await terminal.changePIN(to: Secret("999999".utf8)) == .ok)
     }
 
-    @Test("files that hold anything load, and announce nothing")
+    @Test("files with arbitrary content are accepted and announce no protocol")
     func garbageFiles() async throws {
         let card = try VirtualCard(
             Self.described {
@@ -92,7 +92,7 @@ struct DescriptionTests {
         #expect(try await card.status("0022C1A412800A04007F0007020204020283010384010D") == "6A80")
     }
 
-    @Test("carries PIN, CAN and PUK of its own")
+    @Test("PIN, CAN and PUK can be set")
     func passwords() async throws {
         let card = try VirtualCard(
             Self.described {
@@ -108,7 +108,7 @@ struct DescriptionTests {
         #expect(try await terminal.prove(.puk, "9999999999") == 0x9000)
     }
 
-    /// What is wrong, and how it is told.
+    /// A wrong description and the expected error text.
     struct Wrong: Sendable, CustomTestStringConvertible {
         let text: String
         let change: @Sendable (inout VirtualCardDescription) -> Void
@@ -139,12 +139,12 @@ struct DescriptionTests {
         Wrong(text: "card.faults[0].afterApdu is below 0") { $0.faults = [.init(afterAPDU: -1, action: .mute)] },
     ]
 
-    @Test("is refused by the name of the wrong entry", arguments: wrong)
+    @Test("an error names the wrong entry", arguments: wrong)
     func refused(wrong: Wrong) {
         #expect(throws: CardShelfError.invalid(wrong.text)) { try VirtualCard(Self.described(wrong.change)) }
     }
 
-    @Test("takes another authority as trust point, and nothing that is none")
+    @Test("another authority is accepted as the trust point, and invalid data is refused")
     func trustPoint() async throws {
         let next = try VirtualCard(in: .init(trustPoint: try TestPKI.file("cvca-next.cvcert")))
         let terminal = try await OnlineTerminal.through(next, chain: ["dv-next", "terminal"])
@@ -159,7 +159,7 @@ struct DescriptionTests {
 struct RandomnessTests {
     private static let commands = ["0084000008", "0022C1A412800A04007F0007020204020283010384010D", "10860000027C0000"]
 
-    @Test("is repeated by a seed, and by nothing else")
+    @Test("only the same seed repeats the same values")
     func seeds() async throws {
         func run(_ random: CardRandom) async throws -> [String] {
             let card = try VirtualCard(in: .init(random: random))
@@ -172,7 +172,7 @@ struct RandomnessTests {
         #expect(try await run(.system) != run(.system))
     }
 
-    /// One run with keys that follow from the seed on both sides; nil when the seed gives no key.
+    /// One run with keys derived from the seed on both sides; nil when the seed gives no valid key.
     private static func run(_ seed: UInt16) async throws -> Points? {
         let seed = withUnsafeBytes(of: seed.bigEndian, Array.init)
         let card = try VirtualCard(in: .init(random: .seeded(seed)))
@@ -192,7 +192,7 @@ struct RandomnessTests {
             guard answer.status == .ok else { throw Unexpected("PACE: \(answer.status)") }
             return answer.data
         }
-        // Two headers and 04 stand before the x coordinate.
+        // Two headers and the byte 04 precede the x coordinate.
         let mapping = try terminal.receiveNonce(try await step(0x10, PACE.Terminal.request))
         points.terminalMapping = mapping[5]
         let chipMapping = try await step(0x10, mapping)
@@ -205,7 +205,7 @@ struct RandomnessTests {
         return points
     }
 
-    /// First bytes of the x coordinates that were exchanged, and compressed keys.
+    /// The first bytes of the exchanged x coordinates, and the compressed keys.
     private struct Points {
         var terminalMapping: UInt8 = 0xFF
         var chipMapping: UInt8 = 0xFF
@@ -214,7 +214,7 @@ struct RandomnessTests {
         var status = StatusWord(0)
     }
 
-    /// Which public key, and a seed whose run gives that key an x coordinate with a leading zero byte: one in 256.
+    /// A public key, and a seed that gives this key an x coordinate with a leading zero byte (one seed in 256).
     private static let leadingZeros: [(String, UInt16)] = [
         ("chip", 1043), ("chip", 2043), ("chip", 2279), ("chip mapping", 116), ("chip mapping", 410),
         ("chip mapping", 604), ("terminal", 321), ("terminal", 368), ("terminal", 638), ("terminal mapping", 329),

@@ -10,7 +10,7 @@ struct FaultTests {
     private static let command = "00B09E0000"
     private static let whole = 90 + 2
 
-    @Test("hit the command that is due, once, and no other", arguments: [0, 1, 5, 17])
+    @Test("a fault affects only the command with its number, and only once", arguments: [0, 1, 5, 17])
     func once(index: Int) async throws {
         var description = VirtualCardDescription()
         description.faults = [.init(afterAPDU: index, action: .status(StatusWord(0x6F00)))]
@@ -21,7 +21,7 @@ struct FaultTests {
         #expect(answers.count { $0.count == Self.whole * 2 } == answers.count - 1)
     }
 
-    @Test("count commands since the insertion, whatever the reader does in between")
+    @Test("a fault counts commands since the insertion, across resets")
     func overResets() async throws {
         var description = VirtualCardDescription()
         description.faults = [.init(afterAPDU: 2, action: .mute)]
@@ -34,7 +34,7 @@ struct FaultTests {
         #expect(await card.state.apdus == 3)
     }
 
-    @Test("start to count again with the next insertion")
+    @Test("the command count starts again with the next insertion")
     func nextInsertion() async throws {
         var description = VirtualCardDescription()
         description.faults = [
@@ -42,14 +42,16 @@ struct FaultTests {
         ]
         let card = try VirtualCard(description)
         var replies: [VirtualCard.Reply] = []
-        for stay in [1, 1, 1, 2, 2, 2] as [UInt64] { replies.append(await card.exchange(hex("00C0"), stay: stay)) }
+        for insertion in [1, 1, 1, 2, 2, 2] as [UInt64] {
+            replies.append(await card.exchange(hex("00C0"), stay: insertion))
+        }
         let usual = VirtualCard.Reply.answer([0x67, 0x00])
         #expect(replies == [usual, .mute, usual, usual, .answer([0x69, 0x82]), usual])
-        // An insertion that is over hears nothing any more.
+        // A command for an ended insertion does not reach the card.
         #expect(await card.exchange(hex(Self.command), stay: 1) == .removed)
     }
 
-    @Test("do what they say")
+    @Test("each fault has its defined effect")
     func actions() async throws {
         func card(_ action: VirtualCardDescription.Fault.Action) throws -> VirtualCard {
             var description = VirtualCardDescription()
@@ -69,7 +71,7 @@ struct FaultTests {
     }
 
     @Test(
-        "run the command or not, as their kind says",
+        "the kind of fault decides whether the command is executed",
         arguments: [
             (VirtualCardDescription.Fault.Action.remove, false), (.mute, false), (.status(.ok), false),
             (.removeAfter, true), (.truncate, true), (.garbage, true),
@@ -79,12 +81,12 @@ struct FaultTests {
         var description = VirtualCardDescription()
         description.faults = [.init(afterAPDU: 0, action: action)]
         let card = try VirtualCard(description)
-        // Afterwards the file is current, or it is not.
+        // The file is selected only if the command was executed.
         _ = await card.exchange(hex("00A4020C02011C"))
         #expect(try await card.status("00B0000000") == (isExecuted ? "9000" : "6A82"))
     }
 
-    @Test("every answer takes the time that the description wants")
+    @Test("every answer is delayed by the latency of the description")
     func latency() async throws {
         var description = VirtualCardDescription()
         description.latency = 60

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("a virtual card under hostile input")
 struct HostileInputTests {
-    /// What a run of commands ended in.
+    /// The result of a sequence of commands.
     fileprivate struct Tally {
         var answers = 0
         var statuses: Set<UInt16> = []
@@ -27,14 +27,14 @@ struct HostileInputTests {
         0x04, 0x20, 0x22, 0x2A, 0x2C, 0x44, 0x82, 0x84, 0x86, 0xA4, 0xB0, 0xB1, 0xD6,
     ]
 
-    @Test("answers any bytes with a status word, and keeps its tries")
+    @Test("arbitrary bytes are answered with a status word and do not change the retry counter")
     func randomBytes() async throws {
         let card = try VirtualCard()
         var generator = SplitMix64(seed: 1)
         let tally = try await card.exchange(times: 100_000) { _ in
             let count = Int(generator.next(upperBound: UInt8(40)))
             var command = (0..<count).map { _ in UInt8(truncatingIfNeeded: generator.next()) }
-            // Half of them look like commands that the card knows.
+            // Half of the inputs resemble supported commands.
             if count > 5, Bool.random(using: &generator) {
                 command[0] = [0x00, 0x10, 0x80, 0x0C, 0x1C].randomElement(using: &generator) ?? 0
                 command[1] = Self.instructions.randomElement(using: &generator) ?? 0
@@ -49,7 +49,7 @@ struct HostileInputTests {
         #expect(try await terminal.prove(.pin, "123456") == 0x9000)
     }
 
-    @Test("answers damaged commands of a real dialogue, in whatever state they find it")
+    @Test("damaged commands of a real dialogue are answered in every state")
     func damagedDialogue() async throws {
         let commands = [
             "0022C1A412800A04007F0007020204020283010384010D",
@@ -82,7 +82,7 @@ struct HostileInputTests {
         #expect(tally.statuses.contains(0x9000))
     }
 
-    @Test("answers damaged commands inside a channel, and ends it at the first")
+    @Test("damaged commands inside a channel are answered, and the first one ends the channel")
     func damagedChannel() async throws {
         for round in 0..<200 {
             let card = try VirtualCard(in: .init(random: .seeded([UInt8(round)])))
@@ -98,7 +98,7 @@ struct HostileInputTests {
 }
 
 extension VirtualCard {
-    /// So many commands in a row, without a change of threads.
+    /// Runs the given number of commands in sequence without a thread switch.
     fileprivate func exchange(
         times count: Int,
         _ command: sending (Int) -> [UInt8]

@@ -6,7 +6,7 @@ import ReadersVirtual
 import Secrets
 import TestSupport
 
-/// The part of an eID-Server that talks to the card: terminal and chip authentication, then reading.
+/// The card part of an eID-Server: terminal authentication, chip authentication and reading.
 final class OnlineTerminal {
     let eid: EIDCard
     let direct: Direct
@@ -14,7 +14,7 @@ final class OnlineTerminal {
     private(set) var pace: PACEResult?
     private var channel: SecureChannel?
 
-    /// `scalar` is the ephemeral key for chip authentication; nil draws it.
+    /// `scalar` is the ephemeral key for chip authentication; nil means a random key.
     init(_ card: VirtualCard, ephemeral scalar: consuming Secret? = nil) async throws {
         direct = Direct(card)
         let group = try Curve.brainpoolP256r1.group
@@ -49,7 +49,7 @@ final class OnlineTerminal {
         return try await send(command).status.description
     }
 
-    /// Presents a chain; gives the first status word that is not 9000, or that.
+    /// Presents a certificate chain; returns the first status word other than 9000, or 9000.
     func present(_ chain: [CVCertificate]) async throws -> String {
         for certificate in chain {
             let reference = BERTLV(0x83, certificate.authorityReference).encoded
@@ -61,7 +61,7 @@ final class OnlineTerminal {
         return "9000"
     }
 
-    /// MSE:Set AT, GET CHALLENGE, EXTERNAL AUTHENTICATE.
+    /// Sends MSE:Set AT, GET CHALLENGE and EXTERNAL AUTHENTICATE.
     func authenticate(
         as holder: String = "DEATBADGED00001",
         auxiliaryData: AuxiliaryData = AuxiliaryData([:]),
@@ -88,7 +88,7 @@ final class OnlineTerminal {
         return try await send(CommandAPDU(0x00, 0x82, 0x00, 0x00, data: signature)).status.description
     }
 
-    /// Chip authentication with the key that EF.CardSecurity shows; goes on in the new channel.
+    /// Runs chip authentication with the key from EF.CardSecurity and switches to the new channel.
     func authenticateChip(keyID: UInt8 = 41, point: [UInt8]? = nil) async throws -> String {
         let protocolID = ChipAuthentication.protocolID(.aes128)
         let data = BERTLV(0x80, protocolID).encoded + BERTLV(0x84, [keyID]).encoded
@@ -111,7 +111,7 @@ final class OnlineTerminal {
         return "9000"
     }
 
-    /// From EF.CardSecurity, as the card gave it before chip authentication.
+    /// Reads the key from EF.CardSecurity, which was read before chip authentication.
     private func chipKey(_ id: UInt8) async throws -> ECPublicKey {
         guard let security else { throw Unexpected("EF.CardSecurity was not read") }
         let objects = try BERTLV(security.content).children
@@ -137,7 +137,7 @@ final class OnlineTerminal {
 
     enum CardFile { static let security: UInt8 = 0x1D }
 
-    /// Everything up to chip authentication with the chain of the test PKI.
+    /// Runs all steps up to chip authentication with the chain of the test PKI.
     static func through(
         _ card: VirtualCard,
         chain: [String] = ["dv", "terminal"],
@@ -177,7 +177,7 @@ final class OnlineTerminal {
         try await send(.readBinary(shortFileID: group, le: 65_536))
     }
 
-    /// Restricted identification for a sector of the test PKI; gives status and identifier.
+    /// Runs restricted identification for a sector of the test PKI; returns status word and identifier.
     func identify(
         keyID: UInt8,
         sector: String,

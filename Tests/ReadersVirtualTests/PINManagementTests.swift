@@ -8,13 +8,13 @@ import Testing
 
 @Suite("PIN management on a virtual card")
 struct PINManagementTests {
-    @Test("a changed PIN is the new PIN, over resets and channels")
+    @Test("a changed PIN stays valid after resets and in new channels")
     func change() async throws {
         let card = try VirtualCard()
         let terminal = try await card.terminal()
         #expect(try await terminal.prove(.pin, "123456") == 0x9000)
         #expect(try await terminal.changePIN(to: Secret("654321".utf8)) == .ok)
-        // The channel of the old PIN stands on.
+        // The channel that was opened with the old PIN stays open.
         #expect(try await terminal.status("00B09C0000") == "9000")
         await terminal.destroyChannel()
         #expect(try await terminal.prove(.pin, "123456") == 0x63C2)
@@ -23,7 +23,7 @@ struct PINManagementTests {
         #expect(await card.state.retryCounter == 3)
     }
 
-    @Test("five digits open the card for the change alone, six digits end that")
+    @Test("the transport PIN permits only the PIN change, which ends the transport state")
     func transport() async throws {
         var description = VirtualCardDescription()
         description.transportPIN = SecretBox(Secret("12345".utf8))
@@ -40,7 +40,7 @@ struct PINManagementTests {
     }
 
     @Test(
-        "a new PIN has six digits",
+        "a new PIN without exactly six digits is refused",
         arguments: [("12345", 0x6700), ("1234567", 0x6700), ("", 0x6700), ("12345a", 0x6A80), ("12345\n", 0x6A80)]
     )
     func badPIN(digits: String, status: UInt16) async throws {
@@ -53,7 +53,7 @@ struct PINManagementTests {
     }
 
     @Test(
-        "who proved another password is refused",
+        "PIN management without the required password or right is refused",
         arguments: [
             (PasswordID.can, "500540", "002C020306313131313131", "6982"),
             (.puk, "9876543210", "002C020306313131313131", "6982"),
@@ -74,7 +74,7 @@ struct PINManagementTests {
         #expect(try await terminal.prove(.pin, "123456") == 0x9000)
     }
 
-    @Test("a command in the clear ends the channel and every right, then runs")
+    @Test("a command without secure messaging ends the channel and all rights, and is executed")
     func clearCommand() async throws {
         let card = try VirtualCard()
         let terminal = try await card.terminal()
@@ -84,7 +84,7 @@ struct PINManagementTests {
         #expect(try await card.status("002C020306313131313131") == "6982")
     }
 
-    @Test("broken secure messaging ends the channel with a plain answer")
+    @Test("invalid secure messaging ends the channel with an unprotected answer")
     func brokenChannel() async throws {
         for (command, status) in [
             ("0CB09E000D97010 0 8E08 0000000000000000 00", "6988"), ("0CB09E0003 970100 00", "6987"),
@@ -106,7 +106,7 @@ struct PINManagementTests {
         #expect(try await terminal.status("00B09E0000") == "6882")
     }
 
-    @Test("the machine readable zone opens the card as password 1")
+    @Test("the machine-readable zone is accepted as password 1")
     func machineReadableZone() async throws {
         let terminal = try await VirtualCard().terminal()
         #expect(try await terminal.prove(.mrz, "LZ6311T47" + "6" + "8709239" + "3905313") == 0x6300)

@@ -9,13 +9,13 @@ import Testing
 
 @Suite("the retry counter of a virtual card")
 struct RetryCounterTests {
-    @Test("goes down with wrong PINs, wants the CAN before the last try and the PUK after it")
+    @Test("wrong PINs decrement the counter; the last try requires the CAN, and then the PUK is required")
     func ladder() async throws {
         let card = try VirtualCard()
         let terminal = try await card.terminal()
         #expect(try await terminal.prove(.pin, "111111") == 0x63C2)
         #expect(try await terminal.prove(.pin, "111111") == 0x63C1)
-        // Suspended: the right PIN is not looked at without the CAN.
+        // While suspended, the card does not check the correct PIN without the CAN.
         #expect(try await terminal.prove(.pin, "123456") == 0x6985)
         #expect(await card.state.retryCounter == 1)
         #expect(try await terminal.prove(.can, "500541") == 0x6300)
@@ -34,7 +34,7 @@ struct RetryCounterTests {
         #expect(try await terminal.prove(.pin, "123456") == 0x9000)
     }
 
-    @Test("is whole again after the right PIN, at each stage", arguments: [3, 2, 1])
+    @Test("the correct PIN resets the counter from every value", arguments: [3, 2, 1])
     func restored(from tries: Int) async throws {
         var description = VirtualCardDescription()
         description.retryCounter = tries
@@ -45,10 +45,10 @@ struct RetryCounterTests {
         #expect(await card.state.retryCounter == 3)
     }
 
-    @Test("is spent before the answer to the last step can be known")
+    @Test("the counter is decremented before the answer to the last PACE step")
     func spentBeforeTheAnswer() async throws {
         var description = VirtualCardDescription()
-        // Five commands find out what the card is; MSE and three steps follow.
+        // The identification takes five commands. MSE:Set AT and three steps follow.
         let card = try VirtualCard(description)
         let terminal = try await card.terminal()
         let before = await card.state.apdus
@@ -64,7 +64,7 @@ struct RetryCounterTests {
         }
     }
 
-    @Test("is not touched by a last step that holds no token")
+    @Test("a last PACE step without a token does not change the counter")
     func malformedToken() async throws {
         let card = try VirtualCard()
         let direct = Direct(card)
@@ -84,7 +84,7 @@ struct RetryCounterTests {
         #expect(await card.state.retryCounter == 3)
     }
 
-    @Test("CAN and PUK may be tried for ever")
+    @Test("the number of CAN and PUK tries is unlimited")
     func unlimited() async throws {
         let card = try VirtualCard()
         let terminal = try await card.terminal()
@@ -97,7 +97,7 @@ struct RetryCounterTests {
         #expect(try await terminal.prove(.can, "500540") == 0x9000)
     }
 
-    @Test("a PUK that is used up opens its channel and unblocks nothing")
+    @Test("an exhausted PUK opens a channel but does not unblock the PIN")
     func usedUpPUK() async throws {
         var description = VirtualCardDescription()
         (description.retryCounter, description.pukCounter) = (0, 1)
@@ -124,7 +124,7 @@ struct RetryCounterTests {
         #expect(try await terminal.prove(.can, "500540") == 0x9000)
     }
 
-    @Test("the suspended PIN resumes only while the channel of the CAN stands")
+    @Test("a suspended PIN can be used only while the CAN channel is open")
     func channelOfTheCAN() async throws {
         var description = VirtualCardDescription()
         description.retryCounter = 1

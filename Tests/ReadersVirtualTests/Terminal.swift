@@ -6,7 +6,7 @@ import ReadersVirtual
 import Secrets
 import TestSupport
 
-/// A virtual card without a reader.
+/// A channel to a virtual card without a reader.
 struct Direct: CardChannel {
     let card: VirtualCard
 
@@ -23,7 +23,7 @@ struct Direct: CardChannel {
     }
 }
 
-/// What a test needs that never happens when the card works.
+/// An error for a condition that does not occur with a correct implementation.
 struct Unexpected: Error {
     let what: String
 
@@ -31,16 +31,16 @@ struct Unexpected: Error {
 }
 
 extension VirtualCard {
-    /// Sends hexadecimal digits, gives hexadecimal digits.
+    /// Sends a command and returns the answer, both in hexadecimal digits.
     func send(_ digits: String) async throws -> String {
         guard case .answer(let answer) = await exchange(hex(digits)) else { throw Unexpected("no answer to \(digits)") }
         return hex(answer)
     }
 
-    /// The status word alone.
+    /// Sends a command and returns only the status word.
     func status(_ digits: String) async throws -> String { String(try await send(digits).suffix(4)) }
 
-    /// A terminal's view of this card, found out by looking.
+    /// Identifies the card as a terminal does.
     func terminal() async throws -> EIDCard {
         let channel = Direct(self)
         guard case .eid(let profile) = try await EIDCard.identify(on: channel) else { throw Unexpected("no eID card") }
@@ -49,7 +49,7 @@ extension VirtualCard {
 }
 
 extension EIDCard {
-    /// Proves a password; gives the status word with which PACE ended.
+    /// Runs PACE with a password; returns the last status word.
     func prove(_ id: PasswordID, _ digits: String, chat: [UInt8]? = nil) async throws -> UInt16 {
         do {
             switch try await establishPACE(id, password: Secret(digits.utf8), chat: chat) {
@@ -61,7 +61,7 @@ extension EIDCard {
         }
     }
 
-    /// Sends hexadecimal digits through the channel; gives the status word.
+    /// Sends a command in hexadecimal digits through the channel; returns the status word.
     func status(_ digits: String) async throws -> String {
         guard let command = CommandAPDU(bytes: hex(digits)) else { throw Unexpected("\(digits) is no command") }
         do {

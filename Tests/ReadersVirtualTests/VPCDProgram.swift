@@ -2,7 +2,7 @@
 import Glibc
 import TestSupport
 
-/// The program badged-virtual-card as a process, its stdout, and the side of vpcd. Waits are bounded: 10 s.
+/// Runs the program badged-virtual-card, reads its stdout and plays vpcd. Each wait has a timeout of 60 s.
 final class VPCDProgram {
     private let listener: Int32
     private var connection: Int32 = -1
@@ -33,16 +33,16 @@ final class VPCDProgram {
         close(ends[1])
     }
 
-    /// Runs the program, or another; gives its process id.
+    /// Starts badged-virtual-card or `program`, and returns the process id.
     static func spawn(_ arguments: [String], output: Int32, program: String? = nil) throws -> pid_t {
         try Spawn.start([program ?? path()] + arguments, descriptors: [1: output], files: [2: "/dev/null"])
     }
 
-    /// Beside the bundle with the tests.
+    /// The program is in the directory of the test bundle.
     private static func path() throws -> String {
         guard let bundle = CommandLine.arguments.first(where: { $0.contains(".xctest") }),
             let slash = bundle.lastIndex(of: "/")
-        else { throw Unexpected("where are the programs? \(CommandLine.arguments)") }
+        else { throw Unexpected("no test bundle in the arguments \(CommandLine.arguments)") }
         return bundle[...slash] + "badged-virtual-card"
     }
 
@@ -55,22 +55,22 @@ final class VPCDProgram {
 
     private static func wait(_ descriptor: Int32) throws {
         var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        guard poll(&request, 1, 10_000) == 1 else { throw Unexpected("nothing came") }
+        guard poll(&request, 1, 60_000) == 1 else { throw Unexpected("no data within 60 s") }
     }
 
-    /// The reader comes: takes the card's connection.
+    /// Accepts the connection of the card.
     func accept() throws {
         try Self.wait(listener)
         connection = Glibc.accept(listener, nil, nil)
     }
 
-    /// The reader goes.
+    /// Closes the connection, as vpcd does at its end.
     func drop() {
         close(connection)
         connection = -1
     }
 
-    /// The next line of stdout; nil at its end.
+    /// The next line of stdout; nil at end of file.
     func line() throws -> String? {
         while true {
             if let end = unread.firstIndex(of: 0x0A) {
@@ -94,15 +94,15 @@ final class VPCDProgram {
     func ask(_ digits: String) throws -> String {
         tell(digits)
         guard let length = try receive(2), let answer = try receive(Int(length[0]) << 8 | Int(length[1])) else {
-            throw Unexpected("the card has gone")
+            throw Unexpected("the card closed the connection")
         }
         return hex(answer)
     }
 
-    /// Has the card closed the connection?
+    /// Returns whether the card has closed the connection.
     func hasLeft() throws -> Bool { try receive(1) == nil }
 
-    /// Is there nothing to hear, and the card still there?
+    /// Returns whether the connection is open and holds no unread data.
     func isSilent() -> Bool {
         var byte: UInt8 = 0
         return recv(connection, &byte, 1, Int32(MSG_DONTWAIT)) < 0 && errno == EAGAIN
@@ -122,7 +122,7 @@ final class VPCDProgram {
 
     func signal(_ number: Int32) { kill(process, number) }
 
-    /// Waits for the end; gives the exit status, or minus the signal.
+    /// Waits for the end of the process; returns the exit status, or the negative signal number.
     static func status(of process: pid_t) -> Int32 {
         var status: Int32 = 0
         waitpid(process, &status, 0)

@@ -11,7 +11,7 @@ struct VPCDProgramTests {
     private static let card = "3B8A80018031F873F741E082900075"
     private static let access = "00B09C0000"
 
-    /// A file that is gone after the test.
+    /// A card file that is removed at the end of the test.
     private struct CardFile: ~Copyable {
         let path: String
 
@@ -27,7 +27,7 @@ struct VPCDProgramTests {
         deinit { unlink(path) }
     }
 
-    @Test("is the card of vpcd: answer to reset, commands, resets, counters, a clean end")
+    @Test("serves vpcd: answer to reset, commands, resets, counters and a clean end")
     func dialogue() throws {
         let program = try VPCDProgram()
         try program.accept()
@@ -36,7 +36,7 @@ struct VPCDProgramTests {
         #expect(try program.ask("04") == Self.card)
         #expect(try program.ask("00A4020C02011C") == "9000")
         #expect(try program.ask("00B0000001") == "319000")
-        // A reset forgets the current file, and asks for no answer.
+        // A reset deselects the current file and has no answer.
         program.tell("02")
         #expect(try program.ask("00B0000001") == "6A82")
         program.tell("00")
@@ -49,7 +49,7 @@ struct VPCDProgramTests {
         #expect(program.exitStatus() == 0)
     }
 
-    @Test("answers two commands in one write, and a command in pieces")
+    @Test("answers commands in order when they arrive together")
     func framing() throws {
         let program = try VPCDProgram()
         try program.accept()
@@ -75,7 +75,7 @@ struct VPCDProgramTests {
         #expect(try program.ask(Self.access).hasSuffix("9000"))
     }
 
-    @Test("waits for a reader that goes away, and comes back with it")
+    @Test("connects again when the connection to vpcd is closed")
     func reconnect() throws {
         let program = try VPCDProgram()
         try program.accept()
@@ -87,7 +87,7 @@ struct VPCDProgramTests {
         #expect(try program.ask("04") == Self.card)
     }
 
-    @Test("leaves by a fault and stays outside until SIGUSR1; a mute card stays inside")
+    @Test("a removal fault withdraws the card until SIGUSR1, and a mute card stays inserted")
     func faults() throws {
         let file = try CardFile(
             #"{"card": {"retryCounter": 2, "faults": [{"afterApdu": 0, "do": "mute"}, {"afterApdu": 1, "do": "remove"}]}}"#
@@ -107,7 +107,7 @@ struct VPCDProgramTests {
         #expect(try program.ask("0022C1A412800A04007F0007020204020283010384010D") == "63C2")
     }
 
-    /// The card behind vpcd's side of the connection; used by one task.
+    /// Sends commands to the card through `program`. Only one task uses a channel.
     private final class Channel: CardChannel, @unchecked Sendable {
         private let program: VPCDProgram
 
@@ -121,7 +121,7 @@ struct VPCDProgramTests {
     }
 
     @Test(
-        "trusts the authority of --cvca, and our own without it",
+        "the trust point is the --cvca certificate, or else the test authority",
         arguments: [(nil, "DETESTeIDBG00001"), ("cvca-next.cvcert", "DETESTeIDBG00002")] as [(String?, String)]
     )
     func trustPoint(file: String?, name: String) async throws {
@@ -130,7 +130,7 @@ struct VPCDProgramTests {
         let channel = Channel(program)
         guard case .eid(let profile) = try await EIDCard.identify(on: channel) else { throw Unexpected("no eID card") }
         let card = EIDCard(channel: channel, profile: profile)
-        // PACE with a CHAT names the authorities. TR-03110-2 3.2.
+        // PACE with a CHAT returns the certification authority references. TR-03110-2 3.2.
         let chat = CHAT(.terminal, AccessRights([.readFamilyName])).object.encoded
         guard
             case .established(let result) = try await card.establishPACE(
@@ -143,7 +143,7 @@ struct VPCDProgramTests {
         #expect(result.certificationAuthorities.previous == nil)
     }
 
-    @Test("ends at SIGTERM while the card takes its time")
+    @Test("ends at SIGTERM while a slow command runs")
     func slowCard() throws {
         let file = try CardFile(#"{"card": {"latencyMs": 60000}}"#)
         let program = try VPCDProgram("--card", file.path)
@@ -162,7 +162,7 @@ struct VPCDProgramTests {
         ("--vpcd localhost:1 --cvca /dev/null", 1), ("--help", 0), ("--version", 0),
     ]
 
-    @Test("refuses what it does not understand", arguments: lines)
+    @Test("the exit status tells whether the arguments are valid", arguments: lines)
     func commandLine(line: String, status: Int32) throws {
         let sink = open("/dev/null", O_WRONLY)
         defer { close(sink) }

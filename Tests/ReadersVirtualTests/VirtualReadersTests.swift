@@ -53,7 +53,7 @@ struct VirtualReadersTests {
         data: hex("800A04007F0007020204020283010384010D")
     )
 
-    @Test("are there at once, under their names, each with its card on the shelf")
+    @Test("the readers are present at start under their names, each with a card on the shelf")
     func names() async throws {
         let readers = try VirtualReaders(count: 3)
         var events = Events(readers)
@@ -70,7 +70,7 @@ struct VirtualReadersTests {
         #expect(try await events.next() == "inserted Simulator 3 15")
     }
 
-    @Test("refuse what they have not, what is in already, and a trust point that is none")
+    @Test("an unknown reader, an occupied reader and an invalid trust point are refused")
     func refusals() async throws {
         #expect(throws: CardShelfError.self) { try VirtualReaders(surroundings: .init(trustPoint: [0x7F, 0x21])) }
         let readers = try VirtualReaders()
@@ -79,7 +79,7 @@ struct VirtualReadersTests {
         await #expect(throws: CardShelfError.occupied) { try await readers.insert(nil, into: "Simulator") }
     }
 
-    @Test("keep a card as it was, on the shelf and back, and start afresh only with a description")
+    @Test("a shelved card keeps its state, and a description replaces the card")
     func shelf() async throws {
         let readers = try VirtualReaders()
         var description = VirtualCardDescription()
@@ -97,7 +97,7 @@ struct VirtualReadersTests {
         #expect(try await fresh.transmit(Self.status).status == .ok)
     }
 
-    @Test("leave the card that is there when a description is wrong, and name the entry")
+    @Test("a wrong description is refused by entry name, and the existing card stays")
     func invalid() async throws {
         let readers = try VirtualReaders()
         var description = VirtualCardDescription()
@@ -115,7 +115,7 @@ struct VirtualReadersTests {
         #expect(await readers.cardState(in: "Simulator")?.retryCounter == 2)
     }
 
-    @Test("bind a connection to one insertion")
+    @Test("a connection is valid for one insertion")
     func binding() async throws {
         let readers = try VirtualReaders()
         let first = try await Self.insert(into: readers)
@@ -130,7 +130,7 @@ struct VirtualReadersTests {
         #expect(await readers.cardState(in: "Simulator")?.apdus == 1)
     }
 
-    @Test("give a card to one holder; dropping the connection lets go as disconnecting does")
+    @Test("a card has one connection, and deallocating the connection releases the card")
     func holding() async throws {
         let readers = try VirtualReaders()
         let insertion = try await Self.insert(into: readers)
@@ -146,7 +146,7 @@ struct VirtualReadersTests {
         #expect(try await readers.connect(insertion).transmit(Self.read).status == .ok)
     }
 
-    @Test("forget a secure channel with the reset, and keep it without", arguments: [false, true])
+    @Test("only a disconnect with reset clears the state of the card", arguments: [false, true])
     func reset(reset: Bool) async throws {
         let readers = try VirtualReaders()
         let insertion = try await Self.insert(into: readers)
@@ -158,7 +158,7 @@ struct VirtualReadersTests {
         #expect(answer.status == (reset ? StatusWord(0x6A82) : .ok))
     }
 
-    @Test("tell a card that leaves by a fault, and shelve it")
+    @Test("a removal fault is reported, and the card goes to the shelf")
     func fault() async throws {
         let readers = try VirtualReaders()
         var description = VirtualCardDescription()
@@ -174,7 +174,7 @@ struct VirtualReadersTests {
         #expect(try await events.next() == "inserted Simulator 15")
     }
 
-    @Test("turn mute and cut answers into a mute card")
+    @Test("missing and truncated answers are errors of a mute card")
     func mute() async throws {
         let readers = try VirtualReaders()
         var description = VirtualCardDescription()
@@ -185,7 +185,7 @@ struct VirtualReadersTests {
         #expect(try await connection.transmit(Self.read).status == .ok)
     }
 
-    @Test("end a wait for a slow card when it is taken out")
+    @Test("the removal of a slow card ends a pending command")
     func removalWhileWaiting() async throws {
         let readers = try VirtualReaders()
         var description = VirtualCardDescription()
@@ -197,7 +197,7 @@ struct VirtualReadersTests {
         await #expect(throws: CardError.removed) { try await answer.value }
     }
 
-    @Test("have a keypad when the card's description says so, and tell that it changed")
+    @Test("a card description can add a keypad, and the change is reported")
     func keypadChanges() async throws {
         let readers = try VirtualReaders()
         var events = Events(readers)
@@ -216,7 +216,7 @@ struct VirtualReadersTests {
         #expect(!(connection is any KeypadConnection))
     }
 
-    @Test("with a keypad, run PACE by themselves, change the PIN and keep their channel")
+    @Test("a keypad reader runs PACE, changes the PIN and keeps the channel")
     func keypad() async throws {
         let readers = try VirtualReaders()
         var description = VirtualCardDescription()
@@ -243,7 +243,7 @@ struct VirtualReadersTests {
         #expect(unknown.outcome == .failed(0xE000_0003))
     }
 
-    @Test("with a keypad, hand a CHAT on and give the names of the trust points back")
+    @Test("a keypad reader sends the CHAT and returns the trust point names")
     func keypadCHAT() async throws {
         let readers = try VirtualReaders()
         var description = VirtualCardDescription()

@@ -8,13 +8,13 @@ import TestSupport
 import Testing
 
 extension RealServices {
-    /// Cards in virtual readers of a real pcscd.
+    /// Tests cards in virtual readers of a real pcscd.
     @Suite("cards")
     struct CardTests {
         private let one = "Virtual One 00 00", two = "Virtual One 00 01"
 
-        /// A pcscd with the two slots of one virtual reader, and a backend that has seen them.
-        private func world() async throws -> (PCSCD, PCSCBackend, Events) {
+        /// Starts a pcscd with the two slots of one virtual reader, and a backend that has listed both.
+        private func setUp() async throws -> (PCSCD, PCSCBackend, Events) {
             PCSCD.cleanUp()
             let backend = PCSCBackend()
             var events = Events(backend)
@@ -23,7 +23,7 @@ extension RealServices {
             return (pcscd, backend, events)
         }
 
-        @Test("several readers, cards in and out")
+        @Test("cards are inserted and withdrawn in several readers")
         func several() async throws {
             PCSCD.cleanUp()
             var events = Events(PCSCBackend())
@@ -45,9 +45,9 @@ extension RealServices {
             await pcscd.end()
         }
 
-        @Test("commands and answers of all lengths", arguments: [1, 2, 255, 256, 257, 1000, 30_000, 65_500])
+        @Test("commands and answers have any length", arguments: [1, 2, 255, 256, 257, 1000, 30_000, 65_500])
         func lengths(length: Int) async throws {
-            let (pcscd, backend, stream) = try await world()
+            let (pcscd, backend, stream) = try await setUp()
             var events = stream
             let card = VPCDCard(port: 36_000)
             card.insert()
@@ -59,9 +59,9 @@ extension RealServices {
             await pcscd.end()
         }
 
-        @Test("a card is reset on request, and not otherwise; a connection that is dropped is given back, reset")
+        @Test("a card is reset only on request or when its connection is deallocated")
         func reset() async throws {
-            let (pcscd, backend, stream) = try await world()
+            let (pcscd, backend, stream) = try await setUp()
             var events = stream
             let card = VPCDCard(port: 36_000)
             card.insert()
@@ -83,16 +83,16 @@ extension RealServices {
             connection = try await backend.connect(insertion)
             _ = try await connection?.transmit(CommandAPDU(0, 0, 0, 0))
             connection = nil
-            // Waits until the dropped one has been given back.
+            // Waits until the deallocated connection is released.
             connection = try await backend.connect(insertion)
             #expect(card.resets == 2)
             await connection?.disconnect(reset: false)
             await pcscd.end()
         }
 
-        @Test("a card that leaves inside a command has been removed")
+        @Test("the removal of a card during a command is reported as removed")
         func leaves() async throws {
-            let (pcscd, backend, stream) = try await world()
+            let (pcscd, backend, stream) = try await setUp()
             var events = stream
             let card = VPCDCard(port: 36_000) { $0[1] == 0xEE ? .leave : FakeCard.echo($0) }
             card.insert()
@@ -105,9 +105,9 @@ extension RealServices {
             await pcscd.end()
         }
 
-        @Test("a card that answers with less than a status word and stays is mute")
+        @Test("a present card that answers with less than a status word is mute")
         func mute() async throws {
-            let (pcscd, backend, stream) = try await world()
+            let (pcscd, backend, stream) = try await setUp()
             var events = stream
             let card = VPCDCard(port: 36_000) { $0[1] == 0xEE ? .bytes([0x90]) : FakeCard.echo($0) }
             card.insert()
@@ -118,15 +118,15 @@ extension RealServices {
             await pcscd.end()
         }
 
-        @Test("another card in the same reader is another insertion, and the old one cannot be connected to")
+        @Test("another card in the same reader is a new insertion, and a connection to the old insertion is refused")
         func swap() async throws {
-            let (pcscd, backend, stream) = try await world()
+            let (pcscd, backend, stream) = try await setUp()
             var events = stream
             let first = VPCDCard(port: 36_000)
             first.insert()
             let old = try await events.insertion(in: one)
             first.remove()
-            // This driver would take the next card for the same one, did it not see the reader empty in between.
+            // The driver must see the empty reader. Otherwise it treats the next card as the same card.
             #expect(try await events.next() == "withdrawn \(one)")
             let second = VPCDCard(port: 36_000)
             second.insert()
@@ -138,9 +138,9 @@ extension RealServices {
             await pcscd.end()
         }
 
-        @Test("a reader held exclusively by another program is told as such, and when it becomes free")
+        @Test("exclusive use by another program and its end are reported")
         func exclusive() async throws {
-            let (pcscd, backend, stream) = try await world()
+            let (pcscd, backend, stream) = try await setUp()
             var events = stream
             let card = VPCDCard(port: 36_000)
             card.insert()
@@ -155,9 +155,9 @@ extension RealServices {
             await pcscd.end()
         }
 
-        @Test("the transaction of another program is waited for, even when it ends with a reset")
+        @Test("a connect waits for the transaction of another program, even when the transaction ends with a reset")
         func contention() async throws {
-            let (pcscd, backend, stream) = try await world()
+            let (pcscd, backend, stream) = try await setUp()
             var events = stream
             let card = VPCDCard(port: 36_000)
             card.insert()
@@ -176,9 +176,9 @@ extension RealServices {
             await pcscd.end()
         }
 
-        @Test("who waits for a transaction can be cancelled at once, again and again, at the cost of one thread")
+        @Test("a wait for a transaction can be cancelled repeatedly and uses one thread")
         func cancellation() async throws {
-            let (pcscd, backend, stream) = try await world()
+            let (pcscd, backend, stream) = try await setUp()
             var events = stream
             let card = VPCDCard(port: 36_000)
             card.insert()
@@ -196,7 +196,7 @@ extension RealServices {
             try other.end()
             let connection = try await backend.connect(insertion)
             #expect(try await connection.transmit(CommandAPDU(0, 0, 0, 0)).status == .ok)
-            // Ours is a transaction too: the other program waits for it now.
+            // The connection holds a transaction too. The other program must wait until the disconnect.
             #expect(card.resets == 0)
             await connection.disconnect(reset: false)
             try other.begin()
@@ -204,9 +204,9 @@ extension RealServices {
             await pcscd.end()
         }
 
-        @Test("who waits for a transaction learns at once that the card has left")
+        @Test("the removal of the card ends a wait for a transaction at once")
         func leavesWhileWaiting() async throws {
-            let (pcscd, backend, stream) = try await world()
+            let (pcscd, backend, stream) = try await setUp()
             var events = stream
             let card = VPCDCard(port: 36_000)
             card.insert()
@@ -221,7 +221,7 @@ extension RealServices {
             await #expect(throws: CardError.removed) { try await waiting.value }
             await #expect(throws: CardError.removed) { try await inLine.value }
             try other.disconnect()
-            // The next card is not kept waiting by those.
+            // The ended waits do not delay the next card.
             card.insert()
             let connection = try await backend.connect(events.insertion(in: one))
             await connection.disconnect(reset: false)
@@ -230,9 +230,9 @@ extension RealServices {
 
         @Test("two readers work at the same time")
         func parallel() async throws {
-            let (pcscd, backend, stream) = try await world()
+            let (pcscd, backend, stream) = try await setUp()
             var events = stream
-            // Each card answers only when the other one has been asked too.
+            // Each card answers only after the other card has received its command.
             let both = Rendezvous()
             let cards = [36_000, 36_001].map { port in
                 VPCDCard(port: port) { command in
@@ -258,7 +258,7 @@ extension RealServices {
     }
 }
 
-/// Two threads that go on only together.
+/// A barrier for two threads.
 private final class Rendezvous: Sendable {
     private let count = Mutex(0)
     private let gate = DispatchSemaphore(value: 0)

@@ -9,19 +9,19 @@ import Testing
 @testable import ReadersPCSC
 
 extension RealServices {
-    /// Readers that announce every change at once, as USB readers do, and whose keypad a test plays.
+    /// Tests readers that report every change at once, as USB readers do, and have a simulated keypad.
     @Suite("readers with events and keypads")
     struct FakeReaderTests {
         private static let path = "/run/fake-reader"
         private let name = "Fake Reader 00 00"
 
-        /// Feature list with EXECUTE_PACE and MODIFY_PIN_DIRECT, and properties.
+        /// The feature list has EXECUTE_PACE, MODIFY_PIN_DIRECT and the reader properties.
         private static let pace: UInt32 = 0x4200_0DCC, modify: UInt32 = 0x4200_0DB3, properties: UInt32 = 0x4233_0012
         private static let features: [UInt8] = [
             0x07, 4, 0x42, 0x00, 0x0D, 0xB3, 0x20, 4, 0x42, 0x00, 0x0D, 0xCC, 0x12, 4, 0x42, 0x33, 0x00, 0x12,
         ]
 
-        /// A reader with keypad whose functions answer as `keypad` says.
+        /// Returns a keypad reader whose keypad functions are answered by `keypad`.
         private func keypadReader(
             _ keypad: @escaping @Sendable (UInt32, [UInt8]) -> FakeReader.Control = { _, _ in FakeReader.Control() }
         ) -> FakeReader {
@@ -36,8 +36,8 @@ extension RealServices {
             return FakeReader(Self.path, control: control)
         }
 
-        /// A pcscd with that reader, and a backend that has seen it.
-        private func world(_ reader: FakeReader, keypad: Bool = true) async throws -> (PCSCD, PCSCBackend, Events) {
+        /// Starts a pcscd with `reader`, and a backend that has listed the reader.
+        private func setUp(_ reader: FakeReader, keypad: Bool = true) async throws -> (PCSCD, PCSCBackend, Events) {
             PCSCD.cleanUp()
             let backend = PCSCBackend()
             var events = Events(backend)
@@ -53,10 +53,10 @@ extension RealServices {
 
         // MARK: Events
 
-        @Test("how long after pcscd an event comes")
+        @Test("events arrive after pcscd reports a change (prints the delay)")
         func latency() async throws {
             let reader = keypadReader()
-            let (pcscd, _, stream) = try await world(reader)
+            let (pcscd, _, stream) = try await setUp(reader)
             var events = stream
             var times: (inserted: [Duration], withdrawn: [Duration]) = ([], [])
             for _ in 0..<50 {
@@ -73,10 +73,10 @@ extension RealServices {
             await pcscd.end()
         }
 
-        @Test("what a connection and a command cost")
+        @Test("connections and commands work in sequence (prints the durations)")
         func cost() async throws {
             let reader = keypadReader()
-            let (pcscd, backend, stream) = try await world(reader)
+            let (pcscd, backend, stream) = try await setUp(reader)
             var events = stream
             reader.insert()
             let insertion = try await events.insertion(in: name)
@@ -104,16 +104,16 @@ extension RealServices {
             await pcscd.end()
         }
 
-        @Test("a card that is swapped as quickly as the reader can tell is another insertion")
+        @Test("a quick swap of cards that the reader detects is a new insertion")
         func quickSwap() async throws {
             let reader = keypadReader()
-            let (pcscd, backend, stream) = try await world(reader)
+            let (pcscd, backend, stream) = try await setUp(reader)
             var events = stream
             reader.insert()
             var old = try await events.insertion(in: name)
             for _ in 0..<20 {
-                // A card that nobody uses is powered down by pcscd, which then may be the only one to see the reader
-                // empty, and forgets it: such a swap nobody can notice. A card in use is not.
+                // The card must be in use. pcscd powers down an unused card, and then only pcscd may see the
+                // empty reader. No client can detect such a swap.
                 let connection = try await backend.connect(old)
                 reader.remove()
                 try await until { reader.toldAbsent != nil }
@@ -131,10 +131,10 @@ extension RealServices {
             await pcscd.end()
         }
 
-        @Test("a card that does not answer a reset is an insertion that cannot be connected to")
+        @Test("a card without an answer to reset is inserted, and a connection fails as mute")
         func mute() async throws {
             let reader = keypadReader()
-            let (pcscd, backend, stream) = try await world(reader)
+            let (pcscd, backend, stream) = try await setUp(reader)
             var events = stream
             reader.insert(answerToReset: nil)
             let insertion = try await events.insertion(in: name)
@@ -142,11 +142,11 @@ extension RealServices {
             await pcscd.end()
         }
 
-        @Test("a driver that reports an error instead of an answer: gone when the card is, else mute")
+        @Test("a driver error after the removal of the card is reported as removed")
         func driverError() async throws {
             unlink(Self.path)
             let reader = FakeReader(Self.path, answer: { $0[1] == 0xEE ? .leave : FakeCard.echo($0) })
-            let (pcscd, backend, stream) = try await world(reader, keypad: false)
+            let (pcscd, backend, stream) = try await setUp(reader, keypad: false)
             var events = stream
             reader.insert()
             let connection = try await backend.connect(events.insertion(in: name))
@@ -157,10 +157,10 @@ extension RealServices {
             await pcscd.end()
         }
 
-        @Test("a reader that is pulled out takes its card along")
+        @Test("unplugging a reader withdraws its card")
         func unplugged() async throws {
             let reader = keypadReader()
-            let (pcscd, backend, stream) = try await world(reader)
+            let (pcscd, backend, stream) = try await setUp(reader)
             var events = stream
             reader.insert()
             let connection = try await backend.connect(events.insertion(in: name))
@@ -171,10 +171,10 @@ extension RealServices {
             await pcscd.end()
         }
 
-        @Test("the wait for a transaction itself can be ended, and ends with the transaction of the other")
+        @Test("a wait for a transaction ends on request or with the transaction of the other program")
         func transactionWait() async throws {
             let reader = keypadReader()
-            let (pcscd, backend, stream) = try await world(reader)
+            let (pcscd, backend, stream) = try await setUp(reader)
             var events = stream
             reader.insert()
             _ = try await events.insertion(in: name)
@@ -199,13 +199,13 @@ extension RealServices {
 
         // MARK: Features
 
-        @Test("a reader held exclusively at first is a basic one until it becomes free")
+        @Test("a reader in exclusive use at the start is a basic reader until it is released")
         func heldAtFirst() async throws {
             let reader = keypadReader()
             PCSCD.cleanUp()
             let pcscd = try PCSCD([.fake("Fake Reader", path: reader.path)])
             reader.insert()
-            // Another program is quicker than we are.
+            // The other program connects before the backend starts.
             try await until { reader.poweredUp != nil }
             let other = try OtherProgram()
             try await until { (try? other.connect(name, exclusively: true)) != nil }
@@ -223,7 +223,7 @@ extension RealServices {
         }
 
         @Test(
-            "a reader in the transaction of another program does not keep its events back, and its features come later"
+            "another program's transaction does not delay the events of a reader, and its features arrive later"
         )
         func transactionAtFirst() async throws {
             let reader = keypadReader()
@@ -245,7 +245,7 @@ extension RealServices {
 
         // MARK: Keypad
 
-        @Test("PACE on the reader: what is asked, and what comes back")
+        @Test("PACE on the reader sends the request and decodes the answer")
         func pace() async throws {
             let reader = keypadReader { function, input in
                 guard function == Self.pace else { return FakeReader.Control(code: FakeReader.Code.notSupported) }
@@ -253,7 +253,7 @@ extension RealServices {
                 let members: [UInt8] = [0x90, 0x00, 2, 0, 0x31, 0x00, 2, 0x44, 0x45, 0, 3, 0, 1, 2, 3]
                 return FakeReader.Control(answer: [0, 0, 0, 0, UInt8(members.count), 0] + members)
             }
-            let (pcscd, backend, stream) = try await world(reader)
+            let (pcscd, backend, stream) = try await setUp(reader)
             var events = stream
             reader.insert()
             let connection = try await connect(backend, &events)
@@ -275,7 +275,7 @@ extension RealServices {
         }
 
         @Test(
-            "each way PACE on the reader can end",
+            "each result code of PACE on the reader is mapped to an outcome",
             arguments: [
                 ([0xC2, 0x63, 0x06, 0xF0, 0, 0], .wrongPassword), ([0xC2, 0x63, 0x06, 0xF0], .wrongPassword),
                 ([0x01, 0x00, 0x20, 0xF0, 0, 0], .cancelled), ([0x02, 0x00, 0x20, 0xF0, 0, 0], .timeout),
@@ -284,7 +284,7 @@ extension RealServices {
         )
         func outcome(answer: [UInt8], outcome: KeypadPACEResult.Outcome) async throws {
             let reader = keypadReader { _, _ in FakeReader.Control(answer: answer) }
-            let (pcscd, backend, stream) = try await world(reader)
+            let (pcscd, backend, stream) = try await setUp(reader)
             var events = stream
             reader.insert()
             let connection = try await connect(backend, &events)
@@ -294,12 +294,12 @@ extension RealServices {
         }
 
         @Test(
-            "an answer cut in the middle of success is an error",
+            "a truncated success answer is an error",
             arguments: [[], [0, 0], [0, 0, 0, 0, 9, 0, 0x90]]
         )
         func cut(answer: [UInt8]) async throws {
             let reader = keypadReader { _, _ in FakeReader.Control(answer: answer) }
-            let (pcscd, backend, stream) = try await world(reader)
+            let (pcscd, backend, stream) = try await setUp(reader)
             var events = stream
             reader.insert()
             let connection = try await connect(backend, &events)
@@ -312,7 +312,7 @@ extension RealServices {
         }
 
         @Test(
-            "the new PIN on the reader: each way it can end",
+            "each status word of the PIN change on the reader is returned",
             arguments: [0x9000, 0x6400, 0x6401, 0x6402, 0x6403, 0x6982] as [UInt16]
         )
         func modifyPIN(status: UInt16) async throws {
@@ -320,7 +320,7 @@ extension RealServices {
                 guard function == Self.modify else { return FakeReader.Control(code: FakeReader.Code.notSupported) }
                 return FakeReader.Control(answer: [UInt8(status >> 8), UInt8(status & 0xFF)])
             }
-            let (pcscd, backend, stream) = try await world(reader)
+            let (pcscd, backend, stream) = try await setUp(reader)
             var events = stream
             reader.insert()
             let connection = try await connect(backend, &events)
@@ -332,7 +332,7 @@ extension RealServices {
             await pcscd.end()
         }
 
-        @Test("a reader that fails while it asks: mute with the card in it, removed without", arguments: [true, false])
+        @Test("a reader error during PIN entry is mute with a card, else removed", arguments: [true, false])
         func failure(staysPresent: Bool) async throws {
             let box = Box<FakeReader>()
             let reader = keypadReader { _, _ in
@@ -340,7 +340,7 @@ extension RealServices {
                 return FakeReader.Control(code: FakeReader.Code.communicationError)
             }
             box.value = reader
-            let (pcscd, backend, stream) = try await world(reader)
+            let (pcscd, backend, stream) = try await setUp(reader)
             var events = stream
             reader.insert()
             let connection = try await connect(backend, &events)
@@ -350,14 +350,14 @@ extension RealServices {
             await pcscd.end()
         }
 
-        @Test("while somebody types a client can cancel; the reader is taken until it is done, then reset and free")
+        @Test("PIN entry can be cancelled, and the reader stays busy until the entry ends and the card is reset")
         func cancelled() async throws {
             let typing = DispatchSemaphore(value: 0)
             let reader = keypadReader { _, _ in
                 typing.wait()
                 return FakeReader.Control(answer: [0, 0, 0, 0, 0, 0])
             }
-            let (pcscd, backend, stream) = try await world(reader)
+            let (pcscd, backend, stream) = try await setUp(reader)
             var events = stream
             reader.insert()
             let insertion = try await events.insertion(in: name)

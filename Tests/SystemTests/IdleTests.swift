@@ -4,12 +4,12 @@ import TestSupport
 import Testing
 
 extension RealServices {
-    /// Here waiting is what is measured, so these tests sleep.
+    /// Counts the wake-ups of idle threads in a period of time, so these tests sleep.
     @Suite("idle")
     struct IdleTests {
-        /// Wake-ups of the driver's threads in a window of time.
+        /// Returns the wake-ups of the driver's threads in `window`.
         private func watch(_ window: Duration) async throws -> [(thread: Threads.Thread, count: Int)] {
-            // Whoever has just told something may not have gone to sleep yet.
+            // A thread that has just sent an event may still be running.
             try await Task.sleep(for: .milliseconds(200))
             let before = Threads.now
             try await Task.sleep(for: window)
@@ -18,7 +18,7 @@ extension RealServices {
             return before.wakeUps(until: after).filter { $0.thread.name.hasPrefix("pcsc-") }
         }
 
-        @Test("two readers with cards are watched without one wake-up")
+        @Test("monitoring two readers with cards causes no wake-up")
         func readers() async throws {
             PCSCD.cleanUp()
             var events = Events(PCSCBackend())
@@ -27,21 +27,21 @@ extension RealServices {
             let cards = [VPCDCard(port: 36_000), VPCDCard(port: 36_001)]
             for card in cards { card.insert() }
             _ = try await events.next(2)
-            // A pcscd that does not count its readers is asked for their list once more after a second.
+            // When pcscd does not count its readers, the driver requests the list again after one second.
             try await Task.sleep(for: .seconds(2))
             let threads = Threads.now.ofDriver.map(\.name).sorted()
             #expect(threads == ["pcsc-socket", "pcsc-watch"])
             let wakeUps = try await watch(.seconds(5))
             print("idle with two readers and cards: \(wakeUps.map(\.count).reduce(0, +)) wake-ups of \(threads) in 5 s")
             #expect(wakeUps.isEmpty, "\(wakeUps)")
-            // Still awake when it matters.
+            // A change still wakes the driver.
             cards[0].remove()
             #expect(try await events.next() == "withdrawn Virtual One 00 00")
             await pcscd.end()
         }
 
-        @Test("without pcscd nothing wakes either, and it is found all the same")
-        func nobody() async throws {
+        @Test("without pcscd there is no wake-up, and a start of pcscd is detected")
+        func withoutPCSCD() async throws {
             PCSCD.cleanUp()
             var events = Events(PCSCBackend())
             #expect(try await events.next() == "health pcscd")

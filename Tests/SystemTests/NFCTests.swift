@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 extension RealServices {
-    /// The NFC driver beside pcscd, and with the kernel's news of devices.
+    /// Tests the NFC driver together with pcscd and with udev messages.
     @Suite("NFC")
     struct NFCTests {
         @Test("readers of pcscd and of libnfc work at the same time")
@@ -45,7 +45,7 @@ extension RealServices {
             await pcscd.end()
         }
 
-        @Test("a board that comes is found by udev's message alone; other messages are none of ours")
+        @Test("a board is found after its udev message, and other messages are ignored")
         func udev() async throws {
             let board = try EmulatedPN532()
             board.unplug()
@@ -56,7 +56,7 @@ extension RealServices {
             try UdevMessage.send(action: "add", subsystem: "block", type: "disk")
             try UdevMessage.send(action: "remove", subsystem: "tty")
             try UdevMessage.send(action: "add", subsystem: "tty")
-            // The board speaks on its own thread, so these two come in any order.
+            // The board uses its own thread, so the order of these two events is undefined.
             var missing: Set = ["added pn532_uart:\(board.path)", "health ok"]
             while !missing.isEmpty { missing.remove(try await events.next()) }
         }

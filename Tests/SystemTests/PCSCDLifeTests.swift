@@ -8,13 +8,13 @@ import TestSupport
 import Testing
 
 extension RealServices {
-    /// pcscd comes and goes; the backend follows by itself.
-    @Suite("pcscd comes and goes")
+    /// Tests that the backend follows the start and the end of pcscd.
+    @Suite("start and end of pcscd")
     struct PCSCDLifeTests {
         private let one = "Virtual One 00 00", two = "Virtual One 00 01"
 
-        @Test("absent at start, started, stopped, started again, killed, started over its stale socket")
-        func life() async throws {
+        @Test("the backend follows pcscd through start, stop, restart, SIGKILL and a stale socket")
+        func lifecycle() async throws {
             PCSCD.cleanUp()
             let readers = [try PCSCD.Reader.vpcd("Virtual One", port: 36_000)]
             var events = Events(PCSCBackend())
@@ -33,7 +33,7 @@ extension RealServices {
             )
             #expect(events.checks.first?.advice?.contains("does not exist") == true)
 
-            // A card in the reader when pcscd starts.
+            // A card is inserted after pcscd starts again.
             pcscd = try PCSCD(readers)
             #expect(try await events.next() == "health ok")
             try await events.wait(for: "added \(two)")
@@ -52,7 +52,7 @@ extension RealServices {
             await pcscd.end()
         }
 
-        @Test("killed and started again before anybody could look")
+        @Test("an immediate restart after SIGKILL is detected")
         func quickRestart() async throws {
             PCSCD.cleanUp()
             let readers = [try PCSCD.Reader.vpcd("Virtual One", port: 36_000)]
@@ -68,13 +68,13 @@ extension RealServices {
             await pcscd.end()
         }
 
-        @Test("its socket is replaced while the old pcscd still lives")
+        @Test("a replaced socket is detected while the old pcscd still runs")
         func socketReplaced() async throws {
             PCSCD.cleanUp()
             var events = Events(PCSCBackend())
             let old = try PCSCD([.vpcd("Virtual Old", port: 36_000)])
             try await events.wait(for: "added Virtual Old 00 01")
-            // pcscd starts a second time only when the first seems gone.
+            // A second pcscd starts only without the socket and the process id file of the first.
             try FileManager.default.removeItem(atPath: PCSCD.socket)
             #expect(
                 try await events.next(3) == ["removed Virtual Old 00 00", "removed Virtual Old 00 01", "health pcscd"]
@@ -91,7 +91,7 @@ extension RealServices {
             await new.end()
         }
 
-        @Test("its folder is removed with it and made anew")
+        @Test("the removal and new creation of the socket directory are detected")
         func folderRemoved() async throws {
             PCSCD.cleanUp()
             var events = Events(PCSCBackend())
@@ -105,14 +105,14 @@ extension RealServices {
             await pcscd.end()
         }
 
-        @Test("a socket whose owner hangs up at once is an access fault, and one of another version is told")
-        func strangers() async throws {
+        @Test("a closed connection is reported as an access fault, and another protocol version is reported")
+        func deniedAndOtherVersion() async throws {
             PCSCD.cleanUp()
             try FileManager.default.createDirectory(atPath: PCSCD.folder, withIntermediateDirectories: true)
             var events = Events(PCSCBackend())
             #expect(try await events.next() == "health pcscd")
 
-            // pcscd whose polkit says no: it closes without a word, and what the client has written is lost.
+            // When polkit denies access, pcscd closes the connection without reading the data or answering.
             let refusing = try #require(UnixListener(PCSCD.socket) { $0.hangUpUnread() })
             try await events.wait(for: "health pcscdAccess")
             #expect(events.checks.contains { $0.advice?.contains("access_pcsc") == true })
@@ -120,7 +120,7 @@ extension RealServices {
             unlink(PCSCD.socket)
             try await events.wait(for: "health pcscd")
 
-            // The first exchange is about versions: size and command, then major, minor and a code, 32 bits each.
+            // The first message negotiates the version: size, command, major, minor and code, with 32 bits each.
             let other = try #require(
                 UnixListener(PCSCD.socket) { stream in
                     guard stream.read(8 + 12) != nil else { return stream.close() }
@@ -140,7 +140,7 @@ extension RealServices {
             await pcscd.end()
         }
 
-        @Test("ending the consumer ends the threads, whether pcscd is there or not", arguments: [true, false])
+        @Test("the end of the event consumer ends the threads, with and without pcscd", arguments: [true, false])
         func end(isThere: Bool) async throws {
             PCSCD.cleanUp()
             let pcscd = isThere ? try PCSCD([.vpcd("Virtual One", port: 36_000)]) : nil
@@ -162,7 +162,7 @@ extension RealServices {
             await pcscd?.end()
         }
 
-        @Test("a connection to pcscd that has gone says so, and what was inserted then is no more")
+        @Test("after the end of pcscd a connection reports an unavailable service, and old insertions are removed")
         func connectWithoutPCSCD() async throws {
             PCSCD.cleanUp()
             let backend = PCSCBackend()

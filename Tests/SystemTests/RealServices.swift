@@ -2,8 +2,8 @@
 import Foundation
 import Testing
 
-/// Tests against real system services. They need a machine of their own, so they run only by
-/// `Tests/System/in-namespace.sh swift test --filter SystemTests`, one after the other.
+/// Tests with real system services. They need a separate namespace and run in sequence, only with
+/// `Tests/System/in-namespace.sh swift test --filter SystemTests`.
 @Suite(
     .serialized,
     .enabled(if: ProcessInfo.processInfo.environment["BADGED_SYSTEM_TESTS"] == "1"),

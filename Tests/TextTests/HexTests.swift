@@ -5,7 +5,7 @@ import Text
 @Suite("Hexadecimal digits")
 struct HexTests {
     @Test(
-        "only pairs of digits are decoded",
+        "only pairs of hexadecimal digits are decoded",
         arguments: [
             ("", []), ("00fF", [0x00, 0xFF]), ("0", nil), ("0g", nil), ("0x00", nil), ("00 11", nil), ("+1", nil),
             ("é0", nil), ("０0", nil), ("@A", nil), ("`a", nil), ("/0", nil), (":0", nil),
@@ -16,7 +16,7 @@ struct HexTests {
         if let bytes { #expect(Hex.encode(bytes) == text.lowercased()) }
     }
 
-    @Test("every byte is decoded as it was encoded, in both cases")
+    @Test("every byte value survives encoding and decoding, in upper and lower case")
     func roundTrip() {
         let all = Array(UInt8.min...UInt8.max)
         #expect(Hex.decode(Hex.encode(all)) == all)
@@ -29,7 +29,7 @@ struct HexTests {
         #expect(Hex.decode("010203", limit: 2) == nil)
     }
 
-    @Test("numbers have leading zeros")
+    @Test("numbers are formatted with leading zeros")
     func numbers() {
         #expect(Hex.encode(UInt8(1)) == "01")
         #expect(Hex.encode(UInt16(0xABC)) == "0abc")

@@ -3,18 +3,18 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// What a fake card does with a command.
+/// The reaction of a fake card to a command.
 enum FakeAnswer: Sendable {
     case bytes([UInt8])
-    /// The card leaves the reader instead of answering.
+    /// The card is removed and does not answer.
     case leave
 }
 
 enum FakeCard {
-    /// Of a contactless card without historical bytes; PC/SC part 3.
+    /// The answer to reset of a contactless card without historical bytes. PC/SC part 3.
     static let answerToReset: [UInt8] = [0x3B, 0x80, 0x80, 0x01, 0x01]
 
-    /// Gives back what it was sent, and 9000.
+    /// Returns the received data and 9000.
     @Sendable static func echo(_ command: [UInt8]) -> FakeAnswer {
         switch command.count {
         case ...5: return .bytes([0x90, 0x00])
@@ -26,9 +26,10 @@ enum FakeCard {
     }
 }
 
-/// A card for the virtual reader of vsmartcard. Its driver listens on a TCP port for each slot; being connected is being
-/// in the reader. Messages have a length in front, two bytes, big-endian; those of one byte are 0 power off, 1 power on,
-/// 2 reset, 4 answer to reset.
+/// A card for the virtual reader of vsmartcard.
+///
+/// The driver listens on a TCP port for each slot, and a connected card is in the reader. A message begins with its
+/// length (two bytes, big-endian). Messages of one byte are 0 power off, 1 power on, 2 reset and 4 answer to reset.
 final class VPCDCard: Sendable {
     private struct State {
         var stream: Stream?
@@ -52,10 +53,10 @@ final class VPCDCard: Sendable {
     deinit { remove() }
 
     var resets: Int { state.withLock { $0.resets } }
-    /// When the answer to reset was last given.
+    /// The time of the last answer to reset.
     var answered: ContinuousClock.Instant? { state.withLock { $0.answered } }
 
-    /// Puts the card in; false when there is no reader.
+    /// Inserts the card; returns false when there is no reader.
     @discardableResult
     func insert() -> Bool {
         guard let stream = Stream.connect(port: port) else { return false }
@@ -77,14 +78,14 @@ final class VPCDCard: Sendable {
     }
 
     private static func receive(_ stream: Stream) -> [UInt8]? {
-        // The driver sends length and message apart; without a quick acknowledgement that costs 40 ms.
+        // The driver sends length and message separately. Delayed acknowledgement would cost 40 ms.
         clinux_tcp_quickack(stream.fd)
         guard let length = stream.read(2) else { return nil }
         clinux_tcp_quickack(stream.fd)
         return stream.read(Int(length[0]) << 8 | Int(length[1]))
     }
 
-    /// false when the card leaves.
+    /// Answers a message; returns false when the card is removed.
     private func serve(_ message: [UInt8], _ stream: Stream) -> Bool {
         let reply: [UInt8]
         switch message {

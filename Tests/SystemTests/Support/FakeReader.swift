@@ -2,10 +2,9 @@
 import Glibc
 import Synchronization
 
-/// A reader behind the driver in `ifd-keypad`: presence, power, commands and the functions of its keypad are up to the
-/// test.
+/// A reader for the driver in `ifd-keypad`. The test controls presence, power, commands and keypad functions.
 final class FakeReader: Sendable {
-    /// Codes of ifdhandler.h.
+    /// Return codes of ifdhandler.h.
     enum Code {
         static let success: UInt32 = 0
         static let powerFailed: UInt32 = 608
@@ -25,7 +24,7 @@ final class FakeReader: Sendable {
         var answerToReset: [UInt8]? = FakeCard.answerToReset
         var events: [Stream] = []
         var commands: [Stream] = []
-        var toldPresence: (isPresent: Bool, at: ContinuousClock.Instant)?
+        var lastReport: (isPresent: Bool, at: ContinuousClock.Instant)?
         var poweredUp: ContinuousClock.Instant?
         var resets = 0
         var controls: [(function: UInt32, input: [UInt8])] = []
@@ -45,7 +44,7 @@ final class FakeReader: Sendable {
         let new = UnixListener(path) { [weak self] stream in
             let role = stream.read(1)
             if role == [UInt8(ascii: "E")] {
-                // A card may have been put in after pcscd looked and before there was this way to tell it.
+                // A card may have been inserted after the last poll of pcscd and before this connection.
                 self?.state.withLock { state in
                     state.events.append(stream)
                     stream.write([1])
@@ -62,7 +61,7 @@ final class FakeReader: Sendable {
 
     deinit { unplug() }
 
-    /// Puts a card in. One without answer to reset is mute.
+    /// Inserts a card. A card without an answer to reset is mute.
     func insert(answerToReset: [UInt8]? = FakeCard.answerToReset) {
         signal { state in
             state.isPresent = true
@@ -72,7 +71,7 @@ final class FakeReader: Sendable {
 
     func remove() { signal { $0.isPresent = false } }
 
-    /// The cable is pulled.
+    /// Disconnects the reader.
     func unplug() {
         listener.withLock { $0?.end() }
         state.withLock { state in
@@ -82,10 +81,10 @@ final class FakeReader: Sendable {
         }
     }
 
-    /// When pcscd was last told that the card is there (its answer to reset) or is not.
+    /// The time when pcscd last received the answer to reset, or the report that the card is absent.
     var poweredUp: ContinuousClock.Instant? { state.withLock { $0.poweredUp } }
     var toldAbsent: ContinuousClock.Instant? {
-        state.withLock { $0.toldPresence.flatMap { $0.isPresent ? nil : $0.at } }
+        state.withLock { $0.lastReport.flatMap { $0.isPresent ? nil : $0.at } }
     }
     var resets: Int { state.withLock { $0.resets } }
     var controls: [(function: UInt32, input: [UInt8])] { state.withLock { $0.controls } }
@@ -115,7 +114,7 @@ final class FakeReader: Sendable {
         switch request.operation {
         case 1:
             reply.code = state.withLock { state in
-                if state.toldPresence?.isPresent != state.isPresent { state.toldPresence = (state.isPresent, .now) }
+                if state.lastReport?.isPresent != state.isPresent { state.lastReport = (state.isPresent, .now) }
                 return state.isPresent ? Code.present : Code.notPresent
             }
         case 2:

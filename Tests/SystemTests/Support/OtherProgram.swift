@@ -2,7 +2,7 @@
 import CPCSCLite
 import Testing
 
-/// What another program on the same machine does with pcscd.
+/// Another program on the same machine that uses pcscd.
 final class OtherProgram {
     private var context: SCARDCONTEXT = 0
     private var card: SCARDHANDLE = 0

@@ -4,18 +4,19 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A real pcscd, with readers of our own. For use inside `in-namespace.sh` only, where /run is ours.
+/// A real pcscd with test readers. Use this class only inside `in-namespace.sh`, which has a private /run.
 final class PCSCD: Sendable {
     static let folder = "/run/pcscd"
     static let socket = "/run/pcscd/pcscd.comm"
 
     struct Reader: Sendable {
         fileprivate let entry: String
-        /// As pcscd calls its slots.
+        /// The names of the slots in pcscd.
         let names: [String]
 
-        /// A virtual reader of vsmartcard with two slots, at `port` and `port + 1`. Its driver serves one reader per file,
-        /// hence the copies.
+        /// Returns a virtual reader of vsmartcard with two slots, at `port` and `port + 1`.
+        ///
+        /// The driver serves one reader per library file, so each reader has a copy of the file.
         static func vpcd(_ name: String, port: UInt16) throws -> Reader {
             let copy = "/run/libifdvpcd-\(port).so"
             if !FileManager.default.fileExists(atPath: copy) {
@@ -31,7 +32,7 @@ final class PCSCD: Sendable {
             )
         }
 
-        /// A reader that a `FakeReader` at `path` plays. It must be there before pcscd starts.
+        /// Returns a reader that is simulated by a `FakeReader` at `path`, which must exist before pcscd starts.
         static func fake(_ name: String, path: String) throws -> Reader {
             let driver = try #require(ProcessInfo.processInfo.environment["BADGED_IFD_KEYPAD"])
             return Reader(
@@ -45,7 +46,7 @@ final class PCSCD: Sendable {
     private let ended: AsyncStream<Void>
     private let hasEnded = Mutex(false)
 
-    /// Starts pcscd and does not wait for it.
+    /// Starts pcscd without waiting until it is ready.
     init(_ readers: [Reader]) throws {
         try FileManager.default.createDirectory(atPath: Self.folder, withIntermediateDirectories: true)
         let configuration = "/run/reader-\(UUID()).conf"
@@ -65,7 +66,7 @@ final class PCSCD: Sendable {
         }
     }
 
-    /// Asks it to end (SIGTERM) or ends it (SIGKILL), and waits for that.
+    /// Sends a signal (SIGTERM or SIGKILL) and waits until pcscd has ended.
     func end(_ signal: Int32 = SIGTERM) async {
         hasEnded.withLock { hasEnded in
             if !hasEnded { _ = Glibc.kill(process, signal) }
@@ -73,6 +74,6 @@ final class PCSCD: Sendable {
         for await _ in ended {}
     }
 
-    /// As on a machine where pcscd was never started.
+    /// Removes the directory of pcscd, as before its first start.
     static func cleanUp() { try? FileManager.default.removeItem(atPath: folder) }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 
-/// A blocking stream socket of the fake cards and readers.
+/// A blocking stream socket for the fake cards and readers.
 struct Stream: Sendable {
     let fd: Int32
 
-    /// nil at the end of the stream.
+    /// Reads `count` bytes; returns nil at the end of the stream.
     func read(_ count: Int) -> [UInt8]? {
         var bytes = [UInt8](repeating: 0, count: count)
         var done = 0
@@ -32,18 +32,18 @@ struct Stream: Sendable {
         return true
     }
 
-    /// Wakes whoever reads; the descriptor stays until `close`.
+    /// Ends pending reads. The descriptor stays open until `close`.
     func hangUp() { shutdown(fd, Int32(SHUT_RDWR)) }
     func close() { Glibc.close(fd) }
 
-    /// Waits until the other side has said something, and hangs up without having read it.
+    /// Waits for data from the peer and closes the connection without reading the data.
     func hangUpUnread() {
         var byte: UInt8 = 0
         _ = recv(fd, &byte, 1, Int32(MSG_PEEK))
         close()
     }
 
-    /// Connects to a TCP port of this machine.
+    /// Connects to a local TCP port.
     static func connect(port: UInt16) -> Stream? {
         let fd = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_in()
@@ -63,7 +63,7 @@ struct Stream: Sendable {
     }
 }
 
-/// A Unix socket that gives each connection to `serve`, on a thread of its own.
+/// A Unix socket that calls `serve` on a new thread for each connection.
 final class UnixListener: Sendable {
     private let fd: Int32
     let path: String
@@ -91,11 +91,11 @@ final class UnixListener: Sendable {
 
     deinit { end() }
 
-    /// Nobody is accepted any more; the file stays, as that of a killed server would.
+    /// Stops accepting connections. The socket file stays, as after SIGKILL of a server.
     func end() { shutdown(fd, Int32(SHUT_RDWR)) }
 }
 
-/// Runs `body` on a thread of its own.
+/// Runs `body` on a new thread.
 func thread(_ body: @escaping @Sendable () -> Void) {
     final class Box: Sendable {
         let body: @Sendable () -> Void

@@ -10,7 +10,7 @@ import Testing
 import Text
 import Wire
 
-/// The daemon as a process, with boards from `[nfc] devices`.
+/// Tests the daemon as a process, with boards from `[nfc] devices`.
 @Suite("The daemon with NFC", .timeLimit(.minutes(5)))
 struct NFCDaemonTests {
     @Loop private static func change(_ client: TestClient, reader: String) async -> Bool? {
@@ -27,7 +27,7 @@ struct NFCDaemonTests {
     }
 
     @Test("the PIN is changed, SIGHUP finds an unplugged board again, and SIGTERM switches the field off")
-    @Loop func life() async throws {
+    @Loop func lifecycle() async throws {
         let board = try EmulatedPN532()
         let reader = "pn532_uart:\(board.path)"
         let daemon = try await DaemonProcess(configuration: "[nfc]\ndevices = \(board.connection)\n", usesNFC: true)
@@ -97,7 +97,7 @@ struct NFCDaemonTests {
         try daemon.configure("[nfc]\ndevices =\n")
         daemon.signal(SIGHUP)
         while let message = await client.next("READER"), message["attached"]?.bool != false {}
-        // The program reports the removal just before it ends.
+        // The program reports the removal before it ends.
         while !daemon.children.isEmpty { _ = await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH") }
         #expect(!board.field.isOn)
     }

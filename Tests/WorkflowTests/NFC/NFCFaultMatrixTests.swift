@@ -9,8 +9,10 @@ import Testing
 import Text
 import Wire
 
-/// Every radio fault in every exchange of frames of a dialogue: the protocol recovers what it can, no fault costs a try,
-/// and the client gets the right result.
+/// Injects every radio fault into every frame exchange of a dialogue.
+///
+/// The block protocol recovers transient faults, no fault changes the retry counter, and the client gets the right
+/// result.
 @Suite("Faults of NFC", .timeLimit(.minutes(5)))
 struct NFCFaultMatrixTests {
     /// Faults that the block protocol recovers.

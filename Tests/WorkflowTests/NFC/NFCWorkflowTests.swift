@@ -9,7 +9,7 @@ import Secrets
 import TestSupport
 import Testing
 
-/// The dialogues of RUN_CHANGE_PIN on an NFC reader. The messages are the same as with every other reader.
+/// Tests the dialogues of RUN_CHANGE_PIN on an NFC reader. The messages are the same as with every other reader.
 @Suite("RUN_CHANGE_PIN over NFC", .timeLimit(.minutes(5)))
 struct NFCWorkflowTests {
     @Test("the PIN is changed, with cards of both types", arguments: [PICC.Technology.a, .b])
