@@ -32,7 +32,7 @@ final class USBCable: Sendable {
     /// Attaches a device to this port of the kernel.
     init(port: Int, speed: Speed) throws(EmulatedUSBBoard.SetupError) {
         var ends: [Int32] = [-1, -1]
-        guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0 else {
+        guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
             throw EmulatedUSBBoard.SetupError(text: "socketpair: \(String(cString: strerror(errno)))")
         }
         socket = ends[0]

@@ -35,7 +35,7 @@ import TestSupport
 
     init() throws {
         var pair: [Int32] = [-1, -1]
-        guard socketpair(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0, &pair) == 0 else {
+        guard socketpair(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue), 0, &pair) == 0 else {
             throw SystemError("socketpair")
         }
         for end in pair { clinux_set_nonblocking(end) }

@@ -37,6 +37,8 @@ package enum ChildProcess {
         for (index, copy) in copies.enumerated() {
             posix_spawn_file_actions_adddup2(&actions, copy, firstDescriptor + Int32(index))
         }
+        // Libraries and tests open descriptors without FD_CLOEXEC; a child that has one keeps it open for the other end.
+        clinux_spawn_close_from(&actions, firstDescriptor + Int32(descriptors.count))
         // What is blocked here for signalfd must end the child.
         var signals = sigset_t()
         sigemptyset(&signals)

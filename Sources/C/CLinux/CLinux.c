@@ -9,6 +9,7 @@
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -93,6 +94,7 @@ int clinux_drop_capability(unsigned capability) {
     return (int)syscall(SYS_capset, &header, sets);
 }
 
+int clinux_spawn_close_from(void *actions, int lowest) { return posix_spawn_file_actions_addclosefrom_np(actions, lowest); }
 int clinux_die_with_parent(void) { return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); }
 
 int clinux_pass_descriptor(int socket, int fd) {

@@ -46,6 +46,8 @@ import Host
     isolated deinit {
         registration?.cancel()
         close(socket)
+        // Where SIGCHLD is not ignored, somebody has to take the status of the program.
+        _ = startThread("badged-wait") { [process] in waitpid(process, nil, 0) }
     }
 
     func send(_ request: NFCRequest) {

@@ -39,6 +39,8 @@ int clinux_no_core_dumps(void);
 int clinux_has_capability(unsigned capability);
 int clinux_drop_capability(unsigned capability);
 int clinux_die_with_parent(void);
+/* Adds to the actions of posix_spawn: close every descriptor from lowest on. The argument is a posix_spawn_file_actions_t. */
+int clinux_spawn_close_from(void *actions, int lowest);
 
 /* Gives a descriptor to the process at the other end of a Unix socket: SCM_RIGHTS. */
 int clinux_pass_descriptor(int socket, int fd);
