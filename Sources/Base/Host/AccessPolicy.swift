@@ -12,18 +12,19 @@ package struct AccessRule: Sendable, Equatable {
     }
 }
 
-/// Who may do what: the rules of `[access]` with names turned into numbers, once, when the configuration is read.
+/// The rules of `[access]`, with names resolved to ids once, when the configuration is read.
 package struct AccessPolicy: Sendable, Equatable {
     private var users: [UInt32: Permissions] = [:]
     private var groups: [UInt32: Permissions] = [:]
     private var others: Permissions
     private var owner: UInt32
 
-    /// What a client may do that no line of `[access]` speaks of.
+    /// The permissions of a client that no line of `[access]` applies to.
     package static let defaultPermissions: Permissions = [.readers, .cards]
 
-    /// `owner` is the daemon's own user, who may do everything, as root may. `warnings` gets a line for each name that
-    /// the system does not know; its rule is left out.
+    /// Resolves the rules. `owner` is the user of the daemon, who has all permissions, as root has.
+    ///
+    /// `warnings` gets one line for each unknown name; its rule is ignored.
     package init(
         rules: [AccessRule],
         owner: UInt32 = geteuid(),
@@ -39,19 +40,21 @@ package struct AccessPolicy: Sendable, Equatable {
                 if let id = names.user(name) {
                     users[id] = rule.permissions
                 } else {
-                    warnings.append("[access] names the user '\(name)', whom this system does not know")
+                    warnings.append("[access] names the user '\(name)', which is unknown; the line is ignored")
                 }
             case .group(let name):
                 if let id = names.group(name) {
                     groups[id, default: []].formUnion(rule.permissions)
                 } else {
-                    warnings.append("[access] names the group '\(name)', which this system does not know")
+                    warnings.append("[access] names the group '\(name)', which is unknown; the line is ignored")
                 }
             }
         }
     }
 
-    /// The closest rule decides: the line of the user, else all lines of its groups together, else `default`.
+    /// Returns the permissions of a client.
+    ///
+    /// A line for the user decides alone. Otherwise all lines of its groups are combined. Otherwise `default` applies.
     package func permissions(uid: UInt32, gid: UInt32, groups memberships: some Sequence<UInt32>) -> Permissions {
         if uid == 0 || uid == owner { return .all }
         if let own = users[uid] { return own }
@@ -60,7 +63,7 @@ package struct AccessPolicy: Sendable, Equatable {
     }
 }
 
-/// Turns names of users and groups into numbers; decimal numbers pass as they are.
+/// Resolves names of users and groups to ids. Decimal numbers are ids already.
 package struct NameService: Sendable {
     package var user: @Sendable (String) -> UInt32?
     package var group: @Sendable (String) -> UInt32?
@@ -89,7 +92,7 @@ package struct NameService: Sendable {
         }
     )
 
-    /// Lends a buffer that grows as long as the entry does not fit (a group may have thousands of members).
+    /// Calls `body` with a buffer that grows until the entry fits. A group may have thousands of members.
     private static func lookUp(_ call: (UnsafeMutablePointer<CChar>, Int) -> (Int32, UInt32?)) -> UInt32? {
         var size = 4096
         while size <= 4 << 20 {

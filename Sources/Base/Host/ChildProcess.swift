@@ -2,12 +2,12 @@
 import CLinux
 import Glibc
 
-/// A program of ours that runs beside the daemon, with descriptors that it gets from it and nothing else.
+/// Starts a program of badged as a child that inherits only the descriptors it is given.
 package enum ChildProcess {
-    /// The first descriptor that the child finds; the others follow.
+    /// The number of the first inherited descriptor; the others follow.
     package static let firstDescriptor: Int32 = 3
 
-    /// Where a program of ours is: beside this one, or in the folder libexec beside this one's folder.
+    /// Returns the path of a program of badged: in the folder of this program, or in `../libexec`.
     package static func path(of name: String) -> String? {
         var own = [CChar](repeating: 0, count: Int(PATH_MAX))
         let count = readlink("/proc/self/exe", &own, own.count)
@@ -17,11 +17,12 @@ package enum ChildProcess {
         return ["\(folder)/\(name)", "\(folder)/../libexec/\(name)"].first { access($0, X_OK) == 0 }
     }
 
-    /// Starts a program. It inherits standard error; standard input and output are /dev/null. The caller does not wait for
-    /// its end, so a caller that runs for long must ignore SIGCHLD.
-    /// - Returns: the process; nil when the program cannot be started.
+    /// Starts a program. The child inherits standard error; its standard input and output are /dev/null.
+    ///
+    /// The caller does not wait for the end of the child. A caller that runs for long must ignore SIGCHLD.
+    /// - Returns: the process id; nil if the program cannot be started.
     package static func start(_ path: String, _ arguments: [String], descriptors: [Int32]) -> Int32? {
-        // Out of the way of the numbers that they are to get.
+        // Move the descriptors above the target numbers first, so that none overwrites another.
         let copies = descriptors.map { fcntl($0, F_DUPFD_CLOEXEC, 64) }
         defer { for copy in copies where copy >= 0 { close(copy) } }
         guard copies.allSatisfy({ $0 >= 0 }) else { return nil }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// The daemon's command line, badged(8). Scripts rely on it: names are never taken away.
+/// The command line of badged(8). Scripts depend on the options, so no option is ever removed.
 package struct CommandLineOptions: Sendable, Equatable {
     package enum Action: Sendable, Equatable { case run, version, help }
 
@@ -15,7 +15,7 @@ package struct CommandLineOptions: Sendable, Equatable {
 
     package init() {}
 
-    /// Reads the arguments after the program's name; both `--name VALUE` and `--name=VALUE`.
+    /// Parses the arguments after the program name. Accepts `--name VALUE` and `--name=VALUE`.
     /// - Throws: `StartError` with exit code 2.
     package init(arguments: some Sequence<String>) throws(StartError) {
         var rest = ArraySlice(Array(arguments))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// What badged.conf(5) says. Every line is optional.
+/// The settings of badged.conf(5). Every line is optional.
 package struct Configuration: Sendable, Equatable {
     package static let defaultPath = "/etc/badged/badged.conf"
 
@@ -14,11 +14,11 @@ package struct Configuration: Sendable, Equatable {
     package var virtualReaders = 1
     /// `[virtual] cvca`: the file with the trust point of virtual cards.
     package var virtualTrustPoint: String?
-    /// `[eid] trust_anchors`: the folder with the authorities whose services are believed.
+    /// `[eid] trust_anchors`: the folder with the trusted country authorities.
     package var trustAnchors = Self.defaultTrustAnchors
-    /// Need not be there.
+    /// The default folder; it may be missing.
     package static let defaultTrustAnchors = "/etc/badged/trust-anchors"
-    /// `[eid] date`: the day that certificates are judged on, instead of today; for tests.
+    /// `[eid] date`: the day for which certificates are checked, instead of today; for tests.
     package var date: Day?
     /// `[pcsc] enabled`
     package var isPCSCEnabled = true
@@ -30,9 +30,9 @@ package struct Configuration: Sendable, Equatable {
     package var isActivationEnabled = false
     /// `[activation] port`
     package var activationPort: UInt16 = 24727
-    /// `[activation] permissions`: of whoever comes through a WebSocket.
+    /// `[activation] permissions`: the permissions of WebSocket clients.
     package var activationPermissions: Permissions = [.readers, .cards]
-    /// `[activation] origins`: whose pages may open a WebSocket.
+    /// `[activation] origins`: the origins whose pages may open a WebSocket.
     package var activationOrigins: [String] = []
     /// `[ble]`
     package var radio = RadioConfiguration()
@@ -40,13 +40,13 @@ package struct Configuration: Sendable, Equatable {
     package var logLevel = Log.Level.notice
     /// `[access]`
     package var access: [AccessRule] = []
-    /// What was not understood and is passed over; for the log, one line each.
+    /// Warnings for the log, one line each, about lines that are ignored.
     package var warnings: [String] = []
 
     package init() {}
 
-    /// Reads the file of `--config`, which must be there, or the default one, which need not.
-    /// - Throws: `StartError` that names file and line and says what is allowed.
+    /// Reads the file of `--config`, which must exist, or the default file, which may be missing.
+    /// - Throws: `StartError` with file, line and allowed values.
     package init(path: String?) throws(StartError) {
         let file = path ?? Self.defaultPath
         guard let bytes = try INIFile.contents(of: file) else {
@@ -59,8 +59,8 @@ package struct Configuration: Sendable, Equatable {
         try self.init(bytes: bytes, file: file)
     }
 
-    /// `file` is its name, for messages.
-    /// - Throws: `StartError` that names file and line and says what is allowed.
+    /// Parses a configuration; `file` is its name for messages.
+    /// - Throws: `StartError` with file, line and allowed values.
     package init(bytes: [UInt8], file: String) throws(StartError) {
         var seen: [String: Int] = [:]
         for entry in try INIFile(bytes: bytes, file: file).entries {
@@ -111,7 +111,7 @@ package struct Configuration: Sendable, Equatable {
         }
     }
 
-    /// A value and the place it stands at.
+    /// A value and its position in the file, for messages.
     private struct Value {
         var text: String
         var place: String
@@ -147,7 +147,7 @@ package struct Configuration: Sendable, Equatable {
             return text
         }
 
-        /// `yyyy-MM-dd`, as the certificates of cards can name it.
+        /// A day as `yyyy-MM-dd`. Certificates of cards have days of the years 2000 to 2099.
         func day() throws(StartError) -> Day {
             let parts = text.split(separator: "-", omittingEmptySubsequences: false)
             let digits = parts.joined().utf8
@@ -158,7 +158,7 @@ package struct Configuration: Sendable, Equatable {
             return date
         }
 
-        /// Connection strings of libnfc: a driver's name, and behind colons what it needs.
+        /// Connection strings of libnfc: a driver name, optionally followed by colons and parameters.
         func connectionStrings() throws(StartError) -> [String] {
             var strings: [String] = []
             for word in text.split(separator: ",", omittingEmptySubsequences: false) {
@@ -192,7 +192,7 @@ package struct Configuration: Sendable, Equatable {
             }
         }
 
-        /// Scheme, host and perhaps a port, as a browser writes it: no path, no letters of a user.
+        /// Origins as a browser sends them: scheme, host and optionally a port; no path and no user.
         func origins() throws(StartError) -> [String] {
             var origins: [String] = []
             for word in text.split(separator: ",") {
@@ -229,9 +229,9 @@ package struct Day: Sendable, Equatable {
     package let month: Int
     package let day: Int
 
-    /// nil when there is no such day.
+    /// Makes a day; nil if there is no such day.
     package init?(year: Int, month: Int, day: Int) {
-        // These hundred years hold no exception from the leap year in each fourth.
+        // From 2000 to 2099 every fourth year is a leap year.
         let days = [31, year % 4 == 0 ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
         guard (2000...2099).contains(year), (1...12).contains(month), (1...days[month - 1]).contains(day) else {
             return nil
@@ -240,16 +240,16 @@ package struct Day: Sendable, Equatable {
     }
 }
 
-/// Command line over configuration: what the daemon does now.
+/// The settings of this run: the command line overrides the configuration.
 package struct Settings: Sendable, Equatable {
     package var maximumClients: Int
     /// Number of virtual readers, 0 when off.
     package var virtualReaders: Int
     /// Path of the file with the trust point of their cards.
     package var virtualTrustPoint: String?
-    /// Path of the folder with the authorities whose services are believed.
+    /// Path of the folder with the trusted country authorities.
     package var trustAnchors: String
-    /// The day that certificates are judged on; nil: today.
+    /// The day for which certificates are checked; nil: today.
     package var date: Day?
     package var isPCSCEnabled: Bool
     package var isNFCEnabled: Bool
@@ -269,7 +269,7 @@ package struct Settings: Sendable, Equatable {
         if options.isWithoutBLE { radio.isEnabled = false }
         logLevel = options.logLevel ?? configuration.logLevel
     }
-    /// The file of `[virtual] cvca`, nil when there is no such line; what it holds is judged where the cards are made.
+    /// Reads the file of `[virtual] cvca`; nil without that line. The virtual cards check its content.
     package func readVirtualTrustPoint() throws(StartError) -> [UInt8]? {
         guard let path = virtualTrustPoint else { return nil }
         guard let bytes = try INIFile.contents(of: path) else {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 
-/// Looks up an environment variable; tests give their own.
+/// Looks up an environment variable. Tests pass their own function.
 package typealias Environment = @Sendable (String) -> String?
 
 /// The environment of this process. The C function is getenv.
@@ -9,7 +9,7 @@ package let systemEnvironment: Environment = { name in
     getenv(name).map { String(cString: $0) }
 }
 
-/// What errno says, in words. The C function is strerror_r.
+/// Returns the text for errno. The C function is strerror_r.
 func errorText(_ code: Int32 = errno) -> String {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
         guard let base = buffer.baseAddress, strerror_r(code, base, buffer.count) == 0 else { return "error \(code)" }

@@ -4,9 +4,9 @@
 package struct HealthCheck: Sendable, Equatable {
     package let name: String
     package let ok: Bool
-    /// What a person can do about it; nil when the check is good.
+    /// What a person can do about the fault; nil when the check is good.
     package let advice: String?
-    /// For how many milliseconds it has been wrong, where that is known.
+    /// Milliseconds since the fault began, where that is known.
     package let errorAgo: Int64?
 
     package init(_ name: String, ok: Bool, advice: String? = nil, errorAgo: Int64? = nil) {

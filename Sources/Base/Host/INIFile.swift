@@ -16,7 +16,7 @@ struct INIFile: Sendable, Equatable {
 
     var entries: [Entry] = []
 
-    /// `file` is its name, for messages.
+    /// Parses a file; `file` is its name for messages.
     /// - Throws: `StartError` that names the line.
     init(bytes: [UInt8], file: String) throws(StartError) {
         var section = ""
@@ -44,7 +44,7 @@ struct INIFile: Sendable, Equatable {
             guard !section.isEmpty else {
                 throw .inConfiguration(
                     "\(place): '\(Self.trim(parts[0]))' stands before the first section",
-                    hint: "put it below its [section]; see badged.conf(5)"
+                    hint: "move it below its [section]; see badged.conf(5)"
                 )
             }
             entries.append(
@@ -65,14 +65,14 @@ struct INIFile: Sendable, Equatable {
         return text
     }
 
-    /// Reads a whole file of at most `largest` bytes; nil when there is none.
+    /// Reads a file of at most `largest` bytes; nil if there is no file.
     static func contents(of path: String) throws(StartError) -> [UInt8]? {
         let descriptor = clinux_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0)
         guard descriptor >= 0 else {
             if errno == ENOENT { return nil }
             throw .inConfiguration(
                 "cannot read \(path): \(errorText())",
-                hint: "let the daemon's user read it, or name another by --config"
+                hint: "make it readable for the user of the daemon, or use --config with another file"
             )
         }
         defer { close(descriptor) }
@@ -83,13 +83,13 @@ struct INIFile: Sendable, Equatable {
             if count == 0 { return bytes }
             if count < 0 {
                 if errno == EINTR { continue }
-                throw .inConfiguration("cannot read \(path): \(errorText())", hint: "it must be a plain file")
+                throw .inConfiguration("cannot read \(path): \(errorText())", hint: "it must be a regular file")
             }
             bytes += buffer.prefix(count)
             guard bytes.count <= largest else {
                 throw .inConfiguration(
                     "\(path) is larger than \(largest >> 10) KiB",
-                    hint: "this is no configuration of badged"
+                    hint: "this is not a configuration of badged"
                 )
             }
         }
@@ -97,7 +97,7 @@ struct INIFile: Sendable, Equatable {
 }
 
 extension StartError {
-    /// A fault in the configuration: exit code 78, EX_CONFIG of sysexits.h.
+    /// Makes an error for a fault in the configuration: exit code 78, EX_CONFIG of sysexits.h.
     static func inConfiguration(_ message: String, hint: String) -> StartError {
         StartError(message, hint: hint, exitCode: 78)
     }

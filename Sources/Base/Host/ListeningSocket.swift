@@ -6,10 +6,10 @@ import Synchronization
 /// The socket that clients connect to: listening, non-blocking, closed on exec.
 package final class ListeningSocket: Sendable {
     package let descriptor: Int32
-    /// Where clients find it; for a socket of systemd, what the kernel says.
+    /// The path of the socket. For a socket that systemd passes, the kernel reports the path.
     package let path: String
     package let isFromSystemd: Bool
-    /// Device and inode of the file that we made.
+    /// Device and inode of the socket file that badged made.
     private let file: FileIdentity?
     private let isClosed = Mutex(false)
 
@@ -18,7 +18,8 @@ package final class ListeningSocket: Sendable {
         isFromSystemd = file == nil
     }
 
-    /// The socket that systemd passes, else `--socket`, else the configuration's, else the usual place.
+    /// Opens the socket: the one that systemd passes, otherwise one at `--socket`, at the path of the configuration, or
+    /// at the default path.
     package static func open(
         options: CommandLineOptions,
         configuration: Configuration,
@@ -34,19 +35,19 @@ package final class ListeningSocket: Sendable {
         return try bind(to: path)
     }
 
-    /// Root and service users (below 1000) serve the computer, others themselves.
+    /// The default path: /run/badged for root and service users (below 1000), XDG_RUNTIME_DIR for other users.
     static func usualPath(user: UInt32, environment: Environment) throws(StartError) -> String {
         if user < 1000 { return "/run/badged/badged.sock" }
         guard let folder = environment("XDG_RUNTIME_DIR"), folder.hasPrefix("/") else {
             throw StartError(
-                "no place for the socket: XDG_RUNTIME_DIR is not set",
-                hint: "name a path with --socket PATH"
+                "no path for the socket: XDG_RUNTIME_DIR is not set",
+                hint: "set a path with --socket PATH"
             )
         }
         return folder + "/badged/badged.sock"
     }
 
-    /// Stops listening and removes the file, if it is still the one we made. Later calls do nothing.
+    /// Stops listening and removes the socket file, if badged made that file. Further calls do nothing.
     package func close() {
         let isFirst = isClosed.withLock { closed in
             defer { closed = true }
@@ -60,7 +61,7 @@ package final class ListeningSocket: Sendable {
     deinit { close() }
 }
 
-/// Device and inode.
+/// Device and inode of a file.
 struct FileIdentity: Sendable, Equatable {
     var device: UInt64
     var inode: UInt64
@@ -70,7 +71,7 @@ struct FileIdentity: Sendable, Equatable {
         (device, inode, mode) = (UInt64(status.st_dev), UInt64(status.st_ino), status.st_mode)
     }
 
-    /// Of the path itself, not of what a symbolic link points to.
+    /// Reads device and inode of the path itself; does not follow a symbolic link.
     init?(path: String) {
         var status = stat()
         guard lstat(path, &status) == 0 else { return nil }

@@ -5,7 +5,7 @@ import Synchronization
 /// The daemon's log: lines on stderr.
 ///
 /// At a terminal a line reads `badged: warning: text`. Everywhere else (journal, pipe, file) it reads `<4>text` with
-/// the priority of syslog(3), which the journal takes off again; sd-daemon(3). Each line is one `write`, so lines of
+/// the priority of syslog(3), which the journal removes; sd-daemon(3). Each line is one `write`, so lines of
 /// different threads never mix.
 package enum Log {
     package enum Level: Int, Sendable, CaseIterable, Comparable {
@@ -34,8 +34,9 @@ package enum Log {
         package static func < (left: Level, right: Level) -> Bool { left.rawValue < right.rawValue }
     }
 
-    /// What may stand in a log line: literal text, strings and numbers. Bytes, buffers, errors with a payload and
-    /// anything else without a method here do not compile, so that no PIN gets in by a convenient `\(value)`.
+    /// Text for a log line: literals, strings and numbers.
+    ///
+    /// Other types do not compile, so a `\(value)` cannot log a PIN by mistake.
     package struct Message: Sendable, ExpressibleByStringInterpolation {
         package let text: String
 
@@ -55,10 +56,10 @@ package enum Log {
 
     private static let threshold = Atomic<Int>(Level.notice.rawValue)
     private static let isTerminal = isatty(STDERR_FILENO) == 1
-    /// Longest line in bytes; what a client sends cannot fill the journal.
+    /// The longest line in bytes, so that text of a client cannot fill the journal.
     static let longest = 4096
 
-    /// Lines above this are dropped; `notice` at first.
+    /// The lowest severity that is logged; `notice` at first.
     package static var level: Level {
         get { Level(rawValue: threshold.load(ordering: .relaxed)) ?? .notice }
         set { threshold.store(newValue.rawValue, ordering: .relaxed) }
@@ -70,13 +71,13 @@ package enum Log {
     package static func info(_ message: @autoclosure () -> Message) { write(.info, message) }
     package static func debug(_ message: @autoclosure () -> Message) { write(.debug, message) }
 
-    /// For a level that is a value.
+    /// Logs at a level that is known only at run time.
     package static func write(_ level: Level, _ message: () -> Message) {
         guard level.rawValue <= threshold.load(ordering: .relaxed) else { return }
         put(line(level, message().text, atTerminal: isTerminal))
     }
 
-    /// Prints why the daemon does not start.
+    /// Logs why the daemon does not start.
     package static func report(_ error: StartError) {
         put(error.text(toJournal: isJournal(environment: systemEnvironment)))
     }
@@ -85,8 +86,9 @@ package enum Log {
         (atTerminal ? "badged: \(level.word): " : "<\(level.rawValue)>") + escaped(text) + "\n"
     }
 
-    /// Control and direction characters, line separators and backslashes become `\u{HEX}`: nobody forges a line or
-    /// hides one. Cut at `longest` bytes.
+    /// Replaces control characters, direction characters, line separators and backslashes by `\u{HEX}`.
+    ///
+    /// So text cannot forge or hide a line. The result is truncated at `longest` bytes.
     static func escaped(_ text: String) -> String {
         var out = ""
         for scalar in text.unicodeScalars {
@@ -101,7 +103,8 @@ package enum Log {
         return out
     }
 
-    /// Is stderr the journal? `JOURNAL_STREAM` is device and inode of the stream that systemd made. systemd.exec(5).
+    /// Whether stderr is the journal. `JOURNAL_STREAM` has device and inode of the stream that systemd made.
+    /// systemd.exec(5).
     static func isJournal(environment: Environment) -> Bool {
         guard let stream = environment("JOURNAL_STREAM") else { return false }
         var status = stat()
@@ -111,7 +114,7 @@ package enum Log {
     private static func put(_ line: String) {
         var line = line
         line.withUTF8 { bytes in
-            // A log that nobody takes must not stop the daemon: what the pipe refuses is lost.
+            // Never block the daemon for its log: lines that the pipe does not accept are lost.
             while Glibc.write(STDERR_FILENO, bytes.baseAddress, bytes.count) < 0, errno == EINTR {}
         }
     }

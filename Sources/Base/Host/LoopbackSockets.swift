@@ -2,10 +2,10 @@
 import CLinux
 import Glibc
 
-/// Listening TCP sockets that only this computer reaches: 127.0.0.1 and, where there is IPv6, ::1.
+/// TCP sockets that listen on 127.0.0.1 and, if the computer has IPv6, on ::1.
 package enum LoopbackSockets {
-    /// Non-blocking, closed on exec.
-    /// - Throws: `StartError` when the port is taken.
+    /// Opens the sockets: non-blocking, closed on exec.
+    /// - Throws: `StartError` if the port is in use.
     package static func open(port: UInt16) throws(StartError) -> [Int32] {
         var v4 = sockaddr_in()
         v4.sin_family = sa_family_t(AF_INET)
@@ -18,7 +18,7 @@ package enum LoopbackSockets {
         v6.sin6_addr = in6addr_loopback
         do throws(StartError) {
             guard let second = try? listen(&v6, AF_INET6, port) else {
-                // A computer without IPv6 is complete with the other one; a port that is taken there is not ours.
+                // Without IPv6, 127.0.0.1 is enough. If another program has the port on ::1, the port is in use.
                 if errno == EADDRINUSE { throw taken(port) }
                 return [first]
             }
@@ -57,9 +57,8 @@ package enum LoopbackSockets {
         return descriptor
     }
 
-    /// Asks the eID client that has the port to show itself, as TR-03124-1 programs do among each other. Waits for it, at
-    /// most a second.
-    /// - Returns: what it calls itself; nil when nobody of that kind is there.
+    /// Asks the eID client that owns the port to show itself (TR-03124-1). Blocks for at most a second.
+    /// - Returns: the name of that client; nil if there is no eID client.
     package static func askOwnerToShowItself(port: UInt16) -> String? {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return nil }
@@ -80,14 +79,14 @@ package enum LoopbackSockets {
         let request = "GET /eID-Client?ShowUI HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nConnection: close\r\n\r\n"
         guard isConnected, send(descriptor, request, request.utf8.count, Int32(MSG_NOSIGNAL)) == request.utf8.count
         else { return nil }
-        // The header is in the first bytes; nothing else of the answer matters.
+        // Only the header is needed, and it is in the first bytes.
         var answer = [UInt8](repeating: 0, count: 4096)
         let count = recv(descriptor, &answer, answer.count, 0)
         guard count > 0 else { return nil }
         return owner(answer: answer[..<count])
     }
 
-    /// The Server header of an eID client. TR-03124-1 2.2.2.1.
+    /// Extracts the Server header of an eID client. TR-03124-1 2.2.2.1.
     static func owner(answer: ArraySlice<UInt8>) -> String? {
         for line in answer.split(separator: 0x0A) {
             let line = String(decoding: line, as: UTF8.self)
@@ -101,7 +100,7 @@ package enum LoopbackSockets {
     private static func taken(_ port: UInt16) -> StartError {
         StartError(
             "cannot listen on port \(port): \(String(cString: strerror(errno)))",
-            hint: "another program, such as AusweisApp, or another user's badged may have it; see [activation] port"
+            hint: "AusweisApp or the badged of another user may use the port; see [activation] port"
         )
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// What a client may do; fixed when its connection is accepted. docs/protocol.md, Permissions.
+/// The permissions of a client, fixed when it connects. docs/protocol.md, Permissions.
 package struct Permissions: OptionSet, Sendable, Hashable {
     package let rawValue: UInt8
     package init(rawValue: UInt8) { self.rawValue = rawValue }

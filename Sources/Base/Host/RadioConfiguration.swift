@@ -13,7 +13,7 @@ package struct RadioConfiguration: Sendable, Equatable {
         case replay
     }
 
-    /// Shifts all range limits.
+    /// The shift of all range limits in dB.
     package enum Sensitivity: String, Sendable, CaseIterable { case high, normal, low }
 
     /// How a service UUID contains the lock service code. Binary codes above 9 are likely but not proven.

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 
-/// Tells the service manager how the daemon is: the protocol of sd_notify(3).
+/// Reports the state of the daemon to the service manager, with the protocol of sd_notify(3).
 ///
-/// A datagram with text to `$NOTIFY_SOCKET` is all there is to it, so libsystemd (and the four compression and
-/// cryptography libraries it brings) stays out of the process.
+/// The protocol is one datagram of text to `$NOTIFY_SOCKET`. It does not need libsystemd, which would load four
+/// compression and cryptography libraries.
 package final class ServiceNotification: Sendable {
     private let descriptor: Int32
     private let address: UnixAddress?
 
-    /// How often to call `watchdog()`: half of what the manager allows; nil when it does not watch.
+    /// The interval for `watchdog()`: half of the limit of the manager; nil if the manager does not watch.
     package let watchdogInterval: Duration?
 
-    /// Does nothing when no manager listens.
+    /// Reads the environment. Without a manager all calls do nothing.
     package init(environment: Environment = systemEnvironment) {
         let address = environment("NOTIFY_SOCKET").flatMap(UnixAddress.init(notifySocket:))
         descriptor = address == nil ? -1 : socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | closeOnExec | nonBlocking, 0)
@@ -22,10 +22,11 @@ package final class ServiceNotification: Sendable {
         watchdogInterval = isOurs && limit > 1 ? .microseconds(limit / 2) : nil
     }
 
-    /// The socket accepts connections. `status` is a line for `systemctl status`.
+    /// Reports that the socket accepts connections. `status` is a line for `systemctl status`.
     package func ready(status: String) { send("READY=1\nSTATUS=\(Log.escaped(status))") }
     package func status(_ status: String) { send("STATUS=\(Log.escaped(status))") }
-    /// The configuration is being read again; `ready` ends it. The manager wants to know since when.
+    /// Reports that the daemon reads its configuration again, until `ready`. The manager requires the time of the
+    /// start.
     package func reloading() {
         var now = timespec()
         clock_gettime(CLOCK_MONOTONIC, &now)

@@ -11,11 +11,12 @@ package final class Signals: Sendable {
         case reload
     }
 
-    /// Readable when a signal has come; non-blocking, closed with this object.
+    /// Readable when a signal has arrived; non-blocking, closed with this object.
     package let descriptor: Int32
 
-    /// Blocks the three signals and ignores SIGPIPE. To be called before the process has a second thread, because
-    /// threads inherit what is blocked; a signal would end the process through a thread that does not block it.
+    /// Blocks the three signals and ignores SIGPIPE. Call this while the process has one thread.
+    ///
+    /// Threads inherit the signal mask, and a thread that does not block SIGTERM would end the process.
     package init() throws(StartError) {
         signal(SIGPIPE, SIG_IGN)
         let watched = [SIGTERM, SIGINT, SIGHUP]
@@ -25,7 +26,7 @@ package final class Signals: Sendable {
         }
     }
 
-    /// The next signal that has come, or nil when there is none.
+    /// Returns the next signal that has arrived, or nil.
     package func next() -> Signal? {
         switch clinux_signalfd_read(descriptor) {
         case SIGHUP: .reload

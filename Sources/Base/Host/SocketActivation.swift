@@ -2,13 +2,13 @@
 import CLinux
 import Glibc
 
-/// The socket that systemd opened for us. sd_listen_fds(3).
+/// The socket that systemd opened for the daemon. sd_listen_fds(3).
 enum SocketActivation {
-    /// First descriptor that is passed.
+    /// The first descriptor that systemd passes.
     private static let first: Int32 = 3
 
-    /// nil when none is passed to this process.
-    /// - Throws: when there are several, or what is passed is no listening Unix stream socket.
+    /// Returns the socket that systemd passes; nil if there is none for this process.
+    /// - Throws: `StartError` if there are several, or if the descriptor is not a listening Unix stream socket.
     static func socket(environment: Environment) throws(StartError) -> ListeningSocket? {
         guard environment("LISTEN_PID") == String(getpid()),
             let count = environment("LISTEN_FDS").flatMap({ Int32($0) }), count > 0
@@ -24,12 +24,12 @@ enum SocketActivation {
             option(SO_ACCEPTCONN) == 1
         else {
             throw StartError(
-                "what systemd passes is no listening Unix stream socket",
+                "systemd passes a descriptor that is not a listening Unix stream socket",
                 hint: "badged.socket needs ListenStream= with a path and Accept=no"
             )
         }
         guard clinux_set_cloexec(first) == 0, clinux_set_nonblocking(first) == 0 else {
-            throw StartError("cannot set up the passed socket: \(errorText())", hint: "this is a fault of the system")
+            throw StartError("cannot set up the passed socket: \(errorText())", hint: "this is an error of the system")
         }
         return ListeningSocket(descriptor: first, path: path, file: nil)
     }
@@ -39,7 +39,7 @@ enum SocketActivation {
         return getsockopt(first, SOL_SOCKET, name, &value, &size) == 0 ? value : nil
     }
 
-    /// The path it is bound to; empty for an unnamed or abstract one.
+    /// Returns the path of the socket; empty if the socket is unnamed or abstract.
     private static var path: String {
         var (address, size) = (sockaddr_un(), socklen_t(MemoryLayout<sockaddr_un>.size))
         let code = withUnsafeMutablePointer(to: &address) { pointer in

@@ -3,13 +3,15 @@ import CLinux
 import Glibc
 
 extension ListeningSocket {
-    /// Clients may use the socket when they are in this group.
+    /// The group whose members may connect.
     static let groupName = "badged"
 
-    /// Makes the socket file: mode 0660 and group `badged`. Where that group is missing or is not ours to give, 0660
-    /// for root (whose group is root alone), else 0600: the own group may have half of the computer in it.
+    /// Makes the socket file with mode 0660 and group `badged`.
     ///
-    /// A file that a dead daemon left is taken over; one that somebody listens on never is.
+    /// Without that group, or without the right to assign it, the group stays. The mode is then 0660 for root, whose
+    /// group has no other members. It is 0600 for other users, because their group may have many members.
+    ///
+    /// A socket file on which no process listens is replaced. If a process listens, this function throws.
     static func bind(to path: String, names: NameService = .system) throws(StartError) -> ListeningSocket {
         guard let address = UnixAddress(path: path) else {
             throw StartError(
@@ -18,7 +20,8 @@ extension ListeningSocket {
             )
         }
         makeFolder(of: path)
-        // Between `bind` and `listen`, and while a dead file is replaced, the path looks abandoned: one at a time.
+        // Between `bind` and `listen`, and while an old file is replaced, the path looks unused. The lock admits one
+        // process at a time.
         let lock = try SocketLock(for: path)
         defer { lock.release() }
         try removeStaleFile(path, address)
@@ -27,7 +30,7 @@ extension ListeningSocket {
         guard descriptor >= 0 else {
             throw StartError("cannot open a socket: \(errorText())", hint: "raise the limit of open files")
         }
-        // The file is born with the mode of the socket: at no time can anyone connect who must not.
+        // Set the mode before `bind`, so that no other user can connect in between.
         fchmod(descriptor, 0o600)
         let code = address.withPointer { Glibc.bind(descriptor, $0, $1) }
         guard code == 0, let file = FileIdentity(path: path) else {
@@ -42,17 +45,17 @@ extension ListeningSocket {
         let isGiven = names.group(groupName).map { lchown(path, uid_t.max, $0) == 0 } ?? false
         if isGiven || getegid() == 0 { chmod(path, 0o660) }
         guard listen(descriptor, SOMAXCONN) == 0 else {
-            throw StartError("cannot listen on \(path): \(errorText())", hint: "this is a fault of the system")
+            throw StartError("cannot listen on \(path): \(errorText())", hint: "this is an error of the system")
         }
         return made
     }
 
-    /// The last folder only: a missing parent is a misspelt path.
+    /// Makes the last folder of the path only, because a missing parent folder is probably a typing error.
     private static func makeFolder(of path: String) {
         guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return }
         let folder = String(path[..<slash])
         guard mkdir(folder, 0o700) == 0 else { return }
-        // Others must pass through to a socket in a system folder; a user's own stays closed.
+        // Other users must be able to reach a socket in a system folder. The folder of a user stays private.
         if geteuid() < 1000 { chmod(folder, 0o755) }
     }
 
@@ -76,11 +79,11 @@ extension ListeningSocket {
         }
         guard unlink(path) == 0 else {
             throw StartError(
-                "cannot replace the abandoned socket \(path): \(errorText())",
+                "cannot replace the unused socket file \(path): \(errorText())",
                 hint: "remove it, or choose another path with --socket"
             )
         }
-        Log.info("replaced the abandoned socket \(path)")
+        Log.info("replaced the unused socket file \(path)")
     }
 
     private static func inUse(_ path: String, _ pid: Int32?) -> StartError {
@@ -101,7 +104,7 @@ extension ListeningSocket {
         )
     }
 
-    /// The process that called `listen`.
+    /// Returns the process that called `listen`.
     private static func listener(of probe: Int32) -> Int32? {
         var (pid, uid, gid) = (pid_t(0), uid_t(0), gid_t(0))
         return clinux_peer_credentials(probe, &pid, &uid, &gid) == 0 ? pid : nil
@@ -111,7 +114,7 @@ extension ListeningSocket {
 let closeOnExec: Int32 = 0o2000000  // SOCK_CLOEXEC
 let nonBlocking: Int32 = 0o4000  // SOCK_NONBLOCK
 
-/// A locked file beside the socket, there while the socket is made.
+/// A locked file beside the socket file, which exists while the socket is made.
 private struct SocketLock {
     private let path: String
     private let descriptor: Int32
@@ -134,7 +137,7 @@ private struct SocketLock {
                     hint: "wait for it, or choose another path with --socket"
                 )
             }
-            // Its last holder may have removed the file between our `open` and our `flock`.
+            // The previous owner may have removed the file between `open` and `flock`.
             if let ours = FileIdentity(descriptor: descriptor), ours == FileIdentity(path: path) {
                 self.descriptor = descriptor
                 return

@@ -6,23 +6,23 @@ struct UnixAddress: Sendable {
     private var storage = sockaddr_un()
     private var length: socklen_t
 
-    /// Longest path in bytes; the field has 108 with the final NUL.
+    /// The longest path in bytes. The field has 108 bytes with the final NUL.
     static let longestPath = 107
     private static let pathOffset = MemoryLayout<sockaddr_un>.offset(of: \.sun_path) ?? 2
 
-    /// nil when the path is empty, too long or has a NUL.
+    /// Makes the address of a path; nil if the path is empty, too long or has a NUL.
     init?(path: String) {
         self.init(bytes: Array(path.utf8), isAbstract: false)
     }
 
-    /// `NOTIFY_SOCKET`: a path, or `@` and a name in the abstract space.
+    /// Makes the address from `NOTIFY_SOCKET`: a path, or `@` and a name in the abstract namespace.
     init?(notifySocket: String) {
         if notifySocket.hasPrefix("@") {
             self.init(bytes: [0] + notifySocket.utf8.dropFirst(), isAbstract: true)
         } else if notifySocket.hasPrefix("/") {
             self.init(path: notifySocket)
         } else {
-            return nil  // vsock: a manager outside of this (virtual) machine
+            return nil  // vsock: the manager is outside of this virtual machine
         }
     }
 
