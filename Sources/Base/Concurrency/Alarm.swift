@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
 extension Loop {
-    /// Calls back once, at a time that can be moved. While none is set nothing wakes up.
+    /// Calls a function once, at a time that can be changed. Without a set alarm the loop does not wake up.
     ///
     /// Descriptors that are ready at the same time are handled first.
     @Loop package final class Alarm {
@@ -11,7 +11,7 @@ extension Loop {
 
         isolated deinit { cancel() }
 
-        /// Sets the alarm to a time from now; an earlier setting is void.
+        /// Sets the alarm to a time from now. This replaces an earlier setting.
         package func set(after milliseconds: Int64) {
             let limited = min(max(milliseconds, 0), 1 << 40)
             let time = shared.executor.microseconds + limited * 1000
@@ -37,11 +37,12 @@ extension Loop {
         shared.executor.deadline = settings.values.map(\.time).min()
     }
 
-    /// Rings the alarms that are due, the earliest first. An alarm that sets itself again waits for the next round.
+    /// Calls the alarms that are due, the earliest first. An alarm that is set again meanwhile waits for the next
+    /// round.
     @Loop static func ringAlarms() {
         let now = shared.executor.microseconds
         let due = settings.filter { $0.value.time <= now }.sorted { $0.value.time < $1.value.time }
-        // One that has rung may have cancelled or moved another.
+        // A called alarm may have cancelled or changed another one.
         for (id, setting) in due where settings[id]?.time == setting.time {
             settings[id] = nil
             setting.alarm?.body()

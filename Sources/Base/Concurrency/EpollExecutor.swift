@@ -3,7 +3,7 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// The executor of `Loop`: one thread that runs jobs, and waits in the kernel when there are none.
+/// Executes the jobs of `Loop` on one thread, which waits in the kernel when there are none.
 final class EpollExecutor: SerialExecutor, @unchecked Sendable {
     private let epoll: Int32
     private let wake: Int32
@@ -13,13 +13,13 @@ final class EpollExecutor: SerialExecutor, @unchecked Sendable {
     private static let wakeToken: UInt64 = 0
     private static let mostEvents = 64
 
-    /// False when the system had no thread for the loop.
+    /// False if the system could not start the thread of the loop.
     private(set) var isStarted = false
 
     // Unchecked: only the thread of the loop uses these two.
-    /// CLOCK_MONOTONIC in microseconds, at the beginning of this round.
+    /// The time of CLOCK_MONOTONIC in microseconds, at the beginning of this round.
     private(set) var microseconds: Int64 = 0
-    /// When the next alarm is due; nil for none.
+    /// The time of the next alarm; nil for none.
     var deadline: Int64?
 
     init() {
@@ -46,7 +46,7 @@ final class EpollExecutor: SerialExecutor, @unchecked Sendable {
             jobs.append(job)
             return jobs.count == 1
         }
-        // The loop looks at its jobs before it waits, so its own thread needs no wake-up.
+        // The loop checks its jobs before it waits, so its own thread needs no wake-up.
         guard wasEmpty, !isOnThread else { return }
         var one: UInt64 = 1
         _ = write(wake, &one, 8)
@@ -64,7 +64,7 @@ final class EpollExecutor: SerialExecutor, @unchecked Sendable {
         while true { turn() }
     }
 
-    /// Runs the jobs that are queued, then waits for events. Not inlined: in an endless loop the optimizer leaks arrays.
+    /// Runs the queued jobs, then waits for events. Not inlined, because the optimizer leaks arrays in an endless loop.
     @inline(never)
     private func turn() {
         let pending = jobs.withLock { jobs in

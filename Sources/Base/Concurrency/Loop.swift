@@ -2,7 +2,7 @@
 import CLinux
 import Glibc
 
-/// The actor of sockets, sessions, readers and workflows: everything but card cryptography and calls of C that block.
+/// The actor of all code but card cryptography and blocking C calls: sockets, sessions, readers and workflows.
 ///
 /// Its executor is one thread in `epoll_wait`, so a command is read, handled and answered without a change of threads.
 @globalActor
@@ -13,32 +13,31 @@ package actor Loop {
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    /// Prepares the process for tasks: starts the thread of the loop and the pool. To be called once, before the first
-    /// task.
-    /// - Throws: `SystemError` when no thread can be started.
+    /// Starts the thread of the loop and the pool. Call this once, before the first task.
+    /// - Throws: `SystemError` if no thread can be started.
     package static func start() throws(SystemError) {
         guard shared.executor.isStarted else { throw SystemError("pthread_create", EAGAIN) }
         try Pool.takeGlobalJobs()
     }
 
-    /// Blocks the calling thread for ever; the end of `main`.
+    /// Blocks the calling thread for ever, at the end of `main`.
     package static func park() -> Never {
         while true { pause() }
     }
 
-    /// CLOCK_MONOTONIC in milliseconds, read once in each round of the loop.
+    /// The time of CLOCK_MONOTONIC in milliseconds, read once in each round of the loop.
     @Loop package static var now: Int64 { shared.executor.microseconds / 1000 }
 
     // MARK: Descriptors
 
-    /// Called when a descriptor is ready, with the EPOLL bits.
+    /// A function that is called when a descriptor is ready, with the EPOLL bits.
     package typealias Handler = @Loop (_ events: UInt32) -> Void
 
     @Loop private static var handlers: [UInt64: Handler] = [:]
     @Loop private static var nextToken: UInt64 = 1
 
     /// Watches a descriptor, level-triggered, until the registration is cancelled. The C function is epoll_ctl.
-    /// - Throws: `SystemError` when the kernel refuses.
+    /// - Throws: `SystemError` if the kernel refuses.
     @Loop package static func watch(
         _ descriptor: Int32,
         _ interest: Interest,
@@ -53,7 +52,7 @@ package actor Loop {
         return Registration(descriptor: descriptor, token: token, interest: interest)
     }
 
-    /// What to wait for.
+    /// The events to wait for.
     package struct Interest: OptionSet, Sendable {
         package let rawValue: UInt32
         package init(rawValue: UInt32) { self.rawValue = rawValue }
@@ -61,12 +60,12 @@ package actor Loop {
         package static let write = Interest(rawValue: CLINUX_EPOLLOUT)
     }
 
-    /// Bits of `events`. Hang-up means both directions, or an error.
+    /// The bits of `events`. Hang-up means that both directions are closed, or an error.
     package static let readable = CLINUX_EPOLLIN
     package static let writable = CLINUX_EPOLLOUT
     package static let hungUp = CLINUX_EPOLLHUP | CLINUX_EPOLLERR
 
-    /// One watched descriptor. It does not own the descriptor; cancel before closing it.
+    /// One watched descriptor. The registration does not own the descriptor; cancel it before you close the descriptor.
     @Loop package final class Registration {
         private let descriptor: Int32
         private let token: UInt64
@@ -77,7 +76,7 @@ package actor Loop {
             (self.descriptor, self.token, self.interest) = (descriptor, token, interest)
         }
 
-        /// Changes what to wait for. Hang-ups and errors are always reported, even without interest.
+        /// Changes the events to wait for. Hang-ups and errors are always reported, even without interest.
         package func change(_ interest: Interest) {
             guard !isCancelled, interest != self.interest else { return }
             self.interest = interest
@@ -92,14 +91,14 @@ package actor Loop {
         }
     }
 
-    /// Handles what one wait has brought: ready descriptors, then alarms that are due.
+    /// Handles the results of one wait: ready descriptors, then alarms that are due.
     @Loop static func handle(_ events: [clinux_epoll_event]) {
         for event in events { handlers[event.token]?(event.events) }
         ringAlarms()
     }
 }
 
-/// A failed call of the system: its name and errno in words.
+/// A failed system call: its name and the text for errno.
 package struct SystemError: Error, Sendable, CustomStringConvertible {
     package let call: String
     package let code: Int32

@@ -3,9 +3,9 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// The executor of an actor that may block, such as an online authentication that waits for the network: one thread.
+/// Executes an actor that may block, such as an online authentication that waits for the network, on one thread.
 package final class NetworkThread: SerialExecutor {
-    /// Starts a named thread; false when the system has none left.
+    /// A function that starts a named thread. It returns false if the system cannot start a thread.
     package typealias Start = (String, @escaping @Sendable () -> Void) -> Bool
 
     private struct State {
@@ -17,8 +17,8 @@ package final class NetworkThread: SerialExecutor {
     private let wake = DispatchSemaphore(value: 0)
 
     /// Starts the thread.
-    /// - Parameter start: what starts threads; tests give their own.
-    /// - Throws: `SystemError` when the system has no thread left.
+    /// - Parameter start: starts threads; tests pass their own function.
+    /// - Throws: `SystemError` if the system cannot start a thread.
     package init(start: Start = startThread) throws(SystemError) {
         let isStarted = start("badged-web") { [self] in
             while runNext() {}
@@ -32,7 +32,7 @@ package final class NetworkThread: SerialExecutor {
         wake.signal()
     }
 
-    /// Lets the thread end after the jobs that are queued.
+    /// Ends the thread after the jobs that are queued.
     package func finish() {
         state.withLock { $0.isFinished = true }
         wake.signal()

@@ -4,15 +4,15 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// The threads on which code runs that belongs to no executor, such as the actor of a card with its cryptography.
+/// Runs the code that belongs to no executor, such as the actor of a card with its cryptography.
 ///
-/// This pool stands in for the language's own, which wakes the process every second once it has had a job.
+/// This pool replaces the pool of the Swift runtime, which wakes the process every second after its first job.
 package final class Pool: Sendable {
     private struct State {
-        /// Addresses of jobs, from the language's runtime.
+        /// Addresses of jobs of the Swift runtime.
         var jobs: [UInt] = []
         var threads = 0
-        /// Threads that wait and have not been signalled yet.
+        /// The number of threads that wait and have not been signalled yet.
         var idle = 0
     }
 
@@ -24,10 +24,10 @@ package final class Pool: Sendable {
 
     private init() {}
 
-    /// Takes the jobs of the language's pool from now on; to be called once, before the first task.
+    /// Takes the jobs of the pool of the Swift runtime from now on. Call this once, before the first task.
     ///
-    /// `Task.sleep` still uses the language's pool.
-    /// - Throws: `SystemError` when no thread can be started.
+    /// `Task.sleep` still uses the pool of the runtime.
+    /// - Throws: `SystemError` if no thread can be started.
     static func takeGlobalJobs() throws(SystemError) {
         // The first thread starts here, since a job cannot be refused later.
         shared.state.withLock { $0.threads = 1 }

@@ -2,18 +2,19 @@
 import Synchronization
 package import Threads
 
-/// Lends each reader to one connection at a time, in the order of asking.
+/// Lends each reader to one connection at a time, in the order of the requests.
 ///
-/// pcscd would do the same, but with a blocked thread for each who waits. A connection may be given up while its thread
-/// still hangs in pcscd: whoever then tries again must not leave one more blocked thread each time.
+/// pcscd would do the same, but with a blocked thread for each connection that waits. A connection may end while its
+/// thread is still blocked in pcscd. Further attempts must not add one more blocked thread each.
 package final class ReaderGate: Sendable {
-    /// For each reader that is taken, those who wait for it.
+    /// For each lent reader, the requests that wait for it.
     private let queues = Mutex<[String: [OneShot<Bool>]]>([:])
 
     package init() {}
 
-    /// Asks for a reader.
-    /// - Returns: true when the reader is lent, and `leave` must follow; false for who gives up by filling in false.
+    /// Requests a reader.
+    /// - Returns: a value that becomes true when the reader is lent; `leave` must follow. The caller cancels the
+    ///   request by setting false.
     package func enter(_ reader: String) -> OneShot<Bool> {
         let turn = OneShot<Bool>()
         queues.withLock { queues in
@@ -21,7 +22,7 @@ package final class ReaderGate: Sendable {
                 queues[reader] = []
                 turn.fill(true)
             } else {
-                // Those who gave up are removed here, so the queue never grows beyond those who wait.
+                // Remove cancelled requests, so that the queue has only requests that still wait.
                 queues[reader]?.removeAll(where: \.isFilled)
                 queues[reader]?.append(turn)
             }
@@ -29,7 +30,7 @@ package final class ReaderGate: Sendable {
         return turn
     }
 
-    /// Lends the reader to the next who waits.
+    /// Returns a reader, which is then lent to the next request.
     package func leave(_ reader: String) {
         queues.withLock { queues in
             while let next = queues[reader]?.first {

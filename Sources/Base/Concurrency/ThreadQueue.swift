@@ -2,9 +2,9 @@
 package import Dispatch
 import Synchronization
 
-/// Blocks of work that one thread runs, one after the other; they may block.
+/// Runs blocks of work on one thread, one after the other. A block of work may block the thread.
 package final class ThreadQueue: Sendable {
-    /// How a call of `serve` ended.
+    /// The result of a call of `serve`.
     package enum Turn: Sendable {
         case worked, timedOut
         /// The queue is closed and empty.
@@ -22,8 +22,9 @@ package final class ThreadQueue: Sendable {
     /// Makes a queue for a thread that calls `serve` again and again.
     package init() {}
 
-    /// Makes a queue and starts a thread that serves it, and ends with it; nil when the system has no thread left. `onEnd`
-    /// runs last, on the thread.
+    /// Makes a queue and starts a thread that serves the queue until its end. `onEnd` runs last, on the thread.
+    ///
+    /// The result is nil if the system cannot start a thread.
     package convenience init?(thread name: String, onEnd: @escaping @Sendable () -> Void) {
         self.init()
         let isStarted = startThread(name) { [self] in
@@ -33,7 +34,7 @@ package final class ThreadQueue: Sendable {
         guard isStarted else { return nil }
     }
 
-    /// Waits for the next block until `deadline` and runs it; for the thread of the queue.
+    /// Waits for the next block until `deadline` and runs the block. Only the thread of the queue calls this.
     package func serve(until deadline: DispatchTime = .distantFuture) -> Turn {
         while true {
             let (block, isClosed) = state.withLock { state in
@@ -48,8 +49,8 @@ package final class ThreadQueue: Sendable {
         }
     }
 
-    /// Queues a block; does nothing when the queue is closed.
-    /// - Returns: false when the queue is closed.
+    /// Queues a block, unless the queue is closed.
+    /// - Returns: false if the queue is closed.
     @discardableResult
     package func async(_ block: @escaping @Sendable () -> Void) -> Bool {
         let isQueued = state.withLock { state in
@@ -60,7 +61,7 @@ package final class ThreadQueue: Sendable {
         return isQueued
     }
 
-    /// Closes the queue behind a last block. Does nothing when the queue is closed.
+    /// Queues a last block and closes the queue. Does nothing if the queue is closed.
     package func finish(_ last: @escaping @Sendable () -> Void = {}) {
         state.withLock { state in
             if !state.isClosed { state.blocks.append(last) }
@@ -70,7 +71,7 @@ package final class ThreadQueue: Sendable {
     }
 
     /// Runs a block on the thread and waits for its result.
-    /// - Returns: nil when the queue is closed.
+    /// - Returns: nil if the queue is closed.
     package func run<Value: Sendable>(_ block: @escaping @Sendable () -> Value) async -> Value? {
         await withCheckedContinuation { continuation in
             if !async({ continuation.resume(returning: block()) }) { continuation.resume(returning: nil) }

@@ -92,7 +92,7 @@ package struct NameService: Sendable {
         }
     )
 
-    /// Calls `body` with a buffer that grows until the entry fits. A group may have thousands of members.
+    /// Repeats `call` with a larger buffer until the entry fits. A group may have thousands of members.
     private static func lookUp(_ call: (UnsafeMutablePointer<CChar>, Int) -> (Int32, UInt32?)) -> UInt32? {
         var size = 4096
         while size <= 4 << 20 {

@@ -13,7 +13,7 @@ package struct RadioConfiguration: Sendable, Equatable {
         case replay
     }
 
-    /// The shift of all range limits in dB.
+    /// The sensitivity, which shifts all range limits.
     package enum Sensitivity: String, Sendable, CaseIterable { case high, normal, low }
 
     /// How a service UUID contains the lock service code. Binary codes above 9 are likely but not proven.

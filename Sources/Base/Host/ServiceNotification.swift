@@ -25,8 +25,7 @@ package final class ServiceNotification: Sendable {
     /// Reports that the socket accepts connections. `status` is a line for `systemctl status`.
     package func ready(status: String) { send("READY=1\nSTATUS=\(Log.escaped(status))") }
     package func status(_ status: String) { send("STATUS=\(Log.escaped(status))") }
-    /// Reports that the daemon reads its configuration again, until `ready`. The manager requires the time of the
-    /// start.
+    /// Reports that the daemon reads its configuration again, until `ready`. The manager requires the start time.
     package func reloading() {
         var now = timespec()
         clock_gettime(CLOCK_MONOTONIC, &now)

@@ -2,13 +2,14 @@
 import Glibc
 import Synchronization
 
-/// Bytes (a PIN, CAN, PUK or key) that are wiped when the value goes away.
+/// Holds bytes (a PIN, CAN, PUK or key) that are wiped when the value is destroyed.
 ///
-/// It cannot be copied and has no description, so it cannot end in a log, an error text or a crash report by accident.
+/// The type is not copyable and has no description. So a secret cannot get into a log, an error text or a crash report
+/// by mistake.
 public struct Secret: ~Copyable, @unchecked Sendable {
     private let storage: UnsafeMutableRawBufferPointer
 
-    /// Copies `bytes`; wiping the source is the caller's duty.
+    /// Copies `bytes`. The caller must wipe the source.
     public init(_ bytes: some Collection<UInt8>) {
         storage = .allocate(byteCount: bytes.count, alignment: 1)
         storage.copyBytes(from: bytes)
@@ -18,19 +19,19 @@ public struct Secret: ~Copyable, @unchecked Sendable {
     public init<E: Error>(count: Int, _ body: (UnsafeMutableRawBufferPointer) throws(E) -> Void) throws(E) {
         storage = .allocate(byteCount: count, alignment: 1)
         if let base = storage.baseAddress { explicit_bzero(base, count) }
-        try body(storage)  // when it throws, deinit wipes what was written
+        try body(storage)  // if `body` throws, deinit wipes the bytes that it wrote
     }
 
     public var count: Int { storage.count }
 
-    /// Lends the bytes for the time of `body`; they must not be kept.
+    /// Lends the bytes to `body`, which must not keep them.
     public borrowing func withBytes<R: ~Copyable, E: Error>(
         _ body: (UnsafeRawBufferPointer) throws(E) -> R
     ) throws(E) -> R {
         try body(UnsafeRawBufferPointer(storage))
     }
 
-    /// A second copy, for the rare place that really needs one.
+    /// Returns a copy.
     public borrowing func clone() -> Secret {
         Secret(UnsafeRawBufferPointer(storage))
     }
@@ -41,7 +42,7 @@ public struct Secret: ~Copyable, @unchecked Sendable {
     }
 }
 
-/// Holds one `Secret` until it is taken, once; passes it through what only carries copyable values.
+/// Holds one `Secret` until it is taken once. It passes a secret through code that needs copyable values.
 public final class SecretBox: Sendable {
     private let content: Mutex<Secret?>
 
@@ -49,7 +50,7 @@ public final class SecretBox: Sendable {
         content = Mutex(consume secret)
     }
 
-    /// The secret on the first call, `nil` ever after: a PIN is never used twice.
+    /// Returns the secret on the first call and nil on each later call, so that a PIN is never used twice.
     public func take() -> Secret? {
         content.withLock { $0.take() }
     }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Hexadecimal digits: two for each byte, the high half first.
+/// Converts between bytes and hexadecimal digits: two digits for each byte, the high half first.
 package enum Hex {
-    /// The lower-case digits of bytes.
+    /// Returns the lower-case digits of bytes.
     package static func encode(_ bytes: some Sequence<UInt8>) -> String {
         String(decoding: bytes.flatMap { [digit($0 >> 4), digit($0)] }, as: UTF8.self)
     }
 
-    /// The lower-case digits of a number, with leading zeros: a `UInt16` has four.
+    /// Returns the lower-case digits of a number, with leading zeros: a `UInt16` has four.
     package static func encode(_ number: some FixedWidthInteger & UnsignedInteger) -> String {
         withUnsafeBytes(of: number.bigEndian) { encode($0) }
     }
 
-    /// The bytes of digits in either case; nil for other characters, an odd number of digits, or more than `limit` bytes.
+    /// Decodes digits in either case; nil for other characters, an odd number of digits, or more than `limit` bytes.
     package static func decode(_ text: some StringProtocol, limit: Int = .max) -> [UInt8]? {
         let digits = Array(text.utf8)
         guard digits.count.isMultiple(of: 2), digits.count / 2 <= limit else { return nil }
@@ -25,13 +25,13 @@ package enum Hex {
         return bytes
     }
 
-    /// The lower-case digit of the lower half of `value`.
+    /// Returns the lower-case digit of the lower half of `value`.
     package static func digit(_ value: UInt8) -> UInt8 {
         let value = value & 0xF
         return value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
     }
 
-    /// The value of a digit in either case; nil for another character.
+    /// Returns the value of a digit in either case; nil for another character.
     package static func value(_ digit: UInt8) -> UInt8? {
         switch digit {
         case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")

@@ -4,7 +4,7 @@
 public enum JSON: Sendable, Equatable {
     case null
     case bool(Bool)
-    /// As it was written, such as `1`, `-0.0` or `12345678901234567890`.
+    /// A number as written, such as `1`, `-0.0` or `12345678901234567890`.
     case number(String)
     case string(String)
     case array([JSON])
@@ -19,7 +19,7 @@ public enum JSON: Sendable, Equatable {
         }
     }
 
-    /// Compares values; the members of an object have no order. Of members with one name the last one counts.
+    /// Compares values. The order of members does not matter. Of members with the same name the last one applies.
     public static func == (left: JSON, right: JSON) -> Bool {
         switch (left, right) {
         case (.null, .null): true
@@ -34,7 +34,7 @@ public enum JSON: Sendable, Equatable {
         }
     }
 
-    /// Reads an object or array.
+    /// Parses an object or array.
     package init(_ text: some Sequence<UInt8>) throws(JSONError) {
         let bytes = Array(text)
         do {
@@ -52,13 +52,13 @@ public enum JSON: Sendable, Equatable {
         }
     }
 
-    /// A value that `JSONScanner` has accepted as part of a document.
+    /// Makes a value from text that `JSONScanner` has accepted as part of a document.
     package init(accepted text: UnsafeRawBufferPointer) {
         var builder = Builder(text: text, position: 0)
         self = builder.value()
     }
 
-    /// The member of that name, the last one when there are several.
+    /// The member with that name; the last one if there are several.
     public subscript(_ key: String) -> JSON? {
         guard case .object(let members) = self else { return nil }
         return members.last { $0.key == key }?.value
@@ -84,7 +84,7 @@ public enum JSON: Sendable, Equatable {
         return value
     }
 
-    /// A number without fraction, in whichever way it was written.
+    /// The value of a number without a fraction, in any notation.
     public var int: Int? {
         guard case .number(let text) = self else { return nil }
         return JSON.int(text)
@@ -96,7 +96,7 @@ public enum JSON: Sendable, Equatable {
         return Int(value)
     }
 
-    /// Compact text.
+    /// The value as compact JSON text.
     public var bytes: [UInt8] {
         var writer = JSONWriter()
         writer.value(self)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why a text is not JSON: the SDK's words and the offset in bytes, as INVALID carries them.
+/// The reason why a text is not JSON: the words of the SDK and the offset in bytes, as INVALID has them.
 package struct JSONError: Error, Equatable {
     package enum Kind: String, Sendable {
         case illegalValue = "illegal value"
@@ -27,21 +27,22 @@ package enum JSONKind: Sendable {
     case null, bool, number, string, array, object
 }
 
-/// One member of the outermost object; ranges count bytes of the scanned text.
+/// One member of the outermost object. Ranges are in bytes of the scanned text.
 package struct JSONMember: Sendable {
-    /// Without the quotes.
+    /// The name without the quotes.
     package var key: Range<Int>
     package var keyHasEscapes: Bool
     package var kind: JSONKind
-    /// The value as written, quotes of a string included.
+    /// The value as written; a string includes its quotes.
     package var value: Range<Int>
     package var valueHasEscapes: Bool
 }
 
-/// Checks one JSON text (RFC 8259) in place and notes where the members of its outermost object are.
+/// Checks one JSON text (RFC 8259) in place and records the ranges of the members of its outermost object.
 ///
-/// Nothing is copied, so that a PIN can go from the socket's buffer to wiped memory without a stop in between. Order of
-/// the checks and offsets are those of the SDK, as its clients compare error texts. Depth is bounded, so is the stack.
+/// The scanner copies nothing, so a PIN goes from the socket's buffer directly to wiped memory. The order of the checks
+/// and the offsets are those of the SDK, because its clients compare error texts. The depth is bounded, and so is the
+/// stack.
 package struct JSONScanner {
     package static let maximumDepth = 1024
 
@@ -53,7 +54,7 @@ package struct JSONScanner {
 
     private init(_ text: UnsafeRawBufferPointer) { self.text = text }
 
-    /// The members of the outermost object in their order; empty for an array.
+    /// Returns the members of the outermost object in their order; none for an array.
     package static func members(of text: UnsafeRawBufferPointer) throws(JSONError) -> [JSONMember] {
         var scanner = JSONScanner(text)
         scanner.members.reserveCapacity(6)
@@ -67,7 +68,7 @@ package struct JSONScanner {
 
     private func failure(_ kind: JSONError.Kind) -> JSONError { JSONError(kind: kind, offset: position) }
 
-    /// Skips white space; false at the end of the text.
+    /// Skips white space. Returns false at the end of the text.
     private mutating func skipSpace() -> Bool {
         while let next = byte {
             guard next == 0x20 || next == 0x0A || next == 0x0D || next == 0x09 else { return true }
@@ -76,7 +77,7 @@ package struct JSONScanner {
         return false
     }
 
-    /// Consumes the next structural character; 0 for anything else, which is consumed too, or the end.
+    /// Consumes and returns the next structural character. Any other character, also consumed, and the end give 0.
     private mutating func token() -> UInt8 {
         guard skipSpace(), let next = byte else { return 0 }
         position += 1
@@ -225,7 +226,7 @@ package struct JSONScanner {
         if position >= text.count { throw failure(.terminationByNumber) }
     }
 
-    /// After the opening quote, to behind the closing one.
+    /// Scans from after the opening quote to after the closing quote.
     private mutating func string() throws(JSONError) {
         while let next = byte {
             if next == UInt8(ascii: "\"") { break }
@@ -239,7 +240,7 @@ package struct JSONScanner {
             }
         }
         position += 1
-        // A string cannot be the last thing of a document, so its end is as bad as a missing quote.
+        // A document cannot end with a string, so the end of the text here is an error like a missing quote.
         guard position < text.count else {
             position = text.count
             throw failure(.unterminatedString)
@@ -264,7 +265,7 @@ package struct JSONScanner {
         }
     }
 
-    /// RFC 3629: no overlong form, no surrogate, nothing above U+10FFFF.
+    /// Checks a UTF-8 sequence. RFC 3629: no overlong form, no surrogate, nothing above U+10FFFF.
     private mutating func multiByteCharacter(_ lead: UInt8) throws(JSONError) {
         let count: Int
         var lower: UInt8 = 0x80

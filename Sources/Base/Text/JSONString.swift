@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The inside of JSON strings that `JSONScanner` has accepted.
+/// Decodes the content of JSON strings that `JSONScanner` has accepted.
 package enum JSONString {
-    /// Writes the characters of a string (text without its quotes) as UTF-8 and gives their number of bytes; never more
-    /// than `content` has. A lone surrogate becomes U+FFFD.
+    /// Writes the characters of a string (text without its quotes) as UTF-8, and returns their number of bytes.
+    ///
+    /// The result never has more bytes than `content`. A lone surrogate becomes U+FFFD.
     package static func unescape(_ content: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer) -> Int {
         var written = 0
         var index = 0
@@ -53,7 +54,7 @@ package enum JSONString {
         return written
     }
 
-    /// The characters of a string without its quotes.
+    /// Returns the characters of a string; `content` has no quotes.
     package static func decode(_ content: UnsafeRawBufferPointer, hasEscapes: Bool) -> String {
         guard hasEscapes else { return String(decoding: content, as: UTF8.self) }
         return String(unsafeUninitializedCapacity: content.count) { output in

@@ -97,7 +97,7 @@ package struct JSONWriter {
         bytes.append(contentsOf: text.utf8)
     }
 
-    /// Text that is JSON already.
+    /// Writes text that is JSON already.
     package mutating func raw(_ text: some Sequence<UInt8>) {
         separate()
         bytes.append(contentsOf: text)
@@ -144,7 +144,7 @@ extension JSONWriter {
         if let value { int(Int(clamping: value)) } else { null() }
     }
 
-    /// Writes a number with one digit after the point; nil, and what is far beyond all measurements, is `null`.
+    /// Writes a number with one digit after the point. The value nil, or one far beyond any measurement, is `null`.
     package mutating func member(_ name: StaticString, tenths value: Double?) {
         key(name)
         guard let value, abs(value) < 1e9 else { return null() }

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// Cuts a byte stream into lines without copying them; wipes what it has given out, for a line may hold a PIN.
+/// Splits a byte stream into lines without a copy, and wipes returned lines, because a line may hold a PIN.
 package final class LineBuffer {
     package enum Line {
-        /// Without its `\n` or `\r\n`; valid until the buffer is touched again.
+        /// A line without its `\n` or `\r\n`; valid until the next call of the buffer.
         case text(UnsafeRawBufferPointer)
-        /// Longer than the limit; reported once, its rest is skipped up to the next `\n`.
+        /// A line longer than the limit, which is reported once and skipped up to the next `\n`.
         case tooLong
     }
 
-    /// Longest line in bytes, without its end. docs/protocol.md, Transport.
+    /// The longest line in bytes, without its end. docs/protocol.md, Transport.
     package static let maximumLine = 1 << 20
 
     private static let smallest = 4096
     private static let largestRead = 65_536
     private let limit: Int
     private var storage = UnsafeMutableRawBufferPointer(start: nil, count: 0)
-    /// First byte not given out, first byte not searched for a line end, end of the content.
+    /// The first byte that was not returned, the first byte not searched for a line end, and the end of the content.
     private var start = 0
     private var searched = 0
-    /// What lies before was given out and is wiped.
+    /// All bytes before this offset were returned and are wiped.
     private var wiped = 0
     private var end = 0
     private var isSkipping = false
@@ -32,14 +32,16 @@ package final class LineBuffer {
 
     package var isEmpty: Bool { start == end }
 
-    /// Bytes that were read and not returned yet.
+    /// The number of bytes that were read and not returned yet.
     package var count: Int { end - start }
 
-    /// Bytes of memory it holds now.
+    /// The size of the allocated memory in bytes.
     package var capacity: Int { storage.count }
 
-    /// Lends free space for one read; `body` gives the number of bytes that it wrote there, or a negative number for
-    /// none. That number is passed on.
+    /// Lends free space for one read to `body`.
+    ///
+    /// `body` returns the number of bytes that it wrote, or a negative number for none. This function returns that
+    /// number.
     package func fill(_ body: (UnsafeMutableRawBufferPointer) -> Int) -> Int {
         makeSpace()
         let space = UnsafeMutableRawBufferPointer(rebasing: storage[end...])
@@ -51,7 +53,7 @@ package final class LineBuffer {
         return count
     }
 
-    /// The next complete line, nil when there is none yet.
+    /// Returns the next complete line; nil if there is none yet.
     package func next() -> Line? {
         while searched < end {
             let rest = UnsafeRawBufferPointer(rebasing: storage[searched..<end])
@@ -84,7 +86,7 @@ package final class LineBuffer {
         return nil
     }
 
-    /// A half line after a PIN may stay for long, and so must not the PIN.
+    /// Wipes the returned lines. A partial line may keep the buffer in use for long after a PIN.
     private func wipe() {
         guard let base = storage.baseAddress, start > wiped else { return }
         explicit_bzero(base + wiped, start - wiped)
@@ -106,13 +108,13 @@ package final class LineBuffer {
         storage = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     }
 
-    /// Moves the content to the front, into larger memory when it fills more than half or the last read was full.
+    /// Moves the content to the front, and into larger memory if it fills more than half or the last read was full.
     private func makeSpace() {
         let used = end - start
         var wanted = max(Self.smallest, storage.count)
         if wantsMore { wanted = max(wanted, min(storage.count * 2, Self.largestRead)) }
         while used * 2 > wanted { wanted *= 2 }
-        // No line needs more, so no client gets more.
+        // The longest line fits into this size, so a client cannot make the buffer larger.
         wanted = max(storage.count, min(wanted, max(used, limit) + Self.largestRead))
         guard start > 0 || wanted > storage.count || end == storage.count else { return }
         if wanted > storage.count {

@@ -13,8 +13,8 @@ package final class OneShot<Value: Sendable>: Sendable {
 
     package init() {}
 
-    /// Sets the value, unless there is one already.
-    /// - Returns: true when this value is the one that counts.
+    /// Sets the value, unless a value is set already.
+    /// - Returns: true if this call has set the value.
     @discardableResult
     package func fill(_ value: Value) -> Bool {
         let (isFirst, waiter) = state.withLock { state -> (Bool, CheckedContinuation<Value, Never>?) in
@@ -38,7 +38,7 @@ package final class OneShot<Value: Sendable>: Sendable {
         }
     }
 
-    /// Waits for the value. When the calling task is cancelled first, `cancelled` becomes the value.
+    /// Waits for the value. If the calling task is cancelled first, `cancelled` becomes the value.
     package func value(whenCancelled cancelled: Value) async -> Value {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

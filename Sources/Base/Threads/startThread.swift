@@ -3,8 +3,9 @@ import Glibc
 
 /// Starts a detached thread that runs `body`.
 ///
-/// The thread takes no signals: those are for the main thread of the program. Faults of the thread itself are left alone.
-/// - Returns: false when the system has no thread left; then `body` does not run. The C function is pthread_create.
+/// The thread blocks all signals, because the main thread handles signals. Signals of its own faults are not blocked.
+/// The C function is pthread_create.
+/// - Returns: false if the system cannot start a thread; then `body` does not run.
 package func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
     final class Body: Sendable {
         let run: @Sendable () -> Void

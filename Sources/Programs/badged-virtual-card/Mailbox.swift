@@ -4,16 +4,16 @@ import Glibc
 import ReadersVirtual
 import Synchronization
 
-/// What the card has to say to the main thread.
+/// Passes the answers of the card to the main thread.
 final class Mailbox: Sendable {
     struct Answer {
-        /// nil: a reset is done.
+        /// The reply of the card; nil after a reset.
         let reply: VirtualCard.Reply?
-        /// The insertion in which it was asked.
+        /// The insertion in which the command was sent.
         let stay: UInt64
     }
 
-    /// Readable while there is something in it.
+    /// Readable while the mailbox has answers.
     let descriptor: Int32
     private let answers = Mutex<[Answer]>([])
 

@@ -29,7 +29,7 @@ enum Options: Equatable {
           SIGTERM, SIGINT   prints the same and ends
         """
 
-    /// Both `--name VALUE` and `--name=VALUE`.
+    /// Parses the arguments. Accepts `--name VALUE` and `--name=VALUE`.
     init(_ arguments: some Sequence<String>) throws(Failure) {
         var rest = ArraySlice(Array(arguments))
         var address: (String, String)?
@@ -70,7 +70,7 @@ enum Options: Equatable {
         else { throw wrong("'\(text)' is not HOST:PORT") }
         var host = text[..<colon]
         if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
-        guard !host.isEmpty else { throw wrong("'\(text)' names no host") }
+        guard !host.isEmpty else { throw wrong("'\(text)' has no host") }
         return (String(host), String(port))
     }
 

@@ -6,12 +6,12 @@ import Readers
 import ReadersVirtual
 import Text
 
-/// The virtual eID card for other software: connects to vsmartcard's vpcd as its card.
+/// Connects the virtual eID card to vpcd of vsmartcard, for other software.
 @main struct Program {
     static func main() {
         signal(SIGPIPE, SIG_IGN)
         let watched = [SIGTERM, SIGINT, SIGUSR1, SIGUSR2]
-        // Before the process has a second thread: threads inherit what is blocked.
+        // Block signals before the first other thread, because threads inherit the signal mask.
         let signals = clinux_signalfd(watched, Int32(watched.count))
         ProcessHardening.apply()
         do throws(Failure) {
@@ -28,7 +28,7 @@ import Text
         }
     }
 
-    /// `trustPoint`: the file with the certificate.
+    /// Reads the file with the trust point, a CV certificate.
     private static func surroundings(_ trustPoint: String?) throws(Failure) -> VirtualCard.Surroundings {
         guard let trustPoint else { return VirtualCard.Surroundings() }
         guard let content = content(of: trustPoint) else {
@@ -38,7 +38,7 @@ import Text
         do throws(CardShelfError) {
             _ = try VirtualCard(in: surroundings)
         } catch {
-            throw Failure("\(trustPoint) is no trust point", hint: "--cvca takes a self-signed CVCA certificate, DER")
+            throw Failure("\(trustPoint) is not a trust point", hint: "--cvca takes a self-signed CVCA certificate")
         }
         return surroundings
     }
@@ -61,7 +61,7 @@ import Text
         do throws(JSONError) {
             document = try JSON(content)
         } catch {
-            throw .invalid("\(path) is no JSON: \(error.message)")
+            throw .invalid("\(path) is not JSON: \(error.message)")
         }
         do throws(CardFileError) {
             return try CardFile.description(from: document)
@@ -70,7 +70,7 @@ import Text
         }
     }
 
-    /// At most 16 MiB.
+    /// Reads a file of at most 16 MiB.
     private static func content(of path: String) -> [UInt8]? {
         guard let file = fopen(path, "rb") else { return nil }
         defer { fclose(file) }
@@ -85,11 +85,11 @@ import Text
     }
 }
 
-/// Why the program ends at once.
+/// The reason why the program cannot start.
 struct Failure: Error {
     let message: String
     let hint: String
-    /// 1 general, 2 command line.
+    /// The exit status: 1 in general, 2 for the command line.
     let code: Int32
 
     init(_ message: String, hint: String, code: Int32 = 1) {
@@ -97,12 +97,12 @@ struct Failure: Error {
     }
 }
 
-/// What the program says.
+/// Writes lines to stdout and stderr.
 enum Output {
-    /// A line on stdout, written at once: others wait for it.
+    /// Writes a line to stdout without buffering, because other programs wait for the line.
     static func line(_ text: String) { write(text + "\n", to: 1) }
 
-    /// A line on stderr.
+    /// Writes a line to stderr.
     static func complain(_ text: String) { write("badged-virtual-card: \(text)\n", to: 2) }
 
     private static func write(_ text: String, to descriptor: Int32) {

@@ -3,10 +3,10 @@ import CLinux
 import Glibc
 import ReadersVirtual
 
-/// One slot of vpcd and the card that this program puts into it. To be connected is to be inserted.
+/// Serves one slot of vpcd with the virtual card. The card is inserted while the program is connected.
 ///
-/// Lives on the main thread, which waits in `poll`; the card lives on threads of the language and answers through a
-/// `Mailbox`. An asynchronous `main` would not do: it lets the signals end the process.
+/// This class runs on the main thread, which waits in `poll`. The card runs on threads of the Swift runtime and answers
+/// through a `Mailbox`. With an asynchronous `main` the signals would end the process.
 final class VPCDSlot {
     private let card: VirtualCard
     private let host: String
@@ -16,20 +16,20 @@ final class VPCDSlot {
 
     private var socket: Int32 = -1
     private var stream = VPCDStream()
-    /// The card works at a command or a reset; its answer comes before anything else is asked.
+    /// Whether the card handles a command or a reset. The next message waits for its answer.
     private var isBusy = false
-    /// When the card was asked.
+    /// The time at which the card got its last command.
     private var asked = ContinuousClock.now
-    /// Spent from the last byte of a command to the last of its answer, for all commands.
+    /// The total time from the last byte of each command to the last byte of its answer.
     private var busy = Duration.zero
-    /// Counts the insertions.
+    /// The number of insertions so far.
     private var stay: UInt64 = 0
-    /// Shall the card be in the reader? SIGUSR1 and faults change it.
+    /// Whether the card is to be in the reader. SIGUSR1 and the faults of the card description change this.
     private var isWanted = true
-    /// The missing reader is reported once.
+    /// Whether the missing reader has been reported, which happens once.
     private var hasComplained = false
 
-    /// Milliseconds between tries to reach the reader.
+    /// Milliseconds between attempts to reach the reader.
     private static let retryInterval: Int32 = 200
 
     init(card: VirtualCard, host: String, port: String, signals: Int32) throws(Failure) {
@@ -44,7 +44,7 @@ final class VPCDSlot {
             var descriptors = [
                 pollfd(fd: signals, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: mailbox.descriptor, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: socket, events: Int16(POLLIN), revents: 0),  // -1 is passed over
+                pollfd(fd: socket, events: Int16(POLLIN), revents: 0),  // poll ignores -1
             ]
             poll(&descriptors, nfds_t(descriptors.count), isWanted && socket < 0 ? Self.retryInterval : -1)
             switch clinux_signalfd_read(signals) {
@@ -87,7 +87,7 @@ final class VPCDSlot {
     }
 
     private func lose() {
-        Output.complain("the reader has gone; waiting for it")
+        Output.complain("the reader has closed the connection; waiting for it")
         hasComplained = true
         withdraw()
     }
@@ -98,7 +98,7 @@ final class VPCDSlot {
         stream.append(bytes)
     }
 
-    /// Hands the next message to the card, when it is free.
+    /// Passes the next messages to the card, unless the card is busy.
     private func work() {
         while !isBusy, socket >= 0, let message = stream.next() {
             switch message {
@@ -110,7 +110,7 @@ final class VPCDSlot {
         }
     }
 
-    /// A command, or a reset.
+    /// Sends a command to the card; nil resets the card.
     private func ask(_ command: [UInt8]?) {
         isBusy = true
         asked = .now
@@ -126,15 +126,15 @@ final class VPCDSlot {
 
     private func deliver(_ answer: Mailbox.Answer) {
         isBusy = false
-        guard socket >= 0, answer.stay == stay else { return }  // asked before the card left
+        guard socket >= 0, answer.stay == stay else { return }  // the answer belongs to an earlier insertion
         switch answer.reply {
         case nil: break
         case .answer(let bytes):
             send(bytes)
             busy += ContinuousClock.now - asked
-        case .mute: Output.complain("the card is mute, by a fault of its description")
+        case .mute: Output.complain("the card does not answer, as its description says")
         case .removed:
-            Output.complain("the card leaves, by a fault of its description; SIGUSR1 puts it back")
+            Output.complain("the card is withdrawn, as its description says; SIGUSR1 inserts it again")
             isWanted = false
             withdraw()
         }
@@ -145,7 +145,7 @@ final class VPCDSlot {
         lose()
     }
 
-    /// Prints the counters, never a password.
+    /// Prints the counters as JSON.
     private func report(isLast: Bool) {
         Task.detached { [card, busy] in
             let state = await card.state

@@ -4,7 +4,7 @@ import Glibc
 
 /// The TCP connection to vpcd.
 enum VPCDSocket {
-    /// A connected descriptor, or -1.
+    /// Connects to vpcd. Returns the descriptor, or -1.
     static func connect(_ host: String, _ port: String) -> Int32 {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -16,7 +16,7 @@ enum VPCDSocket {
             next = address.ai_next
             let descriptor = Glibc.socket(address.ai_family, address.ai_socktype, address.ai_protocol)
             guard descriptor >= 0 else { continue }
-            // Nobody shall wait long for a host that is silent, nor for a reader that takes no bytes.
+            // Limit the wait for a host that does not answer and for a reader that accepts no bytes.
             var patience = timeval(tv_sec: 2, tv_usec: 0)
             setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, socklen_t(MemoryLayout.size(ofValue: patience)))
             if Glibc.connect(descriptor, address.ai_addr, address.ai_addrlen) == 0 {
@@ -29,10 +29,10 @@ enum VPCDSocket {
         return -1
     }
 
-    /// What has come, empty for nothing; nil at the end of the connection.
+    /// Returns the bytes that have arrived, possibly none; nil at the end of the connection.
     ///
-    /// vpcd sends length and payload separately and leaves Nagle's algorithm on: without an acknowledgement at once
-    /// every command would wait 40 ms. The option does not last, hence each time.
+    /// vpcd sends length and payload separately, with Nagle's algorithm. Without an immediate acknowledgement every
+    /// command would wait 40 ms. The kernel resets TCP_QUICKACK, so it is set before each read.
     static func receive(from descriptor: Int32) -> [UInt8]? {
         _ = clinux_tcp_quickack(descriptor)
         var bytes = [UInt8](repeating: 0, count: 65_536)
@@ -44,7 +44,7 @@ enum VPCDSocket {
         return bytes
     }
 
-    /// Sends everything; false when the connection is over.
+    /// Sends all bytes. Returns false if the connection has ended.
     static func send(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
         var rest = bytes[...]
         while !rest.isEmpty {

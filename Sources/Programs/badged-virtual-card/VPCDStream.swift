@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// The protocol between vpcd and its card: a length of two bytes, big-endian, and as many bytes, in both directions.
-/// What is one byte long is about power, all else is a command APDU.
+/// Parses and frames the messages between vpcd and its card.
+///
+/// In both directions a message is a length of two bytes, big-endian, and as many bytes. A message of one byte controls
+/// the power; every other message is a command APDU.
 struct VPCDStream {
     enum Message: Equatable {
         case powerOff
         case powerOn
         case reset
-        /// Wants the answer to reset as answer; the three above want none.
+        /// Requests the answer to reset. The three cases above have no answer.
         case answerToReset
         case command([UInt8])
         case unknown
@@ -17,7 +19,7 @@ struct VPCDStream {
 
     mutating func append(_ more: [UInt8]) { bytes += more }
 
-    /// The next whole message.
+    /// Returns the next complete message.
     mutating func next() -> Message? {
         guard bytes.count >= 2 else { return nil }
         let length = Int(bytes[0]) << 8 | Int(bytes[1])
@@ -35,8 +37,10 @@ struct VPCDStream {
         }
     }
 
-    /// A payload as it is sent. One that no length can tell, an answer of the largest size with its status word, is
-    /// answered with "wrong length" in its place.
+    /// Returns the frame of a payload.
+    ///
+    /// An answer of the largest size with its status word does not fit into the length. Status word 6700, wrong length,
+    /// replaces it.
     static func frame(_ payload: [UInt8]) -> [UInt8] {
         guard let length = UInt16(exactly: payload.count) else { return frame([0x67, 0x00]) }
         return [UInt8(length >> 8), UInt8(length & 0xFF)] + payload
