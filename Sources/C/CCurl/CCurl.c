@@ -160,7 +160,7 @@ static void configure(CURL *easy, const ccurl_request *request, struct curl_slis
 #undef SET
 }
 
-/* Runs the transfer; false when it was cancelled. */
+/* Runs the transfer. Returns false if the transfer was cancelled. */
 static bool drive(ccurl_session *session, const ccurl_request *request, CURLcode *code) {
     for (;;) {
         int running = 0, left = 0;

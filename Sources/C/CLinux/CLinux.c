@@ -73,7 +73,7 @@ int clinux_set_nonblocking(int fd) { return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL
 int clinux_set_cloexec(int fd) { return fcntl(fd, F_SETFD, FD_CLOEXEC); }
 int clinux_no_core_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
-/* The kernel's own calls: libcap is one library more. */
+/* System calls, because libcap would be one more library. */
 static const struct __user_cap_header_struct own_thread = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
 
 int clinux_has_capability(unsigned capability) {
@@ -133,11 +133,12 @@ int clinux_tcp_nodelay(int fd) {
     return setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-/* Declared as the runtime does in its Concurrency.h; there is no header of it to include. Weak, for programs in C. */
+/* The toolchain does not install Concurrency.h of the runtime, so its declarations are repeated here. They are weak for
+ * programs without the Swift runtime. */
 typedef __attribute__((swiftcall)) void enqueue_global(void *job);
 typedef __attribute__((swiftcall)) void enqueue_global_hook(void *job, enqueue_global *original);
 extern enqueue_global_hook *swift_task_enqueueGlobal_hook __attribute__((weak));
-/* The executor is two words; both zero means none in particular. */
+/* The executor is two words; two zeros mean the generic executor. */
 extern __attribute__((swiftcall, weak)) void swift_job_run(void *job, uintptr_t identity, uintptr_t implementation);
 
 static void (*global_job_sink)(void *job);

@@ -29,8 +29,8 @@ void cnfc_wait(const struct cnfc_wait *wait) {
     if (wait != NULL) waiting_until = wait->milliseconds < 0 ? INT64_MAX : now() + wait->milliseconds;
 }
 
-/* Returns the descriptor of a libusb 0.1 handle, which is its first member. Returns -1 for a handle of libusb-compat, which
- * begins with a pointer. */
+/* Returns the descriptor of a libusb 0.1 handle, which is its first member. Returns -1 for a handle of libusb-compat,
+ * which begins with a pointer. */
 static int descriptor_of(const void *device) {
     int descriptor;
     struct stat status;
@@ -39,7 +39,7 @@ static int descriptor_of(const void *device) {
     return major(status.st_rdev) == 189 ? descriptor : -1; /* USB_DEVICE_MAJOR */
 }
 
-/* Whether the descriptor of `wait` has ended it. */
+/* Returns whether the descriptor of `wait` is readable, which ends the wait. */
 static int is_ended(const struct cnfc_wait *wait) {
     struct pollfd other = {.fd = wait->descriptor, .events = POLLIN};
     return wait->descriptor >= 0 && poll(&other, 1, 0) > 0;
@@ -65,7 +65,7 @@ static int transfer(int device, int endpoint, void *bytes, int size, int64_t end
             return -ENODEV;
         }
     }
-    /* The kernel may write to `bytes` until the transfer has been reaped. */
+    /* The kernel may write to `bytes` until the transfer is reaped. */
     ioctl(device, USBDEVFS_DISCARDURB, &request);
     while (done != &request) {
         if (ioctl(device, USBDEVFS_REAPURB, &done) != 0 && errno != EINTR) return -ENODEV;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* libcrypto and libssl, with the macros of libssl that Swift cannot see as functions. */
+/* libcrypto and libssl, with functions for macros of libssl that Swift cannot import. */
 #pragma once
 #include <openssl/bn.h>
 #include <openssl/cms.h>
@@ -30,7 +30,7 @@ static inline int tls_ask_for_status(SSL_CTX *context) {
 }
 static inline void tls_set_owner(SSL_CTX *context, void *owner) { SSL_CTX_set_app_data(context, owner); }
 static inline void *tls_owner(const SSL *connection) { return SSL_CTX_get_app_data(SSL_get_SSL_CTX(connection)); }
-/* NULL when there was no ephemeral key; else to be freed. */
+/* Returns the ephemeral key of the server, which the caller frees; NULL if there is none. */
 static inline EVP_PKEY *tls_ephemeral_key(SSL *connection) {
     EVP_PKEY *key = NULL;
     return SSL_get_peer_tmp_key(connection, &key) ? key : NULL;

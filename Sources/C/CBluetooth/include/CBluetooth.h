@@ -3,6 +3,6 @@
  * itself is not linked. */
 #pragma once
 
-/* Opens a non-blocking socket on HCI_CHANNEL_CONTROL; returns -1 and sets errno when the kernel refuses. The kernel checks
-   CAP_NET_ADMIN here; the socket keeps the right when the process gives up the capability. */
+/* Opens a non-blocking socket on HCI_CHANNEL_CONTROL. Returns -1 and sets errno if the kernel refuses. The kernel
+   checks CAP_NET_ADMIN here; the socket keeps the right after the process drops the capability. */
 int cbluetooth_open_control(void);

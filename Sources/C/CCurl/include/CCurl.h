@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* HTTP transfers over libcurl. The library is loaded with dlopen at the first use: linked, libcurl and its dependencies
- * would double the memory and the start time of an idle daemon. */
+/* Runs HTTP transfers with libcurl. The library is loaded with dlopen at the first use. A linked libcurl and its
+ * dependencies would double the memory and the start time of an idle daemon. */
 #ifndef CCURL_H
 #define CCURL_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Loads libcurl.so.4 once for the process. Returns NULL, or why the library cannot be used. */
+/* Loads libcurl.so.4 once for the process. Returns NULL, or the reason why the library cannot be used. */
 const char *_Nullable ccurl_load(void);
 
 /* Connections and TLS sessions that several transfers use. All calls come from one thread, except ccurl_wake. */
@@ -58,7 +58,7 @@ typedef enum {
     CCURL_TLS,
     /* A callback returned false. */
     CCURL_REFUSED,
-    /* The connection was cut, or the answer is no HTTP. */
+    /* The connection was lost, or the answer is not HTTP. */
     CCURL_BROKEN,
 } ccurl_end;
 
@@ -68,7 +68,7 @@ typedef struct {
     long status;
     /* From the request to the end of its answer; 0 when no request was sent. */
     long long answer_microseconds;
-    /* Words for the log; empty when there are none. */
+    /* Text for the log; may be empty. */
     char words[256];
 } ccurl_outcome;
 

@@ -14,7 +14,7 @@ int csystemd_load(void);
 
 int csystemd_bus_new(struct sd_bus **bus);
 int csystemd_bus_set_address(struct sd_bus *bus, const char *address);
-/* Takes over a connected socket, in place of an address. */
+/* Uses a connected socket instead of an address, and owns the socket from then on. */
 int csystemd_bus_set_fd(struct sd_bus *bus, int fd);
 int csystemd_bus_set_bus_client(struct sd_bus *bus, int b);
 int csystemd_bus_start(struct sd_bus *bus);
@@ -32,10 +32,10 @@ int csystemd_new_method_return(struct sd_bus_message *call, struct sd_bus_messag
 void csystemd_message_unref(struct sd_bus_message *message);
 
 enum csystemd_kind { CSYSTEMD_CALL = 1, CSYSTEMD_RETURN = 2, CSYSTEMD_ERROR = 3, CSYSTEMD_SIGNAL = 4 };
-/* One of csystemd_kind, or negative. */
+/* Returns one of csystemd_kind, or a negative number. */
 int csystemd_message_kind(struct sd_bus_message *message);
 int csystemd_message_reply_cookie(struct sd_bus_message *message, uint64_t *cookie);
-/* The name of an error message, or NULL. */
+/* Returns the name of an error message, or NULL. */
 const char *csystemd_message_error_name(struct sd_bus_message *message);
 const char *csystemd_message_path(struct sd_bus_message *message);
 const char *csystemd_message_interface(struct sd_bus_message *message);
@@ -52,7 +52,7 @@ int csystemd_message_read_basic(struct sd_bus_message *message, char type, void 
 int csystemd_message_read_array(struct sd_bus_message *message, char type, const void **bytes, size_t *size);
 int csystemd_message_skip(struct sd_bus_message *message, const char *types);
 
-/* For tests that play bluetoothd. */
+/* For tests that replace bluetoothd. */
 int csystemd_new_signal(struct sd_bus *bus, struct sd_bus_message **message, const char *path, const char *interface,
                         const char *member);
 int csystemd_new_method_error(struct sd_bus_message *call, struct sd_bus_message **message, const char *name);
