@@ -2,12 +2,14 @@
 package import Host
 package import ISO7816
 
-/// One card in one reader, from the moment it is put in until it is taken out. A card that leaves and comes back is a new insertion; what was typed for one
-/// insertion is never used for another.
+/// Identifies one card in one reader from its insertion to its removal.
+///
+/// A card that is removed and inserted again has a new insertion. A password that was typed for one insertion is never
+/// used for another.
 package struct Insertion: Hashable, Sendable {
     /// Name of the reader, unique among all backends.
     package let reader: String
-    /// Counts up with each insertion that the backend has seen, in any of its readers.
+    /// The number of the insertion, counted over all readers of the backend.
     package let number: UInt64
 
     package init(reader: String, number: UInt64) {
@@ -18,11 +20,11 @@ package struct Insertion: Hashable, Sendable {
 /// Fixed properties of a reader.
 package struct ReaderDescription: Sendable, Equatable {
     package let name: String
-    /// PIN, CAN and PUK are typed on the reader itself, which runs PACE (PC/SC part 10 AMD1, EXECUTE_PACE).
+    /// Whether the user types PIN, CAN and PUK on the reader, which runs PACE (PC/SC part 10 AMD1, EXECUTE_PACE).
     package var hasKeypad: Bool
-    /// Takes cards by command (`SET_CARD`): a virtual reader.
+    /// Whether the reader is a virtual one, which takes cards with `SET_CARD`.
     package var takesCards: Bool
-    /// Can carry extended-length APDUs, as the eID card needs.
+    /// Whether the reader can transmit extended-length APDUs, which the eID card needs.
     package var hasExtendedLength: Bool
 
     package init(name: String, hasKeypad: Bool = false, takesCards: Bool = false, hasExtendedLength: Bool = true) {
@@ -31,10 +33,10 @@ package struct ReaderDescription: Sendable, Equatable {
     }
 }
 
-/// What a backend tells the registry, in the order it happened.
+/// An event that a backend reports to the registry, in the order of the events.
 package enum ReaderEvent: Sendable {
     case added(ReaderDescription)
-    /// Same reader, other properties.
+    /// The same reader has other properties.
     case changed(ReaderDescription)
     case removed(reader: String)
     /// `answerToReset` as ISO 7816-3 or PC/SC part 3 builds it.
@@ -44,26 +46,27 @@ package enum ReaderEvent: Sendable {
     case health([HealthCheck])
 }
 
-/// A source of readers: PC/SC, libnfc, virtual. A new kind of reader is one target with one of these, and one line in
-/// the program that wires it.
+/// A source of readers: PC/SC, libnfc, virtual.
+///
+/// A new kind of reader needs one target with a backend, and one line in the program that wires the backend.
 package protocol ReaderBackend: Sendable {
     /// Name of the driver in INFO and in logs, such as `pcsc`.
     var name: String { get }
 
-    /// All events from the first on; one consumer. Reading it starts the watching, ending the consumer stops it.
+    /// All events from the first on, for one consumer. The backend watches readers while the consumer reads the stream.
     var events: AsyncStream<ReaderEvent> { get }
 
-    /// Connects to the card of just this insertion and holds it (PC/SC: a transaction) until `disconnect`.
-    /// - Throws: `CardError.removed` when that insertion is over, `.exclusive`, `.accessDenied`, ...
+    /// Connects to the card of this insertion only, and holds the card (PC/SC: a transaction) until `disconnect`.
+    /// - Throws: `CardError.removed` if the insertion has ended, `.exclusive`, `.accessDenied`, ...
     func connect(_ insertion: Insertion) async throws(CardError) -> any CardConnection
 
-    /// Checks that are made on demand, for GET_HEALTH; beside those sent as events.
+    /// Makes the checks for GET_HEALTH that are not sent as events.
     func currentHealth() async -> [HealthCheck]
 
-    /// Looks for readers that come without an event. SIGHUP.
+    /// Looks for readers that appear without an event. SIGHUP calls this.
     func rescan()
 
-    /// Gives readers back that would stay at work without us, before the process ends. Takes 0.7 s at most.
+    /// Releases readers that would stay active after the end of the process. Takes 0.7 s at most.
     func close() async
 }
 
@@ -73,9 +76,9 @@ extension ReaderBackend {
     package func close() async {}
 }
 
-/// A held card. Dropping it without `disconnect` releases the card as well.
+/// A connection that holds a card. The end of its lifetime releases the card, also without `disconnect`.
 package protocol CardConnection: CardChannel {
-    /// Ends the hold. With `reset` the card forgets every secure channel.
+    /// Releases the card. With `reset` the card ends every secure channel.
     func disconnect(reset: Bool) async
 }
 
@@ -83,10 +86,10 @@ package protocol CardConnection: CardChannel {
 package protocol KeypadConnection: CardConnection {
     /// The reader asks its user for the password and runs PACE. PC/SC part 10 AMD1, EstablishPACEChannel.
     func establishPACE(_ request: KeypadPACERequest) async throws(CardError) -> KeypadPACEResult
-    /// PC/SC part 10 AMD1, DestroyPACEChannel.
+    /// Ends the PACE channel of the reader. PC/SC part 10 AMD1, DestroyPACEChannel.
     func destroyPACE() async throws(CardError)
     /// The reader asks for the new PIN twice and sends RESET RETRY COUNTER. PC/SC part 10, MODIFY_PIN_DIRECT.
-    /// The status may be one of the reader's own: 6400 time-out, 6401 cancelled, 6402 mismatch, 6403 wrong length.
+    /// The reader itself can return a status: 6400 time-out, 6401 cancelled, 6402 mismatch, 6403 wrong length.
     func modifyPIN() async throws(CardError) -> StatusWord
 }
 
@@ -116,7 +119,7 @@ package struct KeypadPACEResult: Sendable, Equatable {
         case failed(UInt32)
     }
     package var outcome: Outcome
-    /// Status word of MSE:Set AT, where the reader gives it.
+    /// Status word of MSE:Set AT, if the reader reports it.
     package var mseStatus: StatusWord?
     package var cardAccess: [UInt8] = []
     package var carCurrent: [UInt8] = []

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 
-/// The kernel's tree of devices: what drivers tell of readers that they do not find.
+/// Reads the device tree of the kernel, for health checks about readers that a driver does not find.
 package enum Sysfs {
-    /// What a folder holds; nothing when it is not there.
+    /// Returns the names in a folder; none if the folder does not exist.
     package static func names(in folder: String) -> [String] {
         guard let stream = opendir(folder) else { return [] }
         defer { closedir(stream) }
@@ -16,7 +16,7 @@ package enum Sysfs {
         return names
     }
 
-    /// The first line of an attribute, at most 256 bytes.
+    /// Returns the first line of an attribute, at most 256 bytes.
     package static func line(_ path: String...) -> String? {
         guard let file = fopen(path.joined(separator: "/"), "re") else { return nil }
         defer { fclose(file) }
@@ -25,7 +25,7 @@ package enum Sysfs {
         return String(decoding: buffer.prefix(count).prefix { $0 != 0x0A }, as: UTF8.self)
     }
 
-    /// The name of what a link points to.
+    /// Returns the name of the target of a link.
     package static func link(_ path: String...) -> String? {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
         let count = readlink(path.joined(separator: "/"), &buffer, buffer.count)
