@@ -3,7 +3,7 @@ package import Concurrency
 package import Server
 import Wire
 
-/// What every workflow with a card does: it finds a card, works with it, and begins again when the card is lost.
+/// The common part of all card workflows: finds a card, uses the card, and begins again when the card is lost.
 ///
 /// An answer of the client is bound to one insertion and used once: after any loss of the card the client is asked again.
 /// docs/architecture.md, How one PIN moves.
@@ -30,7 +30,8 @@ import Wire
         case failed(Reason)
     }
 
-    /// Runs `body` with one card after another until no loss stops it. When this returns the reader is free.
+    /// Runs `body` with one card after another until `body` ends without the loss of its card. At the end the reader is
+    /// free.
     package func run(_ body: @Loop (Requirements.Card) async throws(CardStop<Reason>) -> Void) async -> Outcome {
         while true {
             do throws(CardStop<Reason>) {
@@ -92,7 +93,7 @@ import Wire
     }
 }
 
-/// Why the dialogue with one card does not go on.
+/// The reason why the dialogue with one card ends.
 package enum CardStop<Reason: Sendable>: Error {
     /// The client has to be asked again, about this card or another one.
     case cardLost

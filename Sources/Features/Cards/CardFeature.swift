@@ -2,7 +2,7 @@
 package import Concurrency
 package import Server
 
-/// A feature that knows kinds of cards.
+/// A feature that supports kinds of cards.
 @Loop package protocol CardFeature: Feature {
     /// The kinds, in the order in which a card is tried.
     var cardKinds: [any CardKind] { get }

@@ -2,24 +2,24 @@
 package import ISO7816
 package import Text
 
-/// A kind of cards that a feature knows, such as the eID card.
+/// A kind of cards that a feature supports, such as the eID card.
 package protocol CardKind: Sendable {
-    /// Finds out whether the card is of this kind, and what is told of it before anything is asked. No secret is involved.
+    /// Recognises a card of this kind without a secret, and returns what clients may know about the card.
     ///
-    /// The registry asks one kind after the other; nil lets the next one try.
-    /// - Throws: `CardError` when the card gave no answer at all.
+    /// The registry tries one kind after the other. The result is nil if the card is of another kind.
+    /// - Throws: `CardError` if the card did not answer.
     func recognize(
         _ channel: any CardChannel,
         answerToReset: [UInt8]
     ) async throws(CardError) -> (any CardProfile)?
 }
 
-/// What is known of one card of one kind.
+/// The known properties of one card of one kind.
 package protocol CardProfile: Sendable {
     /// `kind` of `card` in READER, such as `eid`.
     static var kind: StaticString { get }
     /// The members of `card` beside `kind`.
     var members: [JSON.Member] { get }
-    /// Whether any workflow can use the card. One that is of no use makes room for another card of SET_CARD.
+    /// Whether any workflow can use the card. SET_CARD may replace a card that no workflow can use.
     var isUsable: Bool { get }
 }

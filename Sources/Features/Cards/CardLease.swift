@@ -4,7 +4,7 @@ import ISO7816
 package import Readers
 package import Server
 
-/// A card that is lent to a workflow: one insertion, one connection, one owner.
+/// Lends a card to a workflow: one insertion, one connection, one owner.
 @Loop package final class CardLease {
     package let reader: Reader
     package let insertion: Insertion
@@ -20,7 +20,7 @@ package import Server
     /// Whether the card is still in its reader.
     package var isCurrent: Bool { reader.insertion == insertion }
 
-    /// Returns when the card has left, or the task is cancelled.
+    /// Returns when the card is removed or the task is cancelled.
     package func cardLeaves() async {
         while isCurrent, !Task.isCancelled { await registry.nextChange() }
     }
@@ -28,10 +28,10 @@ package import Server
     /// The reader as the client of a session sees it.
     package func readerState(for session: Session) -> ReaderState { registry.state(reader.name, for: session) }
 
-    /// Tells clients what the workflow has learnt of the card.
+    /// Reports new properties of the card to clients.
     package func update(_ profile: any CardProfile) { registry.update(reader, insertion, profile) }
 
-    /// Gives the card back, reset. A virtual card goes to its shelf when its workflow is over.
+    /// Resets and releases the card. A virtual card goes to the shelf at the end of its workflow.
     package func release(shelve: Bool) async {
         await connection.disconnect(reset: true)
         if shelve { await registry.shelve(reader, insertion) }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import ISO7816
 
-/// Why a workflow keeps waiting although there is a card or a reader. INSERT_CARD tells each one once.
+/// The reason why a workflow still waits although there is a card or a reader. INSERT_CARD reports each one once.
 ///
-/// A feature adds obstacles of its own kind of cards in an extension.
+/// A feature adds the obstacles of its kind of cards in an extension.
 package struct CardObstacle: Hashable, Sendable {
     package let name: String
     /// What happened and what to do next, for INSERT_CARD `error`.
@@ -19,7 +19,7 @@ package struct CardObstacle: Hashable, Sendable {
 }
 
 extension CardObstacle {
-    /// The obstacle behind a failed connection or recognition; nil when the card is simply gone.
+    /// Makes the obstacle of a failed connection or recognition; nil if the card was removed.
     package init?(_ error: CardError) {
         switch error {
         case .removed, .serviceUnavailable: return nil
@@ -47,11 +47,11 @@ extension CardObstacle {
     package static let noExtendedLength = CardObstacle("noExtendedLength") {
         "Reader '\($0)' cannot carry extended length commands as this needs: use another reader"
     }
-    /// The reader that the client named is not there.
+    /// There is no reader with the name from the client.
     static let unknownReader = CardObstacle("unknownReader") {
         "There is no reader '\($0)': plug it in, or name another one"
     }
 
-    /// Trying again would not help while the card stays in the reader.
+    /// Whether a new attempt is useless while the card stays in the reader.
     var isFinal: Bool { self == .exclusive || self == .accessDenied }
 }

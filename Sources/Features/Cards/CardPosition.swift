@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// A clock. Tests pass one of their own, so that they need not wait.
+/// Returns the current time. Tests pass their own function, so that they need not wait.
 package typealias Now = @Sendable () -> ContinuousClock.Instant
 
-/// Counts losses of a card in steps that need a steady field. A card that lies badly is lost again and again.
+/// Counts losses of a card in steps that need a steady field. A badly placed card is lost again and again.
 struct CardPosition {
-    /// After so many losses, or so much time since the second one, the user is told.
+    /// The number of losses, or the time since the second one, after which the user is informed.
     static let maximumLosses = 10
     static let maximumTime = Duration.seconds(4)
 
@@ -19,7 +19,7 @@ struct CardPosition {
 
     private(set) var isBad = false
 
-    /// A step has succeeded, or the user has laid the card down again.
+    /// Resets the count after a step has succeeded or the user has placed the card again.
     mutating func reset() { self = CardPosition(now: now) }
 
     mutating func lost() {

@@ -3,19 +3,19 @@ package import Concurrency
 package import ISO7816
 package import Readers
 
-/// What a workflow needs of a card and its reader, and how it begins to use the card.
+/// The requirements of a workflow for a card and its reader, and the first step of its use.
 @Loop package protocol CardRequirements {
     associatedtype Profile: CardProfile
     /// A card in use.
     associatedtype Card
 
-    /// Why a card of the right kind cannot be used; nil when it can.
+    /// Returns why a card of the right kind cannot be used; nil if the card can be used.
     func obstacle(of profile: Profile, in reader: ReaderDescription) -> CardObstacle?
 
-    /// What is told of a card of another kind.
+    /// The obstacle that is reported for a card of another kind.
     var wrongKind: CardObstacle { get }
 
     /// Begins to use a card, for instance by selecting its application.
-    /// - Throws: `CardError`. The card is tried twice before it is left alone.
+    /// - Throws: `CardError`. After two failures the card is not used until its next insertion.
     func open(_ lease: CardLease, _ profile: Profile) async throws(CardError) -> Card
 }

@@ -4,20 +4,20 @@ import ISO7816
 import Readers
 import Server
 
-/// Waits for a usable card and takes it.
+/// Waits for a usable card and lends it to the workflow.
 ///
-/// A card or reader that is there but cannot be used is explained to the client, once each.
+/// For each card or reader that cannot be used, the client gets one explanation.
 @Loop final class CardSelection<Requirements: CardRequirements> {
     private let registry: ReaderRegistry
     private let workflow: Workflow
-    /// The only reader to look at, when the client has named one.
+    /// The only reader to use, if the client has named one.
     private let readerName: String?
     private let requirements: Requirements
-    /// What was explained already, per insertion.
+    /// The obstacles that were explained already, for each insertion.
     private var explained: Set<Explanation> = []
-    /// Insertions that are over for us although the reader has not noticed yet.
+    /// Insertions that this workflow treats as ended before the reader reports the removal.
     private var passedOver: Set<Insertion> = []
-    /// The client has been told that a card is awaited.
+    /// Whether the client was asked to insert a card.
     private var isAnnounced = false
 
     private struct Explanation: Hashable {
@@ -33,21 +33,21 @@ import Server
 
     private var owner: ObjectIdentifier { ObjectIdentifier(workflow) }
 
-    /// The first usable card by reader name. Waits without a time limit.
+    /// Returns the first usable card by reader name. Waits without a time limit.
     func acquire() async throws(Interruption) -> (lease: CardLease, card: Requirements.Card) {
         isAnnounced = false
         var losses = unseenLosses
         while true {
             guard !Task.isCancelled else { throw .cancelled }
             if let found = await takeFirst() {
-                // Opening the card may have shown that it is of no use.
+                // The first step of the use may have shown that the card cannot be used.
                 if obstacle(of: found.lease.reader) == nil { return found }
                 await found.lease.release(shelve: false)
                 continue
             }
             guard !Task.isCancelled else { throw .cancelled }
             if unseenLosses != losses {
-                // Whoever put that card in believes that it is there, and has to put it in again.
+                // The user believes that this card is in the reader, and has to insert it again.
                 losses = unseenLosses
                 isAnnounced = false
             }
@@ -74,7 +74,7 @@ import Server
                 !passedOver.contains(insertion), registry.claim(reader, for: owner)
             else { continue }
             workflow.awaitedEvent = nil
-            // After a loss somebody has to put the card in again.
+            // After a loss the user has to insert the card again.
             isAnnounced = false
             if let found = await open(reader, insertion, profile) { return found }
             registry.release(reader)
@@ -82,7 +82,7 @@ import Server
         return nil
     }
 
-    /// Tries twice to reach a card that is known. Then the card is left alone until it is put in again.
+    /// Makes two attempts to open a known card. After them the card is not used until its next insertion.
     private func open(
         _ reader: Reader,
         _ insertion: Insertion,
@@ -112,7 +112,7 @@ import Server
         return nil
     }
 
-    /// Cards that came and went before they were recognised.
+    /// The number of cards that were removed before they were recognised.
     private var unseenLosses: Int {
         if let readerName { return registry.unseenLosses[readerName] ?? 0 }
         return registry.unseenLosses.values.reduce(0, +)

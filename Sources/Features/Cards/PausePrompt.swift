@@ -3,7 +3,7 @@ import Server
 import Text
 import Wire
 
-/// PAUSE: the user has to lay the card down better, and say so with CONTINUE.
+/// PAUSE asks the user to place the card better. The client answers CONTINUE.
 struct PausePrompt: Prompt {
     let cause: String
 

@@ -6,11 +6,11 @@ package import Readers
 @Loop package final class Reader {
     package enum Card {
         case none
-        /// The card has been put in and is not recognised yet. Clients are told of no card so far.
+        /// The card is inserted and not recognised yet. Clients do not see a card so far.
         case recognizing
-        /// The card cannot be reached, or does not answer.
+        /// The connection to the card fails, or the card does not answer.
         case unusable(CardObstacle)
-        /// The card answers, and no kind knows it.
+        /// The card answers, but is of no known kind.
         case unknown
         case known(any CardProfile)
     }
@@ -18,12 +18,12 @@ package import Readers
     package let name: String
     package internal(set) var description: ReaderDescription
     package internal(set) var insertion: Insertion?
-    /// Of the card in the reader, as ISO 7816-3 or PC/SC part 3 builds it.
+    /// The answer to reset of the card, as in ISO 7816-3 or PC/SC part 3.
     var answerToReset: [UInt8] = []
     package internal(set) var card = Card.none
     /// The workflow that holds the reader.
     package internal(set) var owner: ObjectIdentifier?
-    /// The workflow whose SET_CARD has put the card in.
+    /// The workflow whose SET_CARD has inserted the card.
     var supplier: ObjectIdentifier?
     let backend: any ReaderBackend
     var recognition: Task<Void, Never>?
@@ -32,7 +32,7 @@ package import Readers
         (self.name, self.description, self.backend) = (description.name, description, backend)
     }
 
-    /// There is a card that no workflow can use.
+    /// Whether there is a card that no workflow can use.
     var hasUselessCard: Bool {
         switch card {
         case .none, .recognizing: false
@@ -41,7 +41,7 @@ package import Readers
         }
     }
 
-    /// Clients are told of the card.
+    /// Whether clients see the card.
     var showsCard: Bool {
         switch card {
         case .none, .recognizing: false

@@ -5,14 +5,14 @@ import Readers
 package import Server
 import Wire
 
-/// Readers and the cards in them: what clients are told of them, and the commands that serve every kind of card.
+/// Reports readers and their cards to clients, and handles the commands for every kind of card.
 @Loop package final class ReaderFeature: Feature {
     let registry: ReaderRegistry
     private var clients: [ObjectIdentifier: Client] = [:]
 
     private struct Client {
         let session: Session
-        /// What the client has been told of each reader, as its level shows it.
+        /// The last message about each reader, as the client's level shows the reader.
         var told: [String: ReaderState] = [:]
     }
 
@@ -58,7 +58,7 @@ import Wire
     package func sessionEnded(_ session: Session) { clients[ObjectIdentifier(session)] = nil }
 
     package func levelChanged(_ session: Session) {
-        // Below level 3 there is no PAUSE, so nobody would end it.
+        // Below level 3 there is no PAUSE, so no client would answer CONTINUE.
         if session.level < .three { session.workflow?.prompt(PausePrompt.self)?.answer(()) }
     }
 
@@ -77,7 +77,7 @@ import Wire
         }
     }
 
-    /// Sends READER when what the client sees has changed.
+    /// Sends READER if the client's view of the reader has changed.
     private func tell(_ id: ObjectIdentifier, _ name: String) {
         guard let client = clients[id] else { return }
         let state = registry.state(name, for: client.session).shown(at: client.session.level)
@@ -88,7 +88,7 @@ import Wire
 }
 
 extension ReaderRegistry {
-    /// The reader of that name as the client of a session sees it.
+    /// Returns the reader with that name as the client of a session sees it.
     package func state(_ name: String, for session: Session) -> ReaderState {
         guard let reader = self[name] else { return ReaderState(name: name, attached: nil) }
         let card: ReaderState.Card =
@@ -110,7 +110,7 @@ extension ReaderRegistry {
 }
 
 extension ReaderState {
-    /// Below level 3 an unknown card is no card.
+    /// Below level 3 clients do not see unknown cards.
     fileprivate func shown(at level: APILevel) -> ReaderState {
         var state = self
         if level < .three, state.attached?.card == .unknown { state.attached?.card = .none }

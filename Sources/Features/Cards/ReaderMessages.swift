@@ -5,7 +5,7 @@ package import Wire
 /// A reader as one client sees it: the members of READER, of an entry of READER_LIST, and of `reader` in ENTER messages.
 package struct ReaderState: Sendable, Equatable {
     var name: String
-    /// nil: there is no such reader, and the message has no other member.
+    /// The state of the reader; nil if there is no such reader. Then the message has no other member.
     var attached: Attached?
 
     struct Attached: Sendable, Equatable {
@@ -18,7 +18,7 @@ package struct ReaderState: Sendable, Equatable {
 
     enum Card: Sendable, Equatable {
         case none
-        /// No kind knows the card: `{}` at level 3, `null` below.
+        /// The card is of no known kind: `{}` at level 3, `null` below.
         case unknown
         case known(kind: String, members: [JSON.Member])
     }

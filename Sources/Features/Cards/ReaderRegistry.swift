@@ -9,12 +9,12 @@ package import Readers
     /// Called after each change that clients can see, with the name of the reader.
     var observer: @Loop (_ reader: String) -> Void = { _ in }
     package var log: @Loop (_ text: String) -> Void = { _ in }
-    /// In the order in which a card is tried.
+    /// The kinds of cards, in the order of recognition.
     package var kinds: [any CardKind] = []
 
     private var readersByName: [String: Reader] = [:]
     private var backends: [any ReaderBackend] = []
-    /// By reader: how many cards have left before they were recognised.
+    /// For each reader, the number of cards that were removed before they were recognised.
     private(set) var unseenLosses: [String: Int] = [:]
     private var consumers: [Task<Void, Never>] = []
     private var health: [String: [HealthCheck]] = [:]
@@ -23,7 +23,7 @@ package import Readers
 
     package nonisolated init() {}
 
-    /// Sorted by name.
+    /// The readers, sorted by name.
     package var readers: [Reader] { readersByName.values.sorted { $0.name < $1.name } }
 
     package subscript(_ name: String) -> Reader? { readersByName[name] }
@@ -40,17 +40,17 @@ package import Readers
         )
     }
 
-    /// Returns when at least so many readers are known.
+    /// Returns when at least this number of readers is known.
     package func waitForReaders(_ count: Int) async {
         while readersByName.count < count { await nextChange() }
     }
 
-    /// Makes the backends look for readers that come without an event.
+    /// Makes the backends look for readers that appear without an event.
     package func rescan() {
         for backend in backends { backend.rescan() }
     }
 
-    /// Gives the readers back and ends all backends.
+    /// Releases the readers and ends all backends.
     package func stop() async {
         for backend in backends { await backend.close() }
         for consumer in consumers { consumer.cancel() }
@@ -71,9 +71,9 @@ package import Readers
         case .changed(let description):
             guard let reader = reader(description.name, of: backend) else { return }
             reader.description = description
-            // The program that held the reader may be gone.
+            // The program that held the reader may have ended.
             if case .unusable(.exclusive) = reader.card, let insertion = reader.insertion {
-                // Clients hear of the card when it is recognised. A message now would tell them that it is out.
+                // Clients get a message when the card is recognised. A message now would report a removed card.
                 recognize(reader, insertion, reader.answerToReset)
             } else {
                 changed(description.name)
@@ -125,7 +125,7 @@ package import Readers
         }
     }
 
-    /// Tries twice, because a card that is still moving often misses the first command.
+    /// Makes two attempts, because a card that is still moving often misses the first command.
     private func recognizedCard(
         _ reader: Reader,
         _ insertion: Insertion,
@@ -164,9 +164,9 @@ package import Readers
         return profile
     }
 
-    // MARK: What workflows do
+    // MARK: Calls of workflows
 
-    /// Lends a reader to a workflow; false when another one has it.
+    /// Lends a reader to a workflow. Returns false if another workflow has the reader.
     func claim(_ reader: Reader, for owner: ObjectIdentifier) -> Bool {
         guard reader.owner == nil || reader.owner == owner, readersByName[reader.name] === reader else { return false }
         if reader.owner == nil {
@@ -182,24 +182,24 @@ package import Readers
         changed(reader.name)
     }
 
-    /// Replaces what is known of a card.
+    /// Replaces the known properties of a card.
     func update(_ reader: Reader, _ insertion: Insertion, _ profile: any CardProfile) {
         guard reader.insertion == insertion, case .known(let old) = reader.card else { return }
         reader.card = .known(profile)
         if old.members != profile.members { changed(reader.name) }
     }
 
-    /// Leaves the card alone until it is put in again.
+    /// Excludes the card from use until its next insertion.
     func markUnusable(_ reader: Reader, _ insertion: Insertion, _ obstacle: CardObstacle) {
         guard reader.insertion == insertion else { return }
         reader.card = .unusable(obstacle)
         changed(reader.name)
     }
 
-    /// Puts a card into a virtual reader: SET_CARD. A card there that no workflow can use is taken out first.
+    /// Inserts a card into a virtual reader for SET_CARD. A card that no workflow can use is removed first.
     /// - Parameters:
-    ///   - description: of a new card; nil: the one on the shelf.
-    ///   - reader: a virtual one.
+    ///   - description: the new card; nil for the card on the shelf.
+    ///   - reader: a virtual reader.
     ///   - supplier: the workflow to which the card belongs. At its end the card goes back to the shelf.
     /// - Throws: `CardShelfError`; then nothing has changed.
     package func insert(
@@ -215,7 +215,7 @@ package import Readers
         reader.supplier = supplier
     }
 
-    /// Takes the cards of a workflow that is over out of virtual readers, unless another workflow has them.
+    /// Removes the cards of an ended workflow from virtual readers, unless another workflow has them.
     package func takeCardsBack(of supplier: ObjectIdentifier) async {
         for reader in readers where reader.supplier == supplier && reader.owner == nil {
             if let insertion = reader.insertion {
@@ -227,7 +227,7 @@ package import Readers
         }
     }
 
-    /// Takes the card of a virtual reader out, and returns when the registry has seen it leave.
+    /// Removes the card of a virtual reader, and returns when the registry has handled the removal.
     func shelve(_ reader: Reader, _ insertion: Insertion) async {
         guard reader.description.takesCards, let shelf = reader.backend as? any CardShelf else { return }
         await shelf.shelve(reader: reader.name)
@@ -266,7 +266,7 @@ package import Readers
 
     // MARK: Health
 
-    /// The checks that backends have sent and those that they make on demand, in the order of the backends.
+    /// Returns the checks that backends have sent and those that they make on demand, in the order of the backends.
     func currentHealth() async -> [HealthCheck] {
         var checks: [HealthCheck] = []
         for backend in backends {

@@ -39,7 +39,7 @@ extension ReaderFeature {
             guard reader.description.takesCards, let shelf = reader.backend as? any CardShelf else {
                 throw SetCardError("Card is not insertable")
             }
-            // The card in it leaves with the other client's workflow, so a new one would never be used.
+            // The end of the other client's workflow removes the card, so a new one would never be used.
             guard registry.state(name, for: session).attached?.busy != true else {
                 throw SetCardError(CardObstacle.busy.text(name))
             }
@@ -47,7 +47,7 @@ extension ReaderFeature {
         }
     }
 
-    /// The new card; nil: the one on the shelf.
+    /// The description of the new card; nil for the card on the shelf.
     private func description(
         _ command: Command,
         _ shelf: any CardShelf
@@ -82,13 +82,13 @@ extension ReaderFeature {
         session.answerLater(to: command) { [registry] in
             do throws(CardShelfError) {
                 try await registry.insert(description, into: reader, for: ObjectIdentifier(workflow))
-                // The card goes back to its shelf with its workflow, used or not.
+                // At the end of the workflow the card goes back to the shelf, used or not.
                 if workflow.isOver { await registry.takeCardsBack(of: ObjectIdentifier(workflow)) }
                 return nil
             } catch {
                 switch error {
                 case .occupied:
-                    // As with the SDK's simulator the card that is in the reader stays, and there is no answer.
+                    // As with the SDK's simulator, the card in the reader stays, and there is no answer.
                     session.server.log(
                         .info,
                         "\(session.name): SET_CARD ignored, a card is in '\(reader.name)' already"

@@ -7,9 +7,9 @@ package import Server
 import Text
 import Wire
 
-/// Door readers that advertise over Bluetooth: the scan, and what is heard. docs/protocol/door-readers.md.
+/// Scans for door readers that advertise over Bluetooth, and reports them. docs/protocol/door-readers.md.
 @Loop package final class DoorFeature: Feature {
-    /// nil: badged runs without the Bluetooth radio.
+    /// The Bluetooth radio; nil if badged runs without one.
     let radio: Radio?
     private var scans: [ObjectIdentifier: ScanSubscription] = [:]
 
@@ -63,7 +63,7 @@ import Wire
         }
         let old = scans.updateValue(new, forKey: ObjectIdentifier(session))
         radio.add(new)
-        // After the new one, so that the radio does not stop in between.
+        // End the old scan after the start of the new one, so that the radio does not stop in between.
         if let old { radio.remove(old) }
         session.answer(ScanMessage(scan: scanState(of: session)), to: command)
         session.server.log(.info, "\(session.name) scans")

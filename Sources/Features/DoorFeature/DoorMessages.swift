@@ -28,16 +28,16 @@ struct ScanMessage: Message {
 
 /// The scan as one client sees it.
 struct ScanState: Sendable {
-    /// This client scans.
+    /// Whether this client scans.
     var isWanted = false
-    /// The radio listens, as far as the system says.
+    /// Whether the radio listens, as the system reports.
     var isListening = false
     var backend: String?
     var adapters: [RadioAdapter] = []
     /// Milliseconds since the last advertisement of this scan.
     var lastAdvertAgo: Int64?
     var error: String?
-    /// Milliseconds since `error` holds.
+    /// Milliseconds since `error` began.
     var errorAgo: Int64?
 }
 
@@ -61,7 +61,7 @@ enum ClosestDoorReaderMessage: Message {
     static let name: StaticString = "CLOSEST_DOOR_READER"
 
     case reader(DoorReaderState)
-    /// There is none, for this reason.
+    /// There is no closest reader, for this reason.
     case none(String)
     /// The command was wrong.
     case refused(String)

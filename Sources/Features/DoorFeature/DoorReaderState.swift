@@ -3,11 +3,13 @@ import DoorReaders
 import Glibc
 import Text
 
-/// A door reader as messages tell it, at one moment. docs/protocol/door-readers.md. Strengths are dBm, times milliseconds.
+/// The state of a door reader at one moment, for messages. docs/protocol/door-readers.md.
+///
+/// Strengths are in dBm, times in milliseconds.
 struct DoorReaderState {
     let reader: DoorReader
     let now: Milliseconds
-    /// With the history of the signal.
+    /// Whether the state includes the history of the signal.
     let withHistory: Bool
 
     init(_ reader: DoorReader, at now: Milliseconds, withHistory: Bool) {
@@ -42,7 +44,7 @@ struct DoorReaderState {
         object.member("active", reader.isActive(at: now))
         object.member("coolingDown", reader.coolsDown(at: now))
         object.member("unavailable", reader.isUnavailable)
-        // An advertisement proves nothing.
+        // An advertisement is not authenticated.
         object.member("trust", "unauthenticated")
         object.object("rssi") { writeSignal(to: &$0) }
         writeDistance(to: &object)

@@ -4,7 +4,7 @@ import Scanners
 import Text
 import Wire
 
-/// A parameter of START_SCAN that is wrong.
+/// The error for a wrong parameter of START_SCAN.
 struct ParameterError: Error {
     let text: String
 
@@ -14,9 +14,9 @@ struct ParameterError: Error {
 
 /// The parameters of START_SCAN.
 struct ScanSettings {
-    /// How advertisements are passed on as they are, for captures.
+    /// How advertisements are reported for captures.
     enum Adverts: String {
-        /// Each address is replaced, by the same other one for a day.
+        /// Each address is replaced by a pseudonym, which stays the same for a day.
         case hashed
         case raw
     }
@@ -24,13 +24,13 @@ struct ScanSettings {
     var filter = ScanFilter()
     var mode = ScanDemand.Mode.powerSaving
     var adverts: Adverts?
-    /// Least time between two messages about one reader.
+    /// The shortest time between two messages about one reader.
     var updates: Milliseconds = 500
 
-    /// Most entries of a list.
+    /// The largest number of entries in a list.
     private static let longestList = 1000
 
-    /// Reads the parameters.
+    /// Parses the parameters.
     /// - Parameters:
     ///   - command: START_SCAN.
     ///   - mayCapture: whether the client has the permission that `adverts` needs.

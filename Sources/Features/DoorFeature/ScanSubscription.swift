@@ -5,33 +5,33 @@ import Scanners
 import Server
 import Text
 
-/// The scan of one client: its settings, and what the client has been told.
+/// The scan of one client: its settings, and the readers that were reported to the client.
 ///
-/// Each reader is told at most every `updates` milliseconds, unless it comes into range or leaves it. All messages together
-/// have a rate that a flood of forged readers cannot raise.
+/// Each reader is reported at most every `updates` milliseconds, unless it comes into range or leaves the range. The
+/// rate of all messages together is limited, so forged readers cannot flood the client.
 @Loop final class ScanSubscription: Radio.Listener {
     let filter: ScanFilter
     private let settings: ScanSettings
-    /// Weak: the client can leave while it is being told something.
+    /// Weak, because the client can disconnect while messages are sent.
     private weak var session: Session?
     private unowned let feature: DoorFeature
     private let radio: Radio
-    /// SCAN has been answered.
+    /// Whether SCAN has been answered.
     private var isAnswered = false
 
     private struct Entry {
         let reader: DoorReader
-        /// When the reader was last told; nil: not yet.
-        var toldAt: Milliseconds?
-        var toldInRange: OpeningTypes = []
+        /// The time of the last message about the reader; nil before the first one.
+        var sentAt: Milliseconds?
+        var sentInRange: OpeningTypes = []
         var isWaiting = false
     }
     private var entries: [Int: Entry] = [:]
-    /// Numbers of the readers that wait to be told; those before `head` are done.
+    /// Numbers of the readers that wait for a message; those before `head` are done.
     private var waiting: [Int] = []
     private var head = 0
 
-    /// Messages that may be sent at once, and how many more may be sent each millisecond.
+    /// The number of messages that may be sent at once, and the number per millisecond after that.
     private static let burst = 100.0
     private static let rate = 0.2
     private var budget = burst
@@ -47,7 +47,7 @@ import Text
         ScanDemand(mode: settings.mode, profiles: filter.profiles, lockServiceCodes: filter.lockServiceCodes)
     }
 
-    /// Tells the readers that are known from the scans of other clients.
+    /// Reports the readers that are known from the scans of other clients.
     func begin() {
         isAnswered = true
         let now = radio.now
@@ -62,7 +62,7 @@ import Text
     }
 
     func received(_ report: AdvertisingReport, _ data: Span<UInt8>, adapter: Int) {
-        // A fragment is heard again as a part of the whole advertisement.
+        // A fragment is received again as a part of the whole advertisement.
         guard let adverts = settings.adverts, isAnswered, report.part == .whole, spend(radio.now) else { return }
         let address = adverts == .raw ? report.address : AddressPseudonym.of(report.address)
         var bytes: [UInt8] = []
@@ -70,28 +70,28 @@ import Text
         session?.push(AdvertMessage(adapter: adapter, address: address, report: report, data: bytes))
     }
 
-    // MARK: Telling
+    // MARK: Messages
 
     func readerChanged(_ change: ReaderTracker.Change, _ reader: DoorReader, at now: Milliseconds) {
         guard isAnswered else { return }
         guard change != .lost, filter.matches(reader) else { return forget(reader) }
         var entry = entries[reader.number] ?? Entry(reader: reader)
         defer { entries[reader.number] = entry }
-        let isDue = entry.toldAt.map { now - $0 >= settings.updates || entry.toldInRange != reader.inRange } ?? true
+        let isDue = entry.sentAt.map { now - $0 >= settings.updates || entry.sentInRange != reader.inRange } ?? true
         if isDue, !entry.isWaiting, spend(now) {
-            tell(&entry, now)
+            report(&entry, now)
         } else if !entry.isWaiting {
             entry.isWaiting = true
             waiting.append(reader.number)
             radio.scheduleAlarm(by: due(entry))
-        } else if isDue, entry.toldAt != nil, entry.toldInRange != reader.inRange, spend(now) {
-            // The reader keeps its place in the queue, where it then has nothing new to tell.
-            tell(&entry, now)
+        } else if isDue, entry.sentAt != nil, entry.sentInRange != reader.inRange, spend(now) {
+            // The reader keeps its place in the queue. Without a change it causes no message there.
+            report(&entry, now)
         }
     }
 
-    private func tell(_ entry: inout Entry, _ now: Milliseconds) {
-        (entry.toldAt, entry.toldInRange) = (now, entry.reader.inRange)
+    private func report(_ entry: inout Entry, _ now: Milliseconds) {
+        (entry.sentAt, entry.sentInRange) = (now, entry.reader.inRange)
         guard let session else { return }
         session.push(
             DoorReaderMessage(reader: DoorReaderState(entry.reader, at: now, withHistory: false)),
@@ -100,7 +100,7 @@ import Text
     }
 
     private func forget(_ reader: DoorReader) {
-        guard let entry = entries.removeValue(forKey: reader.number), entry.toldAt != nil else { return }
+        guard let entry = entries.removeValue(forKey: reader.number), entry.sentAt != nil else { return }
         session?.push(DoorReaderLostMessage(id: reader.id), coalescing: "DOOR_READER \(reader.number)")
     }
 
@@ -118,10 +118,10 @@ import Text
         return true
     }
 
-    /// When the change of a reader may be told, by the budget as it was when it was last computed.
+    /// The time at which the change of a reader may be reported, from the budget as last computed.
     private func due(_ entry: Entry) -> Milliseconds {
         let budgetDue = budget >= 1 ? budgetTime : budgetTime + Milliseconds((1 - budget) / Self.rate) + 1
-        return max(entry.toldAt.map { $0 + settings.updates } ?? budgetTime, budgetDue)
+        return max(entry.sentAt.map { $0 + settings.updates } ?? budgetTime, budgetDue)
     }
 
     var nextDeadline: Milliseconds? {
@@ -139,7 +139,7 @@ import Text
             if var entry = entries[number] {
                 guard due(entry) <= now, spend(now) else { break }
                 entry.isWaiting = false
-                tell(&entry, now)
+                report(&entry, now)
                 entries[number] = entry
             }
             head += 1
