@@ -4,7 +4,7 @@ import Server
 import Text
 import Wire
 
-/// ACCESS_RIGHTS: the user decides what the service may have. ACCEPT answers with the consent as it then is.
+/// ACCESS_RIGHTS asks the user which rights the service gets. ACCEPT answers with the consent at that time.
 struct AccessRightsPrompt: Prompt {
     typealias Answer = Consent
 
@@ -51,7 +51,7 @@ struct AccessRightsPrompt: Prompt {
     ]
 }
 
-/// Why `chat` of SET_ACCESS_RIGHTS is refused.
+/// The reason why `chat` of SET_ACCESS_RIGHTS is refused.
 private struct ChoiceError: Error {
     let text: String
 }
@@ -95,7 +95,7 @@ struct AccessRightsMessage: Message {
         writeAuxiliaryData(to: &object)
     }
 
-    /// `aux`: what the card is to compare.
+    /// `aux`: the values that the card compares.
     private func writeAuxiliaryData(to object: inout JSONWriter) {
         let values: [(StaticString, String?)] = [
             ("ageVerificationDate", consent.ageVerificationDate),
@@ -111,7 +111,7 @@ struct AccessRightsMessage: Message {
     }
 }
 
-/// CERTIFICATE: who asks.
+/// CERTIFICATE: the certificate of the service.
 struct CertificateMessage: Message {
     static let name: StaticString = "CERTIFICATE"
     let certificate: Consent.Certificate

@@ -6,19 +6,21 @@ import EService
 import ISO7816
 import Server
 
-/// How RUN_AUTH ended.
+/// The result of RUN_AUTH.
 struct AuthenticationResult: Equatable {
     let result: ECardResult
-    /// nil: the service has what it asked for.
+    /// The failure; nil if the authentication succeeded.
     let reason: FailureCode?
-    /// Where the user's browser goes on; nil when the service named no address.
+    /// The next address for the user's browser; nil if the service sent no address.
     let url: String?
-    /// For the log.
+    /// A text for the log.
     let detail: String
 }
 
-/// The dialogue of RUN_AUTH. The service says what it wants, and the user grants it. The card opens and proves itself to the
-/// eID-Server of the service, which then reads the card in a channel of its own. TR-03124-1 2.4, TR-03112-7 3.6.4.
+/// Runs the dialogue of RUN_AUTH. TR-03124-1 2.4, TR-03112-7 3.6.4.
+///
+/// The service requests rights, and the user grants them. The card authenticates to the eID-Server of the service. The
+/// eID-Server then reads the card in a secure channel between both.
 @Loop final class Authenticate {
     private let registry: ReaderRegistry
     private let workflow: Workflow
@@ -26,9 +28,9 @@ struct AuthenticationResult: Equatable {
     private let readerName: String?
     private let now: Now
     private let today: CVDate
-    /// The first failure; those that follow from it do not count.
+    /// The first failure. Later failures result from it and are ignored.
     private var failure: EServiceFailure?
-    /// Complete when `run` has returned.
+    /// The times, complete when `run` has returned.
     private(set) var times = AuthenticationTimes()
 
     init(
@@ -43,7 +45,7 @@ struct AuthenticationResult: Equatable {
         (self.readerName, self.now, self.today) = (readerName, now, today)
     }
 
-    /// Runs to the end. When it returns, the server knows how it ended, the reader is free and no channel is left.
+    /// Runs the dialogue. At its end the server has the result, the reader is free and all channels are closed.
     func run() async -> AuthenticationResult {
         let begin = ContinuousClock.now
         workflow.progress(0)
@@ -73,7 +75,7 @@ struct AuthenticationResult: Equatable {
         do throws(EServiceFailure) {
             request = try await service.request()
         } catch {
-            // CANCEL is told to the client even when the service fails at the same moment.
+            // Report CANCEL to the client even if the service fails at the same time.
             throw Task.isCancelled ? EServiceFailure(.userCancelled, .cancelledByUser) : error
         }
         let consent: Consent
@@ -112,7 +114,7 @@ struct AuthenticationResult: Equatable {
         }
     }
 
-    /// The status of a reason with which the dialogue before the service's part can end.
+    /// Returns the status for a failure of the dialogue before the eID-Server's part.
     private static func status(of reason: FailureCode) -> FailureStatus {
         switch reason {
         case .userCancelled: .cancelledByUser
@@ -125,7 +127,7 @@ struct AuthenticationResult: Equatable {
 
     // MARK: The card and the server
 
-    /// From the open channel to the end of the server's commands.
+    /// Runs the part from the open channel to the end of the server's commands.
     private func serve(
         _ card: HeldEIDCard,
         _ request: AuthenticationRequest,
@@ -193,13 +195,14 @@ struct AuthenticationResult: Equatable {
         }
     }
 
-    /// Most commands of one server for one card. Reading all files in pieces of ten bytes takes fewer.
+    /// The largest number of commands of one server for one card. A server that reads all files in pieces of ten bytes
+    /// needs fewer.
     private static let maximumCommands = 10_000
 
-    /// Most bytes of the card's answers to one batch: a hundred times the files of a card.
+    /// The largest number of bytes of the card's answers to one batch: a hundred times the files of a card.
     private static let maximumAnswers = 4 << 20
 
-    /// Sends one batch. It ends early at a status that the server has not allowed.
+    /// Sends one batch of commands. A status that the server has not allowed ends the batch early.
     private func transmit(
         _ commands: [InputAPDU],
         to card: HeldEIDCard
@@ -255,7 +258,7 @@ struct AuthenticationResult: Equatable {
         }
     }
 
-    /// Runs one round with the server. It ends at once when the card leaves.
+    /// Runs one round with the server, which ends at once if the card is removed.
     private func exchange<T: Sendable>(
         _ card: HeldEIDCard,
         _ body: @escaping @Sendable (any EServiceConnection) async throws(EServiceFailure) -> T

@@ -3,18 +3,18 @@ import EService
 import ISO7816
 import Synchronization
 
-/// Where the time of one authentication went, on a clock.
+/// Measures the parts of the time of one authentication.
 struct AuthenticationTimes: Sendable {
-    /// From the command to the result, the client's answers among it.
+    /// The time from the command to the result, including the client's answers.
     var total = Duration.zero
     var service = ServiceTimes()
-    /// From commands to the card's answers.
+    /// The time from commands to the card's answers.
     var card = Duration.zero
-    /// The terminal's own part of PACE, TA and CA.
+    /// The time of the terminal's own part of PACE, TA and CA.
     var cryptography = Duration.zero
 
-    /// One line, in milliseconds: `total=43.100 tls=10.200 ...`. What is in none of the parts is the client, and the ways
-    /// between them.
+    /// One line, in milliseconds: `total=43.100 tls=10.200 ...`. The remaining time is that of the client and of the
+    /// transport.
     var text: String {
         let parts = [
             ("total", total), ("tls", service.tls), ("server", service.server), ("xml", service.xml), ("card", card),
@@ -29,14 +29,14 @@ struct AuthenticationTimes: Sendable {
     }
 }
 
-/// A card whose answers are timed.
+/// Measures the time of the answers of a card.
 final class TimedChannel: CardChannel {
     private let base: any CardChannel
     private let nanoseconds = Atomic<Int64>(0)
 
     init(_ base: any CardChannel) { self.base = base }
 
-    /// What all commands so far took.
+    /// The time of all commands so far.
     var time: Duration { .nanoseconds(nanoseconds.load(ordering: .relaxed)) }
 
     func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {

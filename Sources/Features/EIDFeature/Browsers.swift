@@ -31,7 +31,7 @@ extension EIDFeature {
         }
     }
 
-    /// The answer comes when the authentication ends, which may take as long as a user takes.
+    /// The answer is sent when the authentication ends. There is no time limit for the user.
     private func activate(_ session: Session, _ command: Command) -> CommandOutcome {
         let id = ObjectIdentifier(session)
         guard session.workflow == nil else { return .badState }
@@ -63,15 +63,16 @@ extension EIDFeature {
     }
 }
 
-/// Why a browser is sent nowhere: `error` of ACTIVATION.
+/// The reason why a browser gets no address: `error` of ACTIVATION.
 private enum ActivationError: String {
     case noUserInterface = "No user interface"
     case busy = "Busy"
     case noTcToken = "No TcToken"
     case noAddress = "No address"
 
-    /// The error of an authentication that ended without an address. TR-03124-1 2.7 tells a TcToken that could not be
-    /// fetched from all other failures.
+    /// Returns the error of an authentication that ended without an address.
+    ///
+    /// TR-03124-1 2.7 distinguishes a TcToken that could not be fetched from all other failures.
     init(_ reason: FailureCode?) {
         switch reason {
         case .parseTcTokenInvalidURL, .parseTcTokenMissingURL, .getTcTokenInvalidServerReply,
@@ -85,7 +86,7 @@ private enum ActivationError: String {
 
 // MARK: Messages
 
-/// ACTIVATION at the end: where the browser goes, or why it goes nowhere. Neither: the request is done.
+/// ACTIVATION at the end: the address for the browser, or an error. Without both, the request is done.
 struct ActivationMessage: Message {
     static let name: StaticString = "ACTIVATION"
     var url: String?
@@ -104,7 +105,7 @@ struct ActivationAcceptedMessage: Message {
     func write(to object: inout JSONWriter, _ level: APILevel) { object.member("accepted", true) }
 }
 
-/// SHOW_UI: a browser wants the user's program to come to the front, and perhaps to show a part of itself.
+/// SHOW_UI asks the user interface to show its window, and optionally a part of the window.
 struct ShowUIMessage: Message {
     static let name: StaticString = "SHOW_UI"
     let module: String
@@ -112,7 +113,7 @@ struct ShowUIMessage: Message {
     func write(to object: inout JSONWriter, _ level: APILevel) { object.member("module", module) }
 }
 
-/// USER_INTERFACE: whether the client speaks with the user for browsers.
+/// USER_INTERFACE: whether the client is the user interface for browsers.
 struct UserInterfaceMessage: Message {
     static let name: StaticString = "USER_INTERFACE"
     let active: Bool

@@ -9,18 +9,18 @@ import Server
 import Text
 import Wire
 
-/// The dialogue of RUN_CHANGE_PIN: PIN, CAN or PUK as the card needs them, then the new PIN.
+/// Runs the dialogue of RUN_CHANGE_PIN: PIN, CAN or PUK as the card needs them, then the new PIN.
 @Loop struct ChangePIN {
     private let dialogue: EIDDialogue
 
     init(_ registry: ReaderRegistry, _ workflow: Workflow, readerName: String?, now: @escaping Now) {
-        // Its longest command has under 255 bytes of data on every curve, so any reader will do.
+        // The longest command has fewer than 255 bytes of data on every curve, so no reader needs extended length.
         let requirements = EIDRequirements(needsExtendedLength: false, needsPIN: true)
         dialogue = EIDDialogue(registry, workflow, readerName: readerName, requirements, now: now)
     }
 
-    /// Runs to the end. When it returns, the reader is free and no channel is left on the card.
-    /// - Returns: why the workflow failed; nil when the card has the new PIN.
+    /// Runs the dialogue. At its end the reader is free and the card has no open channel.
+    /// - Returns: why the workflow failed; nil if the card has the new PIN.
     func run() async -> FailureCode? {
         let outcome = await dialogue.run { card throws(EIDStop) in
             try await dialogue.open(card)
@@ -40,7 +40,8 @@ import Wire
             status = try await card.changePIN(to: pin)
         } catch {
             await card.destroyChannel()
-            // The card may have the new PIN or the old one. Only a try would tell, and tries are the user's to spend.
+            // The card may have the new PIN or the old one. Only an attempt would show this, and could cost the user a
+            // try.
             guard case .card = error else { throw .failed(.changePINUnrecoverable) }
             throw .failed(.changePINNoSetEIDPINCommandResponse)
         }
@@ -48,7 +49,7 @@ import Wire
         if let failure = Self.failure(status) { throw .failed(failure) }
     }
 
-    /// What a status of RESET RETRY COUNTER means. 64xx come from keypads (PC/SC part 10, MODIFY_PIN_DIRECT).
+    /// Returns the meaning of a status of RESET RETRY COUNTER. Keypads return 64xx (PC/SC part 10, MODIFY_PIN_DIRECT).
     private static func failure(_ status: StatusWord) -> FailureCode? {
         switch status.value {
         case 0x9000: nil

@@ -5,23 +5,23 @@ import EService
 /// What a service asks for, and what its user grants. docs/protocol/eid.md, RUN_AUTH.
 struct Consent: Sendable {
     let request: AuthenticationRequest
-    /// Rights that the service cannot do without.
+    /// Rights that the service requires.
     let required: AccessRights
     /// Rights that the user may refuse.
     let optional: AccessRights
-    /// The optional rights that the user grants: all of them, until the user chooses.
+    /// The optional rights that the user grants; all of them until the user chooses.
     private(set) var chosen: AccessRights
-    /// The day on which ages are counted.
+    /// The day for which ages are computed.
     private let today: CVDate
 
     init(_ request: AuthenticationRequest, today: CVDate) {
         (self.request, self.today) = (request, today)
         let allowed = Self.allowed(request)
         let asked = (request.requiredCHAT, request.optionalCHAT)
-        // A service that sends neither template asks for all rights of its certificate, as optional ones.
+        // A service that sends neither template requests all rights of its certificate as optional rights.
         let wished = asked == (nil, nil) ? allowed : asked.1?.rights ?? []
         required = (asked.0?.rights ?? []).intersection(allowed).subtracting(Self.canAllowed)
-        // Whether the CAN may replace the PIN is always for the user to decide.
+        // The user always decides whether the CAN may replace the PIN.
         optional = wished.intersection(allowed).subtracting(required).union(Self.canAllowed.intersection(allowed))
         chosen = optional
     }
@@ -42,20 +42,20 @@ struct Consent: Sendable {
         )
     }
 
-    /// The rights that the card is told: required and chosen.
+    /// The rights that are sent to the card: required and chosen ones.
     var effective: AccessRights { required.union(chosen) }
 
-    /// The CAN opens the card instead of the PIN.
+    /// Whether the CAN replaces the PIN.
     var isByCAN: Bool { effective.contains(AccessRight.canAllowed) }
 
-    /// Why a choice is refused, in the words of the SDK.
+    /// The reason why a choice is refused, in the words of the SDK.
     enum Refusal: String, Error, Sendable {
         case nothingOptional = "No optional access rights available"
         case unknown = "Entry in 'chat' data is invalid"
         case notOptional = "Entry in 'chat' data is not available"
     }
 
-    /// Grants these optional rights and no other. A refused choice changes nothing.
+    /// Grants exactly these optional rights. A refused choice changes nothing.
     mutating func choose(_ names: [String]) throws(Refusal) {
         guard !optional.isEmpty else { throw .nothingOptional }
         var rights: [AccessRight] = []
@@ -80,11 +80,11 @@ struct Consent: Sendable {
 
     var transactionInfo: String? { request.transactionInfo }
 
-    /// The limits that the card will be compared with, `yyyy-MM-dd`.
+    /// The dates that the card compares with its own, `yyyy-MM-dd`.
     var ageVerificationDate: String? { day(.dateOfBirth)?.text }
     var validityDate: String? { day(.dateOfExpiry)?.text }
 
-    /// Digits of the municipality; a service may ask for the first ones only.
+    /// Digits of the municipality; a service may send only the first ones.
     var communityID: [UInt8]? { request.auxiliaryData?.values[.communityID] }
 
     /// The age, in full years, to which the date of the age verification corresponds today.
@@ -94,7 +94,7 @@ struct Consent: Sendable {
         request.auxiliaryData?.values[kind].flatMap(Day.init(digits:))
     }
 
-    /// Who asks, as CERTIFICATE tells it.
+    /// The service and its certificate, as in CERTIFICATE.
     struct Certificate: Sendable, Equatable {
         let issuerName: String
         let issuerURL: String

@@ -4,7 +4,7 @@ package import EID
 package import ISO7816
 package import Text
 
-/// The eID card as a kind of cards.
+/// Recognises the eID card.
 package struct EIDCardKind: CardKind {
     package init() {}
 
@@ -17,12 +17,12 @@ package struct EIDCardKind: CardKind {
     }
 }
 
-/// What READER tells of an eID card.
+/// The members of an eID card in READER.
 package struct EIDCardProfile: CardProfile {
     package static let kind: StaticString = "eid"
 
     package var eid: EIDProfile
-    /// The PUK is used up.
+    /// Whether the PUK has no uses left.
     package var isInoperative = false
 
     package var members: [JSON.Member] {
@@ -35,11 +35,11 @@ package struct EIDCardProfile: CardProfile {
 
     package var isUsable: Bool { !eid.status.deactivated && !isInoperative }
 
-    /// The same card with the state of its PIN as the card has just told it.
+    /// Returns the same card with a new state of its PIN, as read from the card.
     func with(_ status: PINStatus) -> EIDCardProfile {
         var profile = self
         profile.eid.status = status
-        // Tries that are left show that the PUK has worked.
+        // Remaining tries show that the PUK was accepted.
         if status.retryCounter > 0 { profile.isInoperative = false }
         return profile
     }
@@ -57,7 +57,7 @@ extension CardObstacle {
         "The card in reader '\($0)' is inoperative because its PUK is used up: "
             + "use another card, or have the authority that issued it set a new PIN"
     }
-    /// The service takes eIDs of other types only.
+    /// The service accepts only eIDs of other types.
     static let unacceptedType = CardObstacle("unacceptedType") {
         "The service does not accept the kind of eID in reader '\($0)': use another card"
     }

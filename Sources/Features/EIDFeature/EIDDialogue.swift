@@ -10,14 +10,16 @@ import Server
 /// The dialogue of a workflow with an eID card: PIN, CAN or PUK as the card needs them.
 typealias EIDDialogue = CardDialogue<EIDRequirements, FailureCode>
 
-/// Why the dialogue with one eID card does not go on.
+/// The reason why the dialogue with one eID card ends.
 typealias EIDStop = CardStop<FailureCode>
 
 extension CardDialogue<EIDRequirements, FailureCode> {
-    /// Ends with a channel that the PIN has established. The retry counter says what is asked for on the way: 3 and 2 PIN,
-    /// 1 CAN then PIN, 0 PUK. The CAN alone is enough where the user grants the service that right.
+    /// Asks for passwords until the PIN has established a channel.
     ///
-    /// `authorization` is what PACE confirms to the card; nil for PIN management.
+    /// The retry counter selects the passwords: 3 and 2 PIN, 1 CAN then PIN, 0 PUK. The CAN alone is enough if the user
+    /// grants the service that right.
+    ///
+    /// `authorization` is sent to the card with PACE; nil for PIN management.
     @discardableResult
     func open(_ card: HeldEIDCard, for authorization: PACEAuthorization? = nil) async throws(EIDStop) -> PACEResult {
         if authorization?.isByCAN == true { return try await openWithCAN(card, for: authorization) }
@@ -30,7 +32,7 @@ extension CardDialogue<EIDRequirements, FailureCode> {
                 hasCAN = try await establish(.can, .can, card) != nil
             default:
                 if let result = try await establish(.pin, .pin, card, authorization) { return result }
-                // A failed try ends the channel of the CAN as well; the counter tells what is next.
+                // A failed attempt also ends the channel of the CAN. The counter selects the next password.
                 hasCAN = false
                 await card.destroyChannel()
                 try await refresh(card)
@@ -47,7 +49,7 @@ extension CardDialogue<EIDRequirements, FailureCode> {
         }
     }
 
-    /// Asks for a password and runs PACE with it; nil when the card refused the password.
+    /// Asks for a password and runs PACE with the password. Returns nil if the card refused the password.
     private func establish(
         _ id: PasswordID,
         _ kind: PasswordPrompt.Kind,
@@ -64,7 +66,7 @@ extension CardDialogue<EIDRequirements, FailureCode> {
         } catch {
             guard case .card = error else {
                 await card.destroyChannel()
-                // A card or a reader may fail because the task was cancelled in the middle of its dialogue.
+                // A card or a reader may fail because the task was cancelled during its dialogue.
                 if Task.isCancelled { throw .cancelled }
                 throw .failed(.maintainCardConnectionPACEUnrecoverable)
             }
@@ -87,7 +89,7 @@ extension CardDialogue<EIDRequirements, FailureCode> {
         }
     }
 
-    /// In a channel of the PUK: gives the PIN its tries back.
+    /// Resets the retry counter of the PIN, in a channel of the PUK.
     private func unblock(_ card: HeldEIDCard) async throws(EIDStop) {
         let status: StatusWord
         do throws(EIDError) {
@@ -119,11 +121,11 @@ extension CardDialogue<EIDRequirements, FailureCode> {
             guard case .card = error else { throw .failed(.maintainCardConnectionPACEUnrecoverable) }
             throw .cardLost
         }
-        // Our tries cannot deactivate the PIN. Without a PIN to ask for, another card is needed.
+        // These attempts cannot deactivate the PIN. Without a usable PIN, another card is needed.
         if card.status.deactivated { throw .cardLost }
     }
 
-    /// Asks the client for a password of this card; nil when the keypad of the reader takes it.
+    /// Asks the client for a password of this card. Returns nil if the user types the password on the keypad.
     func ask(
         _ kind: PasswordPrompt.Kind,
         _ digits: ClosedRange<Int>,
@@ -143,12 +145,12 @@ extension CardDialogue<EIDRequirements, FailureCode> {
     }
 }
 
-/// What the password confirms to the card for an authentication. TR-03110-2 3.2.
+/// The rights and the certificate description that PACE confirms for an authentication. TR-03110-2 3.2.
 struct PACEAuthorization: Sendable {
     /// The rights that the user grants.
     var chat: CHAT
-    /// DER; a reader with a keypad shows it.
+    /// The description in DER, which a reader with a keypad shows.
     var certificateDescription: [UInt8]
-    /// The CAN opens the card in the PIN's place: the user has left the service the right to it.
+    /// Whether the CAN replaces the PIN, because the user grants the service that right.
     var isByCAN: Bool
 }

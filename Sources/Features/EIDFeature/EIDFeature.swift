@@ -6,14 +6,14 @@ import Host
 package import Server
 import Wire
 
-/// The dialogues of the German eID card: RUN_CHANGE_PIN, RUN_AUTH, and authentications for browsers.
+/// Runs the dialogues of the German eID card: RUN_CHANGE_PIN, RUN_AUTH, and authentications for browsers.
 @Loop package final class EIDFeature: CardFeature {
     let registry: ReaderRegistry
     let services: OnlineServices
     let now: Now
     /// Authentications that a connection of the browser port waits for.
     var browserAuthentications: [ObjectIdentifier: Authentication] = [:]
-    /// The clients that speak with the user for browsers; the newest is last and is the one that is used.
+    /// The clients that are user interfaces for browsers. The last one is the newest and is the one in use.
     var userInterfaces: [Session] = []
 
     package init(
@@ -65,7 +65,7 @@ import Wire
 }
 
 extension Session {
-    /// The last boolean `status` of a RUN command decides whether STATUS is sent unasked.
+    /// Applies `status` of a RUN command. Its last boolean value decides whether STATUS is sent without GET_STATUS.
     func takeStatusFlag(_ command: Command) {
         if case .value(let flag) = command.bool("status") { wantsStatus = flag }
     }

@@ -6,12 +6,13 @@ import EService
 import ISO7816
 import Readers
 
-/// What a workflow needs of an eID card and its reader.
+/// The requirements of a workflow for an eID card and its reader.
 struct EIDRequirements: CardRequirements {
     var needsExtendedLength: Bool
-    /// The PIN will be asked for. A card whose PIN is switched off, or blocked for good, is then of no use.
+    /// Whether the workflow asks for the PIN. It then cannot use a card whose PIN is deactivated or permanently
+    /// blocked.
     var needsPIN: Bool
-    /// nil: any.
+    /// The accepted types; nil for all.
     var eidTypes: Set<EIDType>?
 
     var wrongKind: CardObstacle { .noEIDCard }
@@ -41,14 +42,15 @@ struct EIDRequirements: CardRequirements {
 }
 
 extension EIDRequirements {
-    /// For an authentication: certificates and EF.CardSecurity are longer than short commands and answers.
+    /// An authentication needs extended length, because certificates and EF.CardSecurity exceed short commands and
+    /// answers.
     init(_ request: AuthenticationRequest, _ consent: Consent) {
         self.init(needsExtendedLength: true, needsPIN: !consent.isByCAN, eidTypes: request.acceptedEIDTypes)
     }
 }
 
 extension EIDProfile {
-    /// A profile that names no type is that of a card. TR-03110-3 A.1.1.10.
+    /// A profile without a type has the type of a card. TR-03110-3 A.1.1.10.
     fileprivate var eidType: EIDType {
         switch cardAccess.securityInfos.mobileEIDType {
         case nil: .cardCertified

@@ -6,27 +6,27 @@ import ISO7816
 import Readers
 import Secrets
 
-/// One eID card in the hands of one workflow.
+/// One eID card that a workflow uses.
 ///
-/// A reader with a keypad runs PACE and the change of the PIN itself. The workflow sees one difference: no secret comes.
+/// A reader with a keypad runs PACE and the change of the PIN itself. Then the workflow gets no secret from the client.
 @Loop final class HeldEIDCard {
     let lease: CardLease
     let card: EIDCard
     private let keypad: (any KeypadConnection)?
     private let channel: TimedChannel
-    /// Time that the terminal's own computations took so far.
+    /// The time of the terminal's own computations so far.
     private var cryptography = Duration.zero
     private var profile: EIDCardProfile
 
     var status: PINStatus { profile.eid.status }
 
-    /// What the card said to a password.
+    /// The result of a password at the card.
     enum PasswordResult {
         case established(PACEResult)
         case wrong
-        /// The card does not take this password any more: the PUK is used up.
+        /// The card does not accept this password any more, because the PUK has no uses left.
         case usedUp
-        /// On the keypad.
+        /// The user has cancelled on the keypad.
         case cancelled
         case timeout
     }
@@ -44,7 +44,7 @@ import Secrets
         lease.update(profile)
     }
 
-    /// The PUK is used up.
+    /// Whether the PUK has no uses left.
     func markInoperative() {
         profile.isInoperative = true
         lease.update(profile)
@@ -53,7 +53,7 @@ import Secrets
     /// Reads the state of the PIN. The unprotected command ends a secure channel.
     func readStatus() async throws(EIDError) { set(try await card.readPINStatus()) }
 
-    /// Runs PACE with a password that comes here or, nil, is typed on the keypad.
+    /// Runs PACE with a password; nil if the user types the password on the keypad.
     func establish(
         _ id: PasswordID,
         _ password: SecretBox?,
@@ -82,7 +82,8 @@ import Secrets
                 }
         }
         if case .established = result, id == .pin {
-            // The right PIN gives all tries back; reading the counter would end the channel. TR-03110-2 3.3.
+            // The right PIN resets the retry counter. A command that reads the counter would end the channel.
+            // TR-03110-2 3.3.
             set(PINStatus(retryCounter: PINStatus.initialRetryCounter))
         }
         return result
@@ -110,7 +111,7 @@ import Secrets
         }
     }
 
-    /// RESET RETRY COUNTER with the new PIN; the status is the card's or, with a keypad, the reader's own.
+    /// Sends RESET RETRY COUNTER with the new PIN. The status is that of the card or, with a keypad, of the reader.
     func changePIN(to pin: SecretBox?) async throws(EIDError) -> StatusWord {
         if let keypad {
             do throws(CardError) {
@@ -123,7 +124,7 @@ import Secrets
         return try await card.changePIN(to: pin)
     }
 
-    /// RESET RETRY COUNTER without data, in a channel of the PUK.
+    /// Sends RESET RETRY COUNTER without data, in a channel of the PUK.
     func unblockPIN() async throws(EIDError) -> StatusWord {
         guard keypad == nil else {
             // The reader keeps the channel and protects the command itself.
@@ -132,7 +133,7 @@ import Secrets
         return try await card.unblockPIN()
     }
 
-    /// Runs a protocol with the card. Time that the card does not take is counted as cryptography.
+    /// Runs a protocol with the card. The time without the answers of the card is counted as cryptography.
     func work<T: Sendable>(_ body: () async throws(EIDError) -> T) async throws(EIDError) -> T {
         let begin = (ContinuousClock.now, channel.time)
         defer { countCryptography(since: begin) }
@@ -143,13 +144,13 @@ import Secrets
         cryptography += begin.0.duration(to: .now) - (channel.time - begin.1)
     }
 
-    /// Times since the card was opened.
+    /// The times since the card was opened.
     var times: (card: Duration, cryptography: Duration) { (channel.time, cryptography) }
 
     /// Ends the secure channel on both sides.
     func destroyChannel() async {
         if let keypad {
-            // The reader forgets its channel at the latest when the card is reset.
+            // The reader ends its channel when the card is reset, if not earlier.
             try? await keypad.destroyPACE()
         } else {
             await card.destroyChannel()

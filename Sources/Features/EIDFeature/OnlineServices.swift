@@ -2,9 +2,9 @@
 package import EID
 package import EService
 
-/// How workflows reach services; the program wires it.
+/// Connects workflows to services. The program wires an implementation.
 package struct OnlineServices: Sendable {
-    /// One dialogue with the service behind a TcToken address; in developer mode with the rules of test services.
+    /// Makes a dialogue with the service of a TcToken address. Developer mode applies the rules of test services.
     package let connect: @Sendable (_ tcTokenURL: String, _ developerMode: Bool) -> any EServiceConnection
     package let today: @Sendable () -> CVDate
 

@@ -8,14 +8,14 @@ import Server
 import Text
 import Wire
 
-/// ENTER_PIN, ENTER_CAN, ENTER_NEW_PIN and ENTER_PUK: asks for a password of the card in a reader.
+/// Asks for a password of the card in a reader: ENTER_PIN, ENTER_CAN, ENTER_NEW_PIN and ENTER_PUK.
 ///
-/// The answer is nil when the keypad of the reader takes the password.
+/// The answer is nil if the user types the password on the keypad of the reader.
 struct PasswordPrompt: Prompt {
     enum Kind: Sendable {
         case pin, can, puk, newPIN
 
-        /// How many digits a value has.
+        /// The number of digits of a value.
         var digits: ClosedRange<Int> {
             switch self {
             case .pin, .can, .newPIN: 6...6
@@ -39,7 +39,7 @@ struct PasswordPrompt: Prompt {
         }
     }
 
-    /// A password is typed for one insertion of one card.
+    /// The insertion for which the password is typed.
     var isCurrent: Bool { lease.isCurrent }
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
@@ -54,7 +54,7 @@ struct PasswordPrompt: Prompt {
 
     // MARK: The answer
 
-    /// SET_PIN, SET_CAN, SET_NEW_PIN and SET_PUK. A wrong value is refused here and never reaches the card.
+    /// Handles SET_PIN, SET_CAN, SET_NEW_PIN and SET_PUK. A malformed value is refused and not sent to the card.
     static func command(_ name: String, _ kind: Kind) -> CommandSpec {
         CommandSpec(name, permission: .cards) { session, command in
             guard let prompt = session.workflow?.prompt(PasswordPrompt.self), prompt.prompt.kind == kind else {
@@ -62,7 +62,7 @@ struct PasswordPrompt: Prompt {
             }
             switch command.int("question") {
             case .missing: break
-            // Another number: the value was typed for a card that has left meanwhile.
+            // With another number, the value was typed for a card that was removed meanwhile.
             case .value(let number): if number != prompt.number { return .badState }
             case .invalid: return .badState
             }

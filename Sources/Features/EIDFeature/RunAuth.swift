@@ -9,7 +9,7 @@ import Wire
 /// One RUN_AUTH or ACTIVATE, from its start to its end.
 @Loop final class Authentication {
     fileprivate(set) var workflow: Workflow?
-    /// The browser that began the authentication has left: nobody can be sent back to the service.
+    /// Whether the browser that began the authentication has disconnected. Then no browser can return to the service.
     fileprivate var hasLostBrowser = false
 
     func browserLeft() {
@@ -46,7 +46,7 @@ extension EIDFeature {
         return .answered
     }
 
-    /// Starts AUTH in a session that runs no workflow. `ended` is called before the client hears of the end.
+    /// Starts AUTH in a session that runs no workflow. `ended` is called before the client gets the final message.
     @discardableResult
     func authenticate(
         in session: Session,
@@ -78,7 +78,7 @@ extension EIDFeature {
         return authentication
     }
 
-    /// Whether the text is an address with a host. All other faults of an address show when it is used.
+    /// Whether the text is an address with a host. Other faults of an address appear when the address is used.
     static func hasHost(_ url: String) -> Bool {
         let bytes = Array(url.utf8)
         guard bytes.allSatisfy({ $0 > 0x20 && $0 != 0x7F }),
@@ -106,7 +106,7 @@ extension EIDFeature {
 }
 
 extension AuthenticationResult {
-    /// The result when the browser has left before. Its departure is the reason, unless something else failed first.
+    /// The result after the browser has disconnected. This is the reason, unless another failure occurred first.
     fileprivate var withoutBrowser: AuthenticationResult {
         guard reason == nil || reason == .userCancelled else { return self }
         return AuthenticationResult(
