@@ -2,7 +2,7 @@
 import CWebSockets
 
 extension ActivationRequest {
-    /// Most bytes of a request; a TcToken URL is long.
+    /// The largest size of a request in bytes; a TcToken URL is long.
     static let maximumHead: UInt32 = 16_384
     private static let maximumArguments: Int32 = 64
 
@@ -31,7 +31,7 @@ extension ActivationRequest {
         )
     }
 
-    /// The value of a header; nil when the request does not have it.
+    /// Returns the value of a header; nil if the request does not have the header.
     private static func header(_ socket: OpaquePointer, _ token: lws_token_indexes) -> String? {
         text(lws_hdr_total_length(socket, token)) { lws_hdr_copy(socket, $0, $1, token) }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// An HTTP request at the browser port, as far as it decides about the answer.
+/// The parts of an HTTP request at the browser port that the answer depends on.
 package struct ActivationRequest: Sendable, Equatable {
     package enum Method: Sendable, Equatable { case get, head, options, other }
 
@@ -11,7 +11,7 @@ package struct ActivationRequest: Sendable, Equatable {
     package var host: String?
     /// The origin of a web page; other programs send none.
     package var origin: String?
-    /// The WebSocket version that the request asks for, empty when it names none; nil when it asks for no WebSocket.
+    /// The requested WebSocket version, empty if missing; nil if the request is not for a WebSocket.
     package var webSocketVersion: String?
 
     package init(
@@ -27,18 +27,18 @@ package struct ActivationRequest: Sendable, Equatable {
     }
 }
 
-/// What the server does with a request.
+/// The action of the server for a request.
 package enum ActivationDecision: Sendable, Equatable {
     case answer(HTTPAnswer)
     /// The browser waits for the end of an authentication. TR-03124-1 2.2.1.
     case authenticate(tcTokenURL: String)
-    /// The user's program is asked to show its window.
+    /// The user interface shows its window.
     case showUserInterface(module: String)
     /// The connection becomes a WebSocket.
     case upgrade
 }
 
-/// Decides who may do what at the browser port. docs/protocol/browsers.md.
+/// Decides whether a request at the browser port is allowed. docs/protocol/browsers.md.
 package struct ActivationRules: Sendable {
     /// The origins whose web pages may open a WebSocket, as browsers write them: `https://example.org`.
     package let origins: Set<String>
@@ -62,7 +62,7 @@ package struct ActivationRules: Sendable {
         }
     }
 
-    /// Decides by the first known argument; upper and lower case are the same.
+    /// Decides by the first known argument. The case of its letters does not matter.
     private func client(_ request: ActivationRequest) -> ActivationDecision {
         for argument in request.arguments {
             let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)

@@ -15,14 +15,14 @@ package final class ActivationServer: @unchecked Sendable {
 
     private let shared = Mutex<(context: OpaquePointer?, isStopped: Bool)>((nil, false))
     private let rules: ActivationRules
-    /// Makes a connection to the daemon; nil when that fails.
+    /// Makes a connection to the daemon. Returns nil if this fails.
     private let connect: () -> Int32?
     private let log: Log
     private var host: OpaquePointer?
     private var roles: [OpaquePointer: Role] = [:]
-    /// All connections from outside, also those without a role yet.
+    /// The connections from clients, including those without a role yet.
     private var clients: Set<OpaquePointer> = []
-    /// The log has a line about refused connections, and the number of connections has not halved since.
+    /// Whether refused connections were logged. This is reset when half of the connections have ended.
     private var hasLoggedRefusal = false
 
     /// The meaning of a connection of libwebsockets.
@@ -31,15 +31,15 @@ package final class ActivationServer: @unchecked Sendable {
         /// A descriptor that ends when the parent process ends.
         case parent
         case link(DaemonLink)
-        /// A browser that waits, and the second connection that reads and writes its socket.
+        /// A browser that waits for its answer, and the second connection that reads and writes its socket.
         case browser(BrowserExchange, copy: OpaquePointer)
         case browserCopy(Int32, BrowserExchange, browser: OpaquePointer)
         case webSocket(WebSocketClient)
     }
 
-    /// Most connections at once.
+    /// The largest number of connections at once.
     package static let maximumConnections = 256
-    /// Seconds in which a connection must send its request.
+    /// The time limit for the request of a connection, in seconds.
     private let requestTimeout: UInt32
     private static let name: StaticString = "badged"
 
@@ -53,7 +53,7 @@ package final class ActivationServer: @unchecked Sendable {
     }
 
     /// Serves until `stop`, or until the descriptor `parent` ends, whose other end the parent process holds.
-    /// - Returns: false when it cannot begin.
+    /// - Returns: false if the server cannot start.
     package func run(listeners: [Int32], parent: Int32? = nil) -> Bool {
         lws_set_log_level(Int32(LLL_ERR)) { _, text in
             guard let text, ActivationServer.mayLog() else { return }
@@ -103,7 +103,7 @@ package final class ActivationServer: @unchecked Sendable {
         return true
     }
 
-    /// Ends `run`, from any thread.
+    /// Ends `run`. Any thread may call this.
     package func stop() {
         shared.withLock { shared in
             shared.isStopped = true
@@ -111,11 +111,11 @@ package final class ActivationServer: @unchecked Sendable {
         }
     }
 
-    /// Clients can make libwebsockets write error lines.
+    /// Limits the error lines of libwebsockets, because clients can cause them.
     private static let lineLimit = Mutex(LineLimit())
     private static func mayLog() -> Bool { lineLimit.withLock { $0.mayWrite(at: time(nil)) } }
 
-    /// Hands a descriptor to libwebsockets, which watches it, and closes it at its end.
+    /// Passes a descriptor to libwebsockets, which watches the descriptor and closes it at the end.
     private func adopt(_ descriptor: Int32, as role: Role) -> OpaquePointer? {
         var number = lws_sock_file_fd_type()
         number.filefd = descriptor
@@ -126,7 +126,7 @@ package final class ActivationServer: @unchecked Sendable {
         return socket
     }
 
-    /// Closes a connection soon; callbacks of other connections must not close it at once.
+    /// Closes a connection later, because callbacks of other connections must not close it immediately.
     private static func closeSoon(_ socket: OpaquePointer) {
         lws_set_timeout(socket, PENDING_TIMEOUT_KILLED_BY_PARENT, Int32(LWS_TO_KILL_ASYNC))
     }
@@ -165,7 +165,7 @@ package final class ActivationServer: @unchecked Sendable {
         case .link(let link):
             link.readable()
             if !link.isOpen { return -1 }
-        // The parent sends nothing, so this is its end.
+        // The parent sends nothing, so a readable descriptor means that the parent has ended.
         case .parent: shared.withLock { $0.isStopped = true }
         case .browserCopy(let descriptor, _, _): if !isConnected(descriptor) { return -1 }
         case .browser, .webSocket, nil: break
@@ -248,11 +248,12 @@ package final class ActivationServer: @unchecked Sendable {
 
     // MARK: Browsers that wait
 
-    /// Adopts a second descriptor of a browser's socket, through which the browser is read and written from now on.
+    /// Adopts a second descriptor of a browser's socket, which serves the browser from now on.
     ///
-    /// libwebsockets 4.1 does not read a connection that waits for its answer. When the browser then leaves, or has sent
-    /// more than its request, the library calls poll(2) without end. So it must not watch the connection itself.
-    /// - Returns: nil when there is no room for another connection.
+    /// libwebsockets 4.1 does not read a connection that waits for its answer. If the browser then disconnects, or has
+    /// sent more than its request, the library calls poll(2) in an endless loop. So the library must not watch the
+    /// connection itself.
+    /// - Returns: nil if the limit of connections is reached.
     private func adoptCopy(of browser: OpaquePointer, _ exchange: BrowserExchange) -> OpaquePointer? {
         lws_rx_flow_control(browser, 0)
         let descriptor = fcntl(lws_get_socket_fd(browser), F_DUPFD_CLOEXEC, 0)
@@ -264,7 +265,7 @@ package final class ActivationServer: @unchecked Sendable {
         return copy
     }
 
-    /// Whether a browser is still connected. What it sends behind its request is dropped.
+    /// Returns whether a browser is still connected. Bytes after its request are dropped.
     private func isConnected(_ descriptor: Int32) -> Bool {
         var bytes = [UInt8](repeating: 0, count: 4096)
         let count = recv(descriptor, &bytes, bytes.count, Int32(MSG_DONTWAIT))
@@ -287,7 +288,7 @@ package final class ActivationServer: @unchecked Sendable {
             write(.end(.failed, rules.identity), to: socket)
             return -1
         }
-        // The user may take any time.
+        // There is no time limit for the user.
         lws_set_timeout(socket, NO_PENDING_TIMEOUT, 0)
         let exchange = BrowserExchange(link, rules.identity)
         guard let copy = adoptCopy(of: socket, exchange) else {

@@ -3,11 +3,11 @@ import Glibc
 import Text
 import Wire
 
-/// A request of a browser that is answered when the daemon has done what it asks: one ACTIVATE, one answer.
+/// A request of a browser that the daemon executes: sends one ACTIVATE and waits for one answer.
 package final class BrowserExchange: DaemonLink.Owner {
     private let link: DaemonLink
     private let identity: ActivationIdentity
-    /// Bytes that the browser has not taken yet.
+    /// Bytes that the browser has not received yet.
     private var pending: [UInt8] = []
     private var isAnswered = false
     /// Asks the event loop for a call of `send`.
@@ -24,22 +24,22 @@ package final class BrowserExchange: DaemonLink.Owner {
         link.send(line: JSON.object([.init("cmd", .string("ACTIVATE")), member]).bytes)
     }
 
-    /// Ends the exchange: the browser has its answer or has left.
+    /// Ends the exchange, when the browser has its answer or has disconnected.
     func close() {
         requestSend = {}
         link.close()
     }
 
     enum Sending {
-        /// The browser does not take more at the moment.
+        /// The socket of the browser accepts no more bytes now.
         case blocked
         /// All bytes so far are sent.
         case idle
-        /// The browser has its answer, or has left.
+        /// The browser has its answer, or has disconnected.
         case ended
     }
 
-    /// Sends as much as the browser takes; the socket does not block.
+    /// Sends as many bytes as the socket of the browser accepts, without blocking.
     func send(to socket: Int32) -> Sending {
         while !pending.isEmpty {
             let count = Glibc.send(socket, pending, pending.count, Int32(MSG_NOSIGNAL))
@@ -79,7 +79,7 @@ package final class BrowserExchange: DaemonLink.Owner {
         requestSend()
     }
 
-    /// Reads what a line of the daemon says about ACTIVATE; nil when it is another message.
+    /// Parses ACTIVATE from a line of the daemon; nil if the line is another message.
     package static func progress(of line: UnsafeRawBufferPointer) -> ActivationProgress? {
         guard let message = try? JSON(line) else { return nil }
         guard message["msg"]?.string == "ACTIVATION" else { return message["error"] == nil ? nil : .ended(.failed) }
@@ -97,7 +97,7 @@ package final class BrowserExchange: DaemonLink.Owner {
 }
 
 package enum ActivationProgress: Sendable, Equatable {
-    /// The authentication has begun; its end comes later.
+    /// The authentication has begun; its end is reported later.
     case accepted
     case ended(ActivationOutcome)
 }

@@ -3,15 +3,15 @@ import CLinux
 import Glibc
 import Text
 
-/// A connection to the daemon that belongs to one connection at the browser port; each has a session of its own.
+/// A connection to the daemon for one connection at the browser port. Each link has its own session.
 final class DaemonLink {
-    /// Receives the events of a link. It may close the link in any of these calls.
+    /// Receives the events of a link. The owner may close the link in any of these calls.
     protocol Owner: AnyObject {
-        /// Bytes have come from the daemon: perhaps whole lines.
+        /// Called when bytes from the daemon have arrived, possibly complete lines.
         func linkHasBytes(_ link: DaemonLink)
-        /// All bytes for the daemon are sent.
+        /// Called when all bytes for the daemon are sent.
         func linkIsDrained(_ link: DaemonLink)
-        /// The daemon has closed the link, or one of the queues is full.
+        /// Called when the daemon has closed the link, or when one of the queues is full.
         func linkEnded(_ link: DaemonLink)
     }
 
@@ -25,7 +25,7 @@ final class DaemonLink {
     private let incoming = LineBuffer(limit: DaemonLink.capacity)
     private var outgoing = LineQueue()
 
-    /// Most bytes that wait in each direction.
+    /// The largest number of bytes that wait in each direction.
     static let capacity = 2 << 20
 
     init(_ descriptor: Int32) {
@@ -81,7 +81,7 @@ final class DaemonLink {
 
     // MARK: From the daemon
 
-    /// Lends the next line of the daemon to `body`; nil when there is none.
+    /// Lends the next line of the daemon to `body`. Returns nil if there is none.
     func withLine<T>(_ body: (UnsafeRawBufferPointer) -> T) -> T? {
         guard case .text(let line) = incoming.next() else { return nil }
         return body(line)

@@ -20,7 +20,7 @@ package struct ActivationIdentity: Sendable, Equatable {
     }
 }
 
-/// A whole answer of HTTP/1.1. Each answer ends its connection.
+/// A complete HTTP/1.1 answer. Each answer ends its connection.
 package struct HTTPAnswer: Sendable, Equatable {
     package let status: Int
     package let headers: [String]
@@ -34,7 +34,7 @@ package struct HTTPAnswer: Sendable, Equatable {
         return Array((head.joined(separator: "\r\n") + "\r\n\r\n" + body).utf8)
     }
 
-    /// Says that an authentication has begun and its end comes later. RFC 2518 10.1.
+    /// Reports that an authentication has begun and that the answer follows later. RFC 2518 10.1.
     package static let processing = Array("HTTP/1.1 102 Processing\r\n\r\n".utf8)
 
     private static func reason(_ status: Int) -> String {
@@ -57,7 +57,7 @@ package struct HTTPAnswer: Sendable, Equatable {
         self.headers = ["Server: \(identity.serverHeader)"] + headers
     }
 
-    /// Any web page may ask for the status, also a page of another computer.
+    /// Allows any web page to read the status, also pages of other computers.
     private static let crossOrigin = [
         "Access-Control-Allow-Origin: *", "Access-Control-Allow-Private-Network: true",
     ]

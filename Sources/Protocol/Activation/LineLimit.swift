@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// Limits log lines to a number in each minute.
+/// Limits the number of log lines per minute.
 ///
 /// The journal drops all lines of a service that writes too many, and this program shares its limit with the daemon.
 struct LineLimit {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 
-/// The lines that wait for the daemon. Bytes are wiped when they leave, since a line may hold a PIN.
+/// Queues the lines for the daemon. Bytes are wiped when they are removed, because a line may hold a PIN.
 struct LineQueue: ~Copyable {
     private var bytes: [UInt8] = []
     /// Offset of the first byte that is still in the queue.
@@ -9,8 +9,9 @@ struct LineQueue: ~Copyable {
 
     var count: Int { bytes.count - start }
 
-    /// Appends a part of a WebSocket frame. A line end in it becomes a tab, so that the frame stays one line: JSON allows
-    /// a tab between tokens, and neither of them in a string.
+    /// Appends a part of a WebSocket frame. A line end in the frame becomes a tab, so that the frame stays one line.
+    ///
+    /// JSON allows a tab between tokens, and neither a tab nor a line end in a string.
     mutating func append(_ frame: UnsafeRawBufferPointer) {
         makeRoom(for: frame.count)
         for byte in frame { bytes.append(byte == 0x0A || byte == 0x0D ? 0x09 : byte) }
@@ -27,7 +28,7 @@ struct LineQueue: ~Copyable {
         move(to: max(2 * count, count + number, 4096))
     }
 
-    /// Moves the bytes to new memory of this size, and wipes the old.
+    /// Moves the bytes to new memory of this size, and wipes the old memory.
     private mutating func move(to capacity: Int) {
         var other: [UInt8] = []
         other.reserveCapacity(capacity)

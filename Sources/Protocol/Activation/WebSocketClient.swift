@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CWebSockets
 
-/// A WebSocket at `/eID-Kernel`. Each of its frames is a line to the daemon, each line of the daemon a frame.
+/// Serves a WebSocket at `/eID-Kernel`. Each frame is a line for the daemon, and each line of the daemon is a frame.
 final class WebSocketClient: DaemonLink.Owner {
     private let socket: OpaquePointer
     private let link: DaemonLink
-    /// The daemon has closed the link. Its last lines are still sent.
+    /// Whether the daemon has closed the link. Its last lines are still sent.
     private var isEnding = false
-    /// Nothing is read from the client at the moment.
+    /// Whether reading from the client is paused.
     private var isPaused = false
 
-    /// More bytes than this for the daemon pause the client.
+    /// With more waiting bytes for the daemon than this, reading from the client is paused.
     private static let highWater = 65_536
 
     init(_ socket: OpaquePointer, _ link: DaemonLink) {
@@ -18,7 +18,7 @@ final class WebSocketClient: DaemonLink.Owner {
         link.owner = self
     }
 
-    /// Takes a part of a frame.
+    /// Receives a part of a frame.
     func received(_ part: UnsafeRawBufferPointer) {
         let isLast = lws_is_final_fragment(socket) != 0 && lws_remaining_packet_payload(socket) == 0
         link.send(part, isLast: isLast)
@@ -28,7 +28,7 @@ final class WebSocketClient: DaemonLink.Owner {
     }
 
     /// Sends the next frame.
-    /// - Returns: false when the connection is to close.
+    /// - Returns: false if the connection must close.
     func writable() -> Bool {
         switch link.withLine({ Self.write($0, to: socket) }) {
         case .some(false): return false
@@ -49,7 +49,7 @@ final class WebSocketClient: DaemonLink.Owner {
         }
     }
 
-    /// The client has closed its connection.
+    /// Called when the client has closed its connection.
     func closed() { link.close() }
 
     // MARK: DaemonLink.Owner

@@ -3,7 +3,7 @@ import Concurrency
 import Host
 import Wire
 
-/// The commands that every client needs, whatever it has to do with badged. docs/protocol.md.
+/// The commands that every client needs. docs/protocol.md.
 @Loop final class CoreFeature: Feature {
     let commands = [
         CommandSpec("GET_INFO", permission: []) { session, command in
@@ -40,7 +40,7 @@ import Wire
         },
     ]
 
-    /// The error of a level that is refused.
+    /// Returns the error for a refused level.
     private static func setLevel(_ session: Session, _ command: Command) -> String? {
         switch command.int("level") {
         case .missing: return "Level cannot be undefined"

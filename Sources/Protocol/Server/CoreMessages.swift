@@ -3,7 +3,7 @@ import Host
 package import Text
 package import Wire
 
-/// ACCESS_DENIED, BAD_STATE, INTERNAL_ERROR, INVALID, UNKNOWN_COMMAND: what is wrong with a line or its moment.
+/// The errors of a command: ACCESS_DENIED, BAD_STATE, INTERNAL_ERROR, INVALID, UNKNOWN_COMMAND.
 package enum Refusal {
     struct AccessDenied: RefusalMessage {
         static let name: StaticString = "ACCESS_DENIED"
@@ -27,7 +27,7 @@ package enum Refusal {
     }
 }
 
-/// A message with an `error` and nothing else.
+/// A message with only an `error`.
 package protocol RefusalMessage: Message {
     var error: String { get }
 }
@@ -39,7 +39,7 @@ extension RefusalMessage {
 struct APILevelMessage: Message {
     static let name: StaticString = "API_LEVEL"
     let current: APILevel
-    /// GET_API_LEVEL tells the levels that there are.
+    /// Whether the message lists the supported levels, as the answer to GET_API_LEVEL does.
     var listsAvailable = false
     var error: String?
 

@@ -3,23 +3,23 @@ package import Concurrency
 package import Host
 package import Wire
 
-/// One kind of dialogue with everything that belongs to it. The server looks nothing else up.
+/// The commands, messages and workflows of one subject, such as the eID card.
 ///
-/// A feature is registered by one entry in the list that Programs/badged gives to `SocketServer`.
+/// One entry in the list that Programs/badged passes to `SocketServer` registers a feature.
 @Loop package protocol Feature: AnyObject {
     /// Every command of the feature.
     var commands: [CommandSpec] { get }
 
-    /// A client has connected: what it hears before it asks for anything.
+    /// Called when a client has connected, to send the first messages.
     func sessionBegan(_ session: Session)
 
-    /// The client has chosen another API level.
+    /// Called when the client has chosen another API level.
     func levelChanged(_ session: Session)
 
-    /// The connection is closed. A workflow of the session may still be on its way to its end.
+    /// Called when the connection is closed. A workflow of the session may still run until its end.
     func sessionEnded(_ session: Session)
 
-    /// A workflow has come to its end. Its final message is sent when this returns.
+    /// Called when a workflow has ended. Its final message is sent after this call.
     func workflowEnded(_ workflow: Workflow) async
 
     /// The checks of GET_HEALTH.
@@ -36,13 +36,13 @@ extension Feature {
 
 /// One command of the protocol.
 package struct CommandSpec: Sendable {
-    /// `cmd`.
+    /// The name of the command, `cmd`.
     package let name: String
-    /// The lowest API level at which the command is known.
+    /// The lowest API level that has the command.
     package let level: APILevel
-    /// What the client must be allowed to do.
+    /// The permissions that the client needs.
     package let permission: Permissions
-    /// Carries the command out and answers it.
+    /// Executes the command and answers it.
     package let perform: @Loop (Session, Command) -> CommandOutcome
 
     package init(
@@ -56,7 +56,7 @@ package struct CommandSpec: Sendable {
 }
 
 package enum CommandOutcome: Sendable {
-    /// The command is answered, or its answer is on the way.
+    /// The command is answered, or its answer is being prepared.
     case answered
     /// The command does not fit the state of the session: BAD_STATE.
     case badState

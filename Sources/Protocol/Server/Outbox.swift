@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 
-/// What a session still has to send. Its size is bounded.
+/// Buffers the messages that a session still has to send. The size is bounded.
 ///
-/// Answers are kept in order. While there is a backlog, events that a later one of the same key makes obsolete (READER of
-/// one reader, STATUS) wait outside the buffer, and only the newest of each key is kept.
+/// Answers stay in order. During a backlog, events with a key (READER of one reader, STATUS) wait outside the buffer,
+/// and only the newest event of each key is kept.
 struct Outbox {
-    /// Above this many bytes no more commands are read from the client.
+    /// With more bytes than this, no further commands are read from the client.
     static let highWater = 256 * 1024
-    /// Above this many bytes events are coalesced.
+    /// With more bytes than this, events are coalesced.
     private static let coalescingStart = 64 * 1024
-    /// A client that is this many bytes behind with events is disconnected. docs/protocol.md, Transport.
+    /// A client with this number of unread bytes of events is disconnected. docs/protocol.md, Transport.
     private static let limit = 1 << 20
 
     private var buffer: [UInt8] = []
@@ -25,7 +25,7 @@ struct Outbox {
         buffer.append(0x0A)
     }
 
-    /// Returns false when the client is too far behind.
+    /// Appends an event. Returns false if the client has too many unread bytes.
     mutating func append(event line: [UInt8], coalescing key: String?) -> Bool {
         guard let key, backlog > Self.coalescingStart else {
             guard backlog + line.count < Self.limit else { return false }
@@ -39,7 +39,7 @@ struct Outbox {
 
     enum Progress { case done, blocked, failed }
 
-    /// Sends as much as the socket takes.
+    /// Sends as many bytes as the socket accepts.
     mutating func flush(to socket: Int32) -> Progress {
         while true {
             while backlog > 0 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
 
-/// The process at the other end of a connection, as the kernel tells it when the connection is accepted.
+/// The process at the other end of a connection, as the kernel reports it when the connection is accepted.
 package struct Peer: Sendable {
     package let pid: Int32
     package let uid: UInt32
@@ -9,7 +9,7 @@ package struct Peer: Sendable {
     /// Supplementary groups.
     package let groups: [UInt32]
 
-    /// Most supplementary groups that are looked at.
+    /// The largest number of supplementary groups that are read.
     private static let maximumGroups = 256
 
     init(socket: Int32) throws(PeerError) {

@@ -2,17 +2,17 @@
 package import Concurrency
 package import Wire
 
-/// A question of a workflow to its client.
+/// A request of a workflow to its client for a value.
 package protocol Prompt: Sendable {
     associatedtype Answer: Sendable
 
     /// The name of the message that asks, which is also the `state` of GET_STATUS, such as `ENTER_PIN`.
     var name: String { get }
 
-    /// The message that asks. `error` says what was wrong with the last value.
+    /// Returns the message that asks. `error` says what was wrong with the last value.
     @Loop func message(_ number: Int, to session: Session, error: String?) -> any Message
 
-    /// Whether what the prompt is about is still there, such as a card in its reader.
+    /// Whether the subject of the prompt, such as a card in its reader, still exists.
     @Loop var isCurrent: Bool { get }
 }
 
@@ -20,19 +20,19 @@ extension Prompt {
     package var isCurrent: Bool { true }
 }
 
-/// Why a prompt got no answer.
+/// The reason why a prompt got no answer.
 package enum Interruption: Error, Sendable {
     /// CANCEL, a closed connection, or the end of the daemon.
     case cancelled
-    /// What the prompt was about is gone.
+    /// The subject of the prompt no longer exists.
     case outdated
 }
 
 /// A prompt that waits for its answer.
 @Loop package final class OpenPrompt<P: Prompt> {
-    /// Counts the prompts of the connection, from 1.
+    /// The number of the prompt in the connection, from 1.
     package let number: Int
-    /// May be changed while it is open: a consent, for instance, is edited before it is accepted.
+    /// The prompt, which may change while it is open. For example, the client edits a consent before ACCEPT.
     package var prompt: P
     private let workflow: Workflow
     private let continuation: CheckedContinuation<Result<P.Answer, Interruption>, Never>
@@ -86,6 +86,6 @@ extension Workflow {
         return try result.get()
     }
 
-    /// The open prompt, when it is of this type.
+    /// Returns the open prompt if the prompt has this type.
     package func prompt<P: Prompt>(_ type: P.Type = P.self) -> OpenPrompt<P>? { openPrompt as? OpenPrompt<P> }
 }

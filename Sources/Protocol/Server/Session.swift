@@ -9,11 +9,11 @@ package import Wire
 @Loop package final class Session {
     package let server: SocketServer
     package let permissions: Permissions
-    /// For the log.
+    /// The name of the client in the log.
     package let name: String
 
     package internal(set) var level = APILevel.three
-    /// STATUS is sent unasked: the last boolean `status` of a RUN command.
+    /// Whether STATUS is sent without GET_STATUS: the last boolean `status` of a RUN command.
     package var wantsStatus = true
     package private(set) var workflow: Workflow?
     private var promptCount = 0
@@ -24,7 +24,7 @@ package import Wire
     private var outbox = Outbox()
     private var writer = JSONWriter()
 
-    /// Lines are not handled while an answer is being prepared elsewhere, so that answers stay in order.
+    /// Whether an answer is being prepared. No lines are handled then, so that answers stay in order.
     private var isDeferring = false
     private var isHandling = false
     private var hasInputEnded = false
@@ -70,7 +70,7 @@ package import Wire
 
     // MARK: Workflow
 
-    /// Starts a workflow; none may be running. `first` announces it, and `body` returns its final message.
+    /// Starts a workflow in a session without one. `first` is the first message, and `body` returns the final one.
     @discardableResult
     package func start(
         _ name: String,
@@ -113,7 +113,7 @@ package import Wire
         handleLines()
     }
 
-    /// No more lines are read until the client has read its answers, and until a deferred answer is there.
+    /// Whether reading is paused: until the client has read its answers, and until a deferred answer is complete.
     private var isPaused: Bool { isDeferring || outbox.backlog > Outbox.highWater }
 
     private func handleLines() {
@@ -134,7 +134,8 @@ package import Wire
         if hasInputEnded, !isPaused, !isClosed { inputEnded() }
     }
 
-    /// The client has closed its side and all its lines are handled. Its workflow ends; its answers are still sent.
+    /// Called when the client has closed its side and all its lines are handled. Ends its workflow; answers are still
+    /// sent.
     private func inputEnded() {
         if let workflow {
             workflow.cancel()
@@ -144,7 +145,7 @@ package import Wire
         updateInterest()
     }
 
-    /// Does work that takes time. The lines behind the command wait for it.
+    /// Runs work that takes time. The lines after the command wait for its end.
     package func deferLines(_ work: @escaping @Loop () async -> Void) {
         isDeferring = true
         updateInterest()
@@ -161,13 +162,13 @@ package import Wire
     /// Sends the direct answer to a command.
     package func answer(_ message: some Message, to command: Command) { answer(message, command.request) }
 
-    /// Sends the direct answer to a command whose line is no longer there.
+    /// Sends the direct answer to a command whose line is no longer in the buffer.
     package func answer(_ message: some Message, to request: SavedRequest) {
         guard let text = request.text else { return answer(message, nil) }
         text.withUnsafeBytes { answer(message, $0) }
     }
 
-    /// Prepares the direct answer to a command. The lines behind the command wait for it.
+    /// Prepares the direct answer to a command. The lines after the command wait for the answer.
     package func answerLater(to command: Command, _ message: @escaping @Loop () async -> (any Message)?) {
         let request = SavedRequest(command)
         deferLines { [self] in
@@ -182,7 +183,8 @@ package import Wire
         if !isHandling { flush() }
     }
 
-    /// Sends a message that is no answer. While the client is behind, only the newest message of one `key` is kept.
+    /// Sends a message that is not an answer. While the client has a backlog, only the newest message of each `key` is
+    /// kept.
     package func push(_ message: some Message, coalescing key: String? = nil) {
         guard !isClosed else { return }
         encode(message, nil)
@@ -224,8 +226,7 @@ package import Wire
 
     // MARK: End
 
-    /// Ends the session from our side: its workflow is cancelled, and the final message is sent before the connection
-    /// closes.
+    /// Ends the session: cancels its workflow, and sends the final message before the connection closes.
     func end(becauseOf reason: String) {
         hasInputEnded = true
         if let workflow {
@@ -262,7 +263,7 @@ package import Wire
     }
 }
 
-/// The `request` of a command, kept beyond the handling of its line.
+/// The `request` of a command, copied because the line is valid only while it is handled.
 package struct SavedRequest: Sendable {
     fileprivate let text: [UInt8]?
 

@@ -6,7 +6,7 @@ package import Host
 import Text
 package import Wire
 
-/// Accepts clients and keeps one session for each. What clients can do is up to the features.
+/// Accepts clients and keeps one session for each. The features provide the commands.
 @Loop package final class SocketServer {
     package typealias LogFunction = @Loop (Log.Level, String) -> Void
 
@@ -43,8 +43,8 @@ package import Wire
 
     package var clientCount: Int { sessionsByID.count }
 
-    /// Serves a listening, non-blocking Unix stream socket; the caller keeps owning it.
-    /// - Throws: `SystemError` when it cannot be watched.
+    /// Serves a listening, non-blocking Unix stream socket, which the caller still owns.
+    /// - Throws: `SystemError` if the loop cannot watch the socket.
     package func listen(on socket: Int32) throws(SystemError) {
         listener = socket
         var files = rlimit()
@@ -54,7 +54,7 @@ package import Wire
         acceptance = try Loop.watch(socket, .read) { [weak self] _ in self?.acceptClients() }
     }
 
-    /// Ends all sessions; workflows give their cards back first. Returns when that is done.
+    /// Ends all sessions after their workflows have released the cards. Returns at the end of the last session.
     package func stop() async {
         acceptance?.cancel()
         acceptance = nil
@@ -62,12 +62,12 @@ package import Wire
         while let session = sessionsByID.values.first { await session.waitForEnd() }
     }
 
-    /// Descriptors that clients do not get, because readers and cards need them.
+    /// The number of descriptors that are reserved for readers and cards.
     private static let reservedDescriptors: Int32 = 16
     private var firstReserved = Int32.max
 
     private func acceptClients() {
-        // Bounded, so that a flood of connections cannot delay the clients that are served.
+        // Bounded, so that a flood of connections cannot delay the connected clients.
         for _ in 0..<64 {
             let socket = clinux_accept(listener)
             if socket < 0 {
@@ -75,7 +75,8 @@ package import Wire
                 case EINTR, ECONNABORTED: continue
                 case EMFILE, ENFILE, ENOBUFS, ENOMEM:
                     log(.warning, "cannot accept a client: \(String(cString: strerror(errno)))")
-                    // The listener stays readable, so the loop would spin. The end of a session resumes accepting.
+                    // The listener stays readable, so the loop would never wait. The end of a session resumes
+                    // accepting.
                     if !sessionsByID.isEmpty { acceptance?.change([]) }
                 default: break
                 }
@@ -90,7 +91,7 @@ package import Wire
         }
     }
 
-    /// Serves one connected, non-blocking Unix stream socket and owns it from now on.
+    /// Serves one connected, non-blocking Unix stream socket, and owns the socket from now on.
     package func serve(_ socket: Int32) {
         guard let peer = try? Peer(socket: socket) else {
             log(.warning, "a client was refused: the kernel does not say who it is")
@@ -99,8 +100,7 @@ package import Wire
         serve(socket, permissions(peer), from: "pid \(peer.pid), uid \(peer.uid)")
     }
 
-    /// Serves a client that comes through the browser port, of which the kernel says nothing. `origin` names it in the
-    /// log.
+    /// Serves a client of the browser port, for which the kernel has no credentials. `origin` is its name in the log.
     package func serve(_ socket: Int32, _ permissions: Permissions, from origin: String) {
         guard clientCount < maximumClients else {
             log(.warning, "a client was refused: \(clientCount) are connected")

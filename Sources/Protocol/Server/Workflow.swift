@@ -2,15 +2,15 @@
 package import Concurrency
 import Wire
 
-/// The dialogue that runs in a session: its task, how far it is, and what it waits for.
+/// The dialogue that runs in a session: its task, its progress, and the event that it waits for.
 @Loop package final class Workflow {
     /// The name in STATUS, such as `AUTH`.
     package let name: String
     package unowned let session: Session
-    /// Percent of the whole.
+    /// The progress in percent.
     package private(set) var progress = 0
     package private(set) var isCancelled = false
-    /// The body has ended; the final message is sent next.
+    /// Whether the body has ended. The final message is sent next.
     package private(set) var isOver = false
     var openPrompt: (any AnyOpenPrompt)?
     /// The name of an event that the workflow waits for without a prompt, such as `INSERT_CARD`.
@@ -21,10 +21,10 @@ import Wire
         (self.name, self.session) = (name, session)
     }
 
-    /// What the client may do something about now; nil while the workflow works on its own.
+    /// The name of the event that the client can cause now; nil while the workflow runs without the client.
     package var state: String? { openPrompt?.name ?? awaitedEvent }
 
-    /// Runs `body` up to its first wait at once, so that the next command finds the workflow where it waits.
+    /// Runs `body` immediately up to its first wait, so that the next command finds the workflow waiting.
     func start(_ body: @escaping @Loop () async -> any Message) {
         task = Task.immediate { @Loop in
             let end = await body()
@@ -43,18 +43,18 @@ import Wire
         openPrompt?.interrupt(.cancelled)
     }
 
-    /// Ends the open prompt when what it is about is gone.
+    /// Ends the open prompt if its subject, such as a card, no longer exists.
     package func checkPrompt() {
         if let openPrompt, !openPrompt.isCurrent { openPrompt.interrupt(.outdated) }
     }
 
-    /// A step of the workflow begins.
+    /// Begins a step of the workflow.
     package func progress(_ percent: Int) {
         progress = percent
         pushStatus()
     }
 
-    /// Tells the client that the workflow works on its own and the card must stay.
+    /// Reports to the client that the workflow runs without input and the card must stay.
     package func workBegins() {
         if !isCancelled { pushStatus() }
     }

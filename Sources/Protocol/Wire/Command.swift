@@ -2,10 +2,10 @@
 package import Secrets
 package import Text
 
-/// A member of a command, as its handler needs it.
+/// A member of a command, converted for its handler.
 package enum Field<Value> {
     case missing
-    /// Present, but of another type.
+    /// The member is present, but has another type.
     case invalid
     case value(Value)
 }
@@ -17,7 +17,7 @@ package enum SecretField: ~Copyable {
     case value(Secret)
 }
 
-/// One scanned line; a view into the buffer it came from, not to be kept beyond the handling of the line.
+/// One scanned line: a view into its buffer, which is valid only while the line is handled.
 package struct Command {
     private let text: UnsafeRawBufferPointer
     private let members: [JSONMember]
@@ -47,13 +47,13 @@ package struct Command {
         return JSONString.decode(content, hasEscapes: member.valueHasEscapes)
     }
 
-    /// `cmd`; nil when it is missing, empty or no string.
+    /// The value of `cmd`; nil if `cmd` is missing, empty or not a string.
     package var name: String? {
         guard case .value(let name) = string("cmd"), !name.isEmpty else { return nil }
         return name
     }
 
-    /// `request` as the client wrote it; the direct answer repeats it.
+    /// The value of `request` as the client wrote it. The direct answer repeats this value.
     package var request: UnsafeRawBufferPointer? {
         find("request").map { slice($0.value) }
     }
@@ -68,7 +68,7 @@ package struct Command {
         return member.kind == .bool ? .value(text[member.value.lowerBound] == UInt8(ascii: "t")) : .invalid
     }
 
-    /// Any number; the value is nil when it is not a whole one that fits.
+    /// Returns a member that is a number. The value is nil if the number is not whole or does not fit.
     package func int(_ key: StaticString) -> Field<Int?> {
         guard let member = find(key) else { return .missing }
         guard member.kind == .number else { return .invalid }
@@ -90,7 +90,7 @@ package struct Command {
 
     package func isPresent(_ key: StaticString) -> Bool { find(key) != nil }
 
-    /// A string, unescaped straight into wiped memory.
+    /// Returns a string, unescaped directly into memory that is wiped later.
     package func secret(_ key: StaticString) -> SecretField {
         guard let member = find(key) else { return .missing }
         guard member.kind == .string else { return .invalid }

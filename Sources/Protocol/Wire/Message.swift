@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Text
 
-/// One message to a client. Each message is a type of its own, beside the code that sends it.
+/// One message to a client. Each message has its own type, next to the code that sends the message.
 package protocol Message {
-    /// `msg`.
+    /// The name of the message, `msg`.
     static var name: StaticString { get }
-    /// Writes the members beside `msg` and `request`, in the order in which a person would list them.
+    /// Writes the members other than `msg` and `request`, in an order that is easy to read.
     func write(to object: inout JSONWriter, _ level: APILevel)
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who serves: the facts of INFO that differ between daemons.
+/// The members of INFO that differ between daemons.
 package struct ServerInfo: Sendable, Equatable {
     package var version: String
     package var drivers: [String]
