@@ -81,7 +81,7 @@ import Wire
 
     // MARK: The position of the card
 
-    /// Counts losses of the card in steps that need a steady field: PAUSE comes after too many of them.
+    /// Counts losses of the card in steps that need a steady field. PAUSE is sent after too many of them.
     package func cardLies(well: Bool) {
         if well { position.reset() } else { position.lost() }
     }

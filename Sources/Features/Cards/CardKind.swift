@@ -18,7 +18,7 @@ package protocol CardKind: Sendable {
 package protocol CardProfile: Sendable {
     /// `kind` of `card` in READER, such as `eid`.
     static var kind: StaticString { get }
-    /// The members of `card` beside `kind`.
+    /// The members of `card` other than `kind`.
     var members: [JSON.Member] { get }
     /// Whether any workflow can use the card. SET_CARD may replace a card that no workflow can use.
     var isUsable: Bool { get }

@@ -45,7 +45,7 @@ extension CardObstacle {
         "The PC/SC service refuses access to reader '\($0)': see the advice of GET_HEALTH"
     }
     package static let noExtendedLength = CardObstacle("noExtendedLength") {
-        "Reader '\($0)' cannot carry extended length commands as this needs: use another reader"
+        "Reader '\($0)' does not support extended length, which this workflow needs: use another reader"
     }
     /// There is no reader with the name from the client.
     static let unknownReader = CardObstacle("unknownReader") {

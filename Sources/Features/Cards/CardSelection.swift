@@ -98,7 +98,7 @@ import Server
                     throw error
                 }
             } catch {
-                registry.log("card in '\(reader.name)' could not be opened, try \(attempt): \(error)")
+                registry.log("card in '\(reader.name)' could not be opened, attempt \(attempt): \(error)")
                 guard let obstacle = CardObstacle(error) else {
                     passedOver.insert(insertion)
                     return nil

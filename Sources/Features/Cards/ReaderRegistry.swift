@@ -63,7 +63,7 @@ package import Readers
         switch event {
         case .added(let description):
             guard readersByName[description.name] == nil else {
-                log("reader '\(description.name)' of \(backend.name) has the name of another one and is left out")
+                log("reader '\(description.name)' of \(backend.name) has the name of another reader and is ignored")
                 return
             }
             readersByName[description.name] = Reader(description, backend)
@@ -136,7 +136,7 @@ package import Readers
             do throws(CardError) {
                 return try await recognize(insertion, answerToReset, in: reader.backend).map { .known($0) } ?? .unknown
             } catch {
-                log("card in '\(insertion.reader)' could not be recognised, try \(attempt): \(error)")
+                log("card in '\(insertion.reader)' could not be recognised, attempt \(attempt): \(error)")
                 guard let obstacle = CardObstacle(error) else { return card }
                 card = .unusable(obstacle)
                 if obstacle.isFinal { return card }

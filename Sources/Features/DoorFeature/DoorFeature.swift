@@ -73,7 +73,7 @@ import Wire
     private func endScan(of session: Session) {
         guard let old = scans.removeValue(forKey: ObjectIdentifier(session)) else { return }
         radio?.remove(old)
-        session.server.log(.info, "\(session.name) does not scan any more")
+        session.server.log(.info, "\(session.name) has stopped its scan")
     }
 
     func scanState(of session: Session) -> ScanState {

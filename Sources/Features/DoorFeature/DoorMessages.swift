@@ -94,7 +94,7 @@ struct DoorReaderLostMessage: Message {
     func write(to object: inout JSONWriter, _ level: APILevel) { object.member("id", id) }
 }
 
-/// ADVERT: one advertisement as it was heard.
+/// ADVERT: one advertisement as received.
 struct AdvertMessage: Message {
     static let name: StaticString = "ADVERT"
     let adapter: Int

@@ -79,18 +79,18 @@ import Text
         defer { entries[reader.number] = entry }
         let isDue = entry.sentAt.map { now - $0 >= settings.updates || entry.sentInRange != reader.inRange } ?? true
         if isDue, !entry.isWaiting, spend(now) {
-            report(&entry, now)
+            send(&entry, now)
         } else if !entry.isWaiting {
             entry.isWaiting = true
             waiting.append(reader.number)
             radio.scheduleAlarm(by: due(entry))
         } else if isDue, entry.sentAt != nil, entry.sentInRange != reader.inRange, spend(now) {
             // The reader keeps its place in the queue. Without a change it causes no message there.
-            report(&entry, now)
+            send(&entry, now)
         }
     }
 
-    private func report(_ entry: inout Entry, _ now: Milliseconds) {
+    private func send(_ entry: inout Entry, _ now: Milliseconds) {
         (entry.sentAt, entry.sentInRange) = (now, entry.reader.inRange)
         guard let session else { return }
         session.push(
@@ -139,7 +139,7 @@ import Text
             if var entry = entries[number] {
                 guard due(entry) <= now, spend(now) else { break }
                 entry.isWaiting = false
-                report(&entry, now)
+                send(&entry, now)
                 entries[number] = entry
             }
             head += 1
