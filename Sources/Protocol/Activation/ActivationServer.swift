@@ -6,7 +6,7 @@ import Synchronization
 import Text
 import Wire
 
-/// Serves the browser port: HTTP for browsers, and WebSockets for programs that speak the SDK.
+/// Serves the browser port: HTTP for browsers, and WebSockets for programs that use the SDK protocol.
 ///
 /// One thread runs the event loop of libwebsockets, which watches the listening sockets, the connections, and the link to
 /// the daemon of each connection. All properties but `shared` belong to this thread.
@@ -216,7 +216,7 @@ package final class ActivationServer: @unchecked Sendable {
             let client = clinux_accept(listener)
             guard client >= 0 else { return }
             guard clients.count < Self.maximumConnections else {
-                if !hasLoggedRefusal { log("connections are refused: there are \(Self.maximumConnections)") }
+                if !hasLoggedRefusal { log("connections are refused: the limit is \(Self.maximumConnections)") }
                 hasLoggedRefusal = true
                 close(client)
                 continue

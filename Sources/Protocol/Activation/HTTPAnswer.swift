@@ -107,7 +107,7 @@ package struct HTTPAnswer: Sendable, Equatable {
         case .noToken:
             return page(404, identity, "No authentication", "The service gave no valid TcToken.")
         case .noAddress:
-            return page(400, identity, "No way back", "The service named no valid address for your way back.")
+            return page(400, identity, "No return address", "The service sent no valid address for your return.")
         case .busy:
             return page(409, identity, "Busy", "Another authentication is running. Try again when it has ended.")
         case .noUserInterface:

@@ -94,7 +94,7 @@ package import Wire
     /// Serves one connected, non-blocking Unix stream socket, and owns the socket from now on.
     package func serve(_ socket: Int32) {
         guard let peer = try? Peer(socket: socket) else {
-            log(.warning, "a client was refused: the kernel does not say who it is")
+            log(.warning, "a client was refused: its credentials cannot be read")
             return refuse(socket)
         }
         serve(socket, permissions(peer), from: "pid \(peer.pid), uid \(peer.uid)")
