@@ -58,7 +58,7 @@ import ISO7816
             guard case .unknown(let words) = error else {
                 return require(false, "our message is read as one of a server")
             }
-            require(words.hasPrefix("no message of that name"), "our message cannot be read")
+            require(words.hasPrefix("unknown message"), "our message cannot be read")
         }
     }
 }
