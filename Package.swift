@@ -86,7 +86,8 @@ let fuzzing: [Target] =
             [
                 "CFuzzer", "Secrets", "Text", "Wire", "ISO7816", "ISODEP", "CNFC", "ReadersNFC", "NFCDevices",
                 "Readers", "Crypto",
-                "EID", "EService", "ReadersVirtual", "DoorReaders", "ScannerMgmt", "Activation", "BadgedClient",
+                "EID", "EService", "ReadersVirtual", "VirtualEID", "DoorReaders", "ScannerMgmt", "Activation",
+                "BadgedClient",
                 "BadgedSDKWrapper", "CLinux", "Concurrency", "Host", "Scanners", "ScannerBlueZ",
             ],
             in: "Fuzz/badged-fuzz"
@@ -133,7 +134,8 @@ let package = Package(
             "NFCDevices",
             ["ReadersNFC", "Readers", "ISO7816", "ISODEP", "CNFC", "CLinux", "Concurrency", "Host"]
         ),
-        readers.target("ReadersVirtual", ["Secrets", "Text", "Readers", "ISO7816", "EID", "Crypto"]),
+        readers.target("ReadersVirtual", ["Secrets", "Text", "Readers", "ISO7816", "Crypto", "Concurrency"]),
+        readers.target("VirtualEID", ["Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "EID", "Crypto"]),
 
         // Doors
         doors.target("DoorReaders", ["Host", "Text"]),
@@ -175,13 +177,14 @@ let package = Package(
                 "Concurrency", "Host", "Text", "Wire", "Server", "Cards", "EIDFeature", "DoorFeature", "EID",
                 "EService", "Readers",
                 "ReadersPCSC",
-                "ReadersNFC", "ReadersVirtual", "CLinux", "DoorReaders", "Scanners", "ScannerBlueZ", "ScannerMgmt",
+                "ReadersNFC", "ReadersVirtual", "VirtualEID", "CLinux", "DoorReaders", "Scanners", "ScannerBlueZ",
+                "ScannerMgmt",
             ]
         ),
         programs.program("badgectl", ["Secrets", "Text", "BadgedClient", "Host", "DoorReaders"]),
         programs.program("badged-nfc", ["NFCDevices", "ReadersNFC", "Host"]),
         programs.program("badged-activation", ["Activation", "Host", "Text", "Wire", "CLinux"]),
-        programs.program("badged-virtual-card", ["Host", "Text", "Readers", "ReadersVirtual", "CLinux"]),
+        programs.program("badged-virtual-card", ["Host", "Text", "Readers", "ReadersVirtual", "VirtualEID", "CLinux"]),
 
         // What tests share
         .target(name: "CTestSupport", path: "Tests/CTestSupport"),
@@ -192,8 +195,8 @@ let package = Package(
             [
                 "CTestSupport", "Secrets", "Text", "Concurrency", "Wire", "ISO7816", "Crypto", "EID", "EService",
                 "Readers",
-                "ReadersVirtual", "Server", "Cards", "EIDFeature", "DoorFeature", "Host", "CLinux", "Activation",
-                "DoorReaders", "Scanners",
+                "ReadersVirtual", "VirtualEID", "Server", "Cards", "EIDFeature", "DoorFeature", "Host", "CLinux",
+                "Activation", "DoorReaders", "Scanners",
             ]
         ),
         testLibrary("NFCTestSupport", ["CLinux", "Concurrency", "Readers", "ReadersVirtual"]),
@@ -202,7 +205,7 @@ let package = Package(
         testLibrary("EIDServer", ["Secrets", "ISO7816", "Crypto", "EID", "Text", "Wire", "COpenSSL"]),
         testProgram("badged-eidserver", ["EIDServer", "EID", "Text", "Wire"], in: "EIDServerProgram"),
         // An NFC board on USB, for tests in a kernel with vhci_hcd
-        testProgram("badged-nfc-board", ["NFCTestSupport", "ReadersVirtual", "Secrets"], in: "NFCBoard"),
+        testProgram("badged-nfc-board", ["NFCTestSupport", "ReadersVirtual", "VirtualEID", "Secrets"], in: "NFCBoard"),
         // Measures the daemon, and the program to which its times are compared
         .executableTarget(name: "badged-floor", path: "Tests/BenchmarkFloor"),
         testProgram(
@@ -232,7 +235,10 @@ let package = Package(
         ),
         tests(
             "ReadersVirtualTests",
-            ["ReadersVirtual", "Readers", "EID", "Crypto", "ISO7816", "Secrets", "Text", "TestSupport"]
+            [
+                "ReadersVirtual", "VirtualEID", "Readers", "EID", "Crypto", "ISO7816", "Secrets", "Text", "Threads",
+                "TestSupport",
+            ]
         ),
         tests("DoorReadersTests", ["DoorReaders", "DoorWalks", "Host", "TestSupport"]),
         tests("ScannersTests", ["Scanners", "DoorReaders", "Concurrency", "TestSupport"]),
@@ -245,13 +251,12 @@ let package = Package(
             "EServiceTests",
             ["EService", "EID", "EIDServer", "Crypto", "ISO7816", "Wire", "COpenSSL", "Concurrency", "TestSupport"]
         ),
-        tests("EIDServerTests", ["EIDServer", "EID", "Text", "Crypto", "ISO7816", "ReadersVirtual", "TestSupport"]),
+        tests("EIDServerTests", ["EIDServer", "EID", "Text", "Crypto", "ISO7816", "VirtualEID", "TestSupport"]),
         tests(
             "LibraryCardTests",
             [
-                "Cards", "Concurrency", "ISO7816", "Readers", "ReadersVirtual", "Secrets", "Server", "TestSupport",
-                "Text",
-                "Wire",
+                "Cards", "Concurrency", "ISO7816", "Readers", "ReadersVirtual", "VirtualEID", "Secrets", "Server",
+                "TestSupport", "Text", "Wire",
             ]
         ),
         tests("WireTests", ["Wire", "Text", "Secrets", "TestSupport"]),
@@ -259,7 +264,8 @@ let package = Package(
             "ServerTests",
             [
                 "Secrets", "Text", "Concurrency", "Wire", "Readers", "ISO7816", "EID", "EService", "ReadersVirtual",
-                "Server", "Cards", "EIDFeature", "DoorFeature", "Host", "CLinux", "DoorReaders", "Scanners",
+                "VirtualEID", "Server", "Cards", "EIDFeature", "DoorFeature", "Host", "CLinux", "DoorReaders",
+                "Scanners",
                 "TestSupport",
             ]
         ),
@@ -267,7 +273,7 @@ let package = Package(
             "WorkflowTests",
             [
                 "Secrets", "Text", "Concurrency", "Wire", "Readers", "ISO7816", "EID", "EService", "ReadersVirtual",
-                "Server", "Cards", "EIDFeature", "Host", "TestSupport", "ReadersNFC", "NFCTestSupport",
+                "VirtualEID", "Server", "Cards", "EIDFeature", "Host", "TestSupport", "ReadersNFC", "NFCTestSupport",
             ]
         ),
         tests(
@@ -291,7 +297,7 @@ let package = Package(
             "AuthenticationTests",
             [
                 "BadgedClient", "BadgedSDKWrapper", "badged", "badgectl", "badged-activation", "Secrets", "EIDServer",
-                "EService", "EID", "Concurrency", "Readers", "ReadersVirtual", "Text", "Wire", "Server", "Cards",
+                "EService", "EID", "Concurrency", "Readers", "VirtualEID", "Text", "Wire", "Server", "Cards",
                 "EIDFeature", "Host",
                 "TestSupport",
             ]

@@ -2,10 +2,10 @@
 import Concurrency
 import EIDServer
 import EService
-import ReadersVirtual
 import TestSupport
 import Testing
 import Text
+import VirtualEID
 import Wire
 
 @Suite("RUN_AUTH over the network", .serialized, .timeLimit(.minutes(5)))

@@ -7,7 +7,7 @@ import Testing
 import Text
 
 @testable import EIDServer
-@testable import ReadersVirtual
+@testable import VirtualEID
 
 /// Checks with EID what the server sends. `make peer-test` shows that AusweisApp2 accepts it.
 @Suite struct CertificateTests {

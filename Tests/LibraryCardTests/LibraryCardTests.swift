@@ -7,6 +7,7 @@ import ReadersVirtual
 import TestSupport
 import Testing
 import Text
+import VirtualEID
 
 /// A new card kind with a workflow, a prompt and two messages, registered in one line and driven over a socket.
 @Suite("A card kind that Sources does not know", .timeLimit(.minutes(5)))
@@ -27,8 +28,8 @@ struct LibraryCardTests {
         }
 
         init() async throws {
-            let card = LibraryCard()
-            try await self.init { _ throws(CardError) in card }
+            let card = try VirtualLibraryDescription().makeCard()
+            try await self.init { _ throws(CardError) in ScriptedConnection(to: card) }
         }
     }
 
@@ -112,5 +113,72 @@ struct LibraryCardTests {
         _ = await library.client.next("READER")
         let error = await library.client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD")?["error"]?.string
         #expect(error?.contains("is not an eID card") == true)
+    }
+
+    /// A server with a virtual reader that takes library cards, and a client that waits for a card.
+    @Loop private static func virtualStage() async throws -> (TestServer, TestClient) {
+        let server = try TestServer(moreCards: [VirtualLibraryKind()], moreFeatures: { [LibraryFeature($0)] })
+        try await server.ready()
+        let client = try server.connect()
+        _ = try #require(await client.ask(#"{"cmd":"RUN_LEND"}"#, "INSERT_CARD"))
+        return (server, client)
+    }
+
+    @Test("SET_CARD inserts a virtual card of the kind, which keeps its state on the shelf")
+    @Loop func virtualCard() async throws {
+        let (server, client) = try await Self.virtualStage()
+        await client.send(#"{"cmd":"SET_CARD","name":"Simulator","card":{"kind":"library","books":3}}"#)
+        #expect(await client.next("READER")?["card"] == #"{"kind":"library","books":3}"#)
+        _ = try #require(await client.next("ENTER_LIBRARY_PIN"))
+        await client.send(#"{"cmd":"SET_LIBRARY_PIN","value":"2468"}"#)
+        #expect(await client.next("LEND") == #"{"msg":"LEND","outcome":"lent"}"#)
+        _ = try #require(await client.ask(#"{"cmd":"RUN_LEND"}"#, "INSERT_CARD"))
+        await client.send(#"{"cmd":"SET_CARD","name":"Simulator"}"#)
+        _ = try #require(await client.next("ENTER_LIBRARY_PIN"))
+        let reader = await client.ask(#"{"cmd":"GET_READER","name":"Simulator"}"#, "READER")
+        #expect(reader?["card"] == #"{"kind":"library","books":4}"#)
+        #expect(await server.readers?.cardState(in: "Simulator") == nil)
+    }
+
+    @Test("SET_CARD orders faults of each kind of virtual card")
+    @Loop func fault() async throws {
+        let (server, client) = try await Self.virtualStage()
+        await client.send(#"{"cmd":"SET_CARD","name":"Simulator","card":{"kind":"library"}}"#)
+        _ = try #require(await client.next("ENTER_LIBRARY_PIN"))
+        // Recognition and SELECT have sent so many commands; the next one is VERIFY.
+        let commands = try #require(await server.readers?.card(in: "Simulator")?.apdus)
+        _ = try #require(await client.ask(#"{"cmd":"CANCEL"}"#, "LEND"))
+        _ = try #require(await client.ask(#"{"cmd":"RUN_LEND"}"#, "INSERT_CARD"))
+        await client.send(
+            #"{"cmd":"SET_CARD","name":"Simulator","card":{"kind":"library","latencyMs":1,"#
+                + #""faults":[{"afterApdu":\#(commands),"do":"remove"}]}}"#
+        )
+        _ = try #require(await client.next("ENTER_LIBRARY_PIN"))
+        await client.send(#"{"cmd":"SET_LIBRARY_PIN","value":"2468"}"#)
+        _ = try #require(await client.next("INSERT_CARD"))
+        #expect(await server.readers?.card(in: "Simulator")?.faultsLeft == 0)
+    }
+
+    @Test(
+        "a wrong description of the kind, and an unknown kind, are refused by entry name",
+        arguments: [
+            (#""card":{"kind":"library","books":10}"#, "card", "card.books is not a whole number from 0 to 9"),
+            (#""card":{"kind":"library"},"simulator":{}"#, "simulator", "simulator is only for eID cards"),
+            (#""card":{"kind":"tram"}"#, "card", "card.kind is not one of eid, library"),
+            (#""card":{"kind":7}"#, "card", "card.kind is not one of eid, library"),
+        ]
+    )
+    @Loop func refused(members: String, parameter: String, error: String) async throws {
+        let (server, client) = try await Self.virtualStage()
+        let answer = await client.ask(#"{"cmd":"SET_CARD","name":"Simulator",\#(members)}"#, "INSERT_CARD")
+        #expect(answer?["error"]?.string == "Parameter '\(parameter)' is invalid: \(error)")
+        #expect(server.registry["Simulator"]?.insertion == nil)
+    }
+
+    @Test("without a kind SET_CARD inserts an eID card")
+    @Loop func defaultKind() async throws {
+        let (_, client) = try await Self.virtualStage()
+        await client.send(#"{"cmd":"SET_CARD","name":"Simulator","card":{"retryCounter":2}}"#)
+        #expect(await client.next("READER")?["card"]?["retryCounter"] == .number("2"))
     }
 }

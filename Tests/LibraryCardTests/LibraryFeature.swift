@@ -18,7 +18,7 @@ struct LibraryCardKind: CardKind {
         _ channel: any CardChannel,
         answerToReset: [UInt8]
     ) async throws(CardError) -> (any CardProfile)? {
-        let answer = try await channel.transmit(LibraryCard.select)
+        let answer = try await channel.transmit(LibraryCommand.select)
         guard answer.status == .ok, answer.data.count == 1 else { return nil }
         return LibraryCardProfile(books: Int(answer.data[0]))
     }
@@ -39,7 +39,7 @@ struct LibraryRequirements: CardRequirements {
     func obstacle(of profile: LibraryCardProfile, in reader: ReaderDescription) -> CardObstacle? { nil }
 
     func open(_ lease: CardLease, _ profile: LibraryCardProfile) async throws(CardError) -> CardLease {
-        _ = try await lease.connection.transmit(LibraryCard.select)
+        _ = try await lease.connection.transmit(LibraryCommand.select)
         return lease
     }
 }
@@ -121,10 +121,10 @@ struct LendMessage: Message {
                 throw error == .cancelled ? .cancelled : .cardLost
             }
             do throws(CardError) {
-                guard try await lease.connection.transmit(LibraryCard.verify(pin)).status == .ok else {
+                guard try await lease.connection.transmit(LibraryCommand.verify(pin)).status == .ok else {
                     throw CardError.other("wrong PIN")
                 }
-                let answer = try await lease.connection.transmit(LibraryCard.lend)
+                let answer = try await lease.connection.transmit(LibraryCommand.lend)
                 lease.update(LibraryCardProfile(books: Int(answer.data.first ?? 0)))
             } catch {
                 throw error == .removed ? .cardLost : .failed("wrong PIN")
@@ -138,30 +138,12 @@ struct LendMessage: Message {
     }
 }
 
-/// The card itself, in software.
-actor LibraryCard: CardConnection {
-    private var books: UInt8 = 1
-    private var isOpen = false
-
+/// The commands of the card.
+enum LibraryCommand {
     static let select = CommandAPDU(0x00, 0xA4, 0x04, 0x00, data: [0xD2, 0x76, 0x00, 0x4C, 0x49], le: 256)
     static let lend = CommandAPDU(0x00, 0xDC, 0x01, 0x04, le: 256)
 
     static func verify(_ pin: SecretBox) -> CommandAPDU {
         CommandAPDU(0x00, 0x20, 0x00, 0x81, data: pin.take()?.withBytes { Array($0) } ?? [])
     }
-
-    func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
-        switch command.ins {
-        case 0xA4 where command == Self.select: return ResponseAPDU(data: [books], .ok)
-        case 0x20:
-            isOpen = command.data == Array("2468".utf8)
-            return ResponseAPDU(StatusWord(isOpen ? 0x9000 : 0x63C2))
-        case 0xDC where isOpen:
-            books += 1
-            return ResponseAPDU(data: [books], .ok)
-        default: return ResponseAPDU(StatusWord(0x6A82))
-        }
-    }
-
-    func disconnect(reset: Bool) async { if reset { isOpen = false } }
 }

@@ -3,6 +3,7 @@ import Glibc
 import NFCTestSupport
 import ReadersVirtual
 import Secrets
+import VirtualEID
 
 /// An emulated NFC board on USB with a virtual eID card, for tests in a kernel with vhci_hcd. Scripts control it through
 /// standard input.
@@ -64,10 +65,10 @@ import Secrets
         case ("unplug", 3):
             guard words[1] == "after", let frames = Int(words[2]) else { return "error: see --help" }
             board.unplug(after: frames)
-        case ("insert", 2): board.field.insert(.eID(card, words[1] == "b" ? .b : .a))
+        case ("insert", 2): board.field.insert(.virtual(card, words[1] == "b" ? .b : .a))
         case ("remove", 1): board.field.remove()
         case ("pin", 2): return await card.hasPIN(Secret(words[1].utf8)) ? "yes" : "no"
-        case ("tries", 1): return "\(await card.state.retryCounter)"
+        case ("tries", 1): return "\(await card.eidState?.retryCounter ?? 0)"
         case ("commands", 1): return "\(board.commands)"
         case ("frames", 1): return "\(board.field.exchanges)"
         default: return "error: see --help"

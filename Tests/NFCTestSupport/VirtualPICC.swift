@@ -4,8 +4,8 @@ package import ReadersVirtual
 import Synchronization
 
 extension PICC {
-    /// A virtual eID card as a contactless card. Each call is a new insertion of the card.
-    package static func eID(
+    /// A virtual card as a contactless card. Each call is a new insertion of the card.
+    package static func virtual(
         _ card: VirtualCard,
         _ technology: Technology = .a,
         frameSizeCode: UInt8 = 8,
@@ -16,10 +16,10 @@ extension PICC {
             technology,
             frameSizeCode: frameSizeCode,
             waitingTimeCode: waitingTimeCode,
-            historicalBytes: [0x80, 0x31, 0xF8, 0x73, 0xF7, 0x41, 0xE0, 0x82, 0x90, 0x00],
+            historicalBytes: card.historicalBytes,
             onReset: { _ = wait { await card.reset() } },
             application: { command in
-                switch wait({ await card.exchange(command, stay: insertion) }) {
+                switch wait({ await card.exchange(command, insertion: insertion) }) {
                 case .answer(let bytes): .answer(bytes)
                 case .mute, nil: .mute
                 case .removed: .removed

@@ -7,6 +7,7 @@ import ReadersVirtual
 import Secrets
 import TestSupport
 import Testing
+import VirtualEID
 
 @Suite("online authentication with a virtual card")
 struct AuthenticationTests {
@@ -152,7 +153,7 @@ struct AuthenticationTests {
     @Test("an invalid certificate chain is refused", arguments: refused)
     func chain(what: String, recipes: [CertificateRecipe], status: String) async throws {
         let date = try #require(CVDate(year: 2024, month: 1, day: 2))
-        let terminal = try await OnlineTerminal(try VirtualCard(in: .init(currentDate: date)))
+        let terminal = try await OnlineTerminal(try VirtualCard(.card { $0.currentDate = date }))
         try await terminal.open()
         #expect(try await terminal.present(try recipes.map { try $0.certificate() }) == status, "\(what)")
         #expect(try await terminal.authenticate() == "MSE 6A88")
@@ -188,7 +189,7 @@ struct AuthenticationTests {
             $0.expiration = [2, 4, 0, 2, 0, 1]
         }
         let date = try #require(CVDate(year: 2041, month: 1, day: 1))
-        let terminal = try await OnlineTerminal(try VirtualCard(in: .init(currentDate: date)))
+        let terminal = try await OnlineTerminal(try VirtualCard(.card { $0.currentDate = date }))
         try await terminal.open()
         #expect(try await terminal.present([link.certificate()]) == "9000")
         try await terminal.open()
@@ -250,7 +251,7 @@ struct AuthenticationTests {
 
     @Test("terminal authentication is refused with the transport PIN")
     func transportPIN() async throws {
-        var description = VirtualCardDescription()
+        var description = VirtualEIDDescription()
         description.transportPIN = SecretBox(Secret("12345".utf8))
         let terminal = try await OnlineTerminal(try VirtualCard(description))
         try await terminal.open(.pin, "12345")
@@ -352,10 +353,10 @@ struct AuthenticationTests {
         #expect(try await terminal.status("002C020206 41414141 4141") == "6A80")
         #expect(try await terminal.status("002C020206 313131313131") == "9000")
         #expect(try await terminal.status("00041003") == "9000")
-        #expect(await card.state.isDeactivated)
+        #expect(await card.eidState?.isDeactivated == true)
         #expect(try await terminal.status("00441003") == "9000")
         #expect(try await terminal.status("002C0303") == "9000")
-        #expect(await card.state.pukCounter == 10)
+        #expect(await card.eidState?.pukCounter == 10)
         await card.reset()
         try await OnlineTerminal(card).open(.can, "111111")
         await card.reset()

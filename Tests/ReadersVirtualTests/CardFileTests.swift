@@ -5,10 +5,12 @@ import ReadersVirtual
 import Secrets
 import Testing
 import Text
+import VirtualEID
 import Wire
 
-private func read(_ text: String) throws -> VirtualCardDescription {
-    try CardFile.description(from: JSON(text.utf8))
+private func read(_ text: String) throws -> VirtualEIDDescription {
+    let description = try VirtualCardKinds([VirtualEIDKind()]).describe(JSON(text.utf8))
+    return try #require(description as? VirtualEIDDescription)
 }
 
 /// The reason why a card file is refused; nil when the file is valid.
@@ -16,8 +18,8 @@ private func complaint(_ text: String) -> String? {
     do {
         _ = try read(text)
         return nil
-    } catch let error as CardFileError {
-        return error.text
+    } catch CardShelfError.invalid(let text) {
+        return text
     } catch {
         return "another error: \(error)"
     }
@@ -65,6 +67,9 @@ private func content(_ box: SecretBox?) -> String? {
             (#"{"simulator":{"keys":[{"id":2147483648,"content":"00"}]}}"#, "keys[0].id is not a whole number above 0"),
             (#"{"simulator":{"keys":[{"id":1}]}}"#, "keys[0].content is missing"),
             (#"{"simulator":{"keys":[{"id":1,"content":[]}]}}"#, "keys[0].content is not a string"),
+            (#"{"card":{"kind":"tram"}}"#, "card.kind is not one of eid"),
+            (#"{"card":{"kind":null}}"#, "card.kind is not one of eid"),
+            (#"{"card":{"kind":["eid"]}}"#, "card.kind is not one of eid"),
             (#"{"card":{"pin":123456}}"#, "card.pin is not a string of 6 digits"),
             (#"{"card":{"pin":"12345"}}"#, "card.pin is not a string of 6 digits"),
             (#"{"card":{"pin":"12345x"}}"#, "card.pin is not a string of 6 digits"),
@@ -101,9 +106,9 @@ private func content(_ box: SecretBox?) -> String? {
             ("garbage", .garbage), ("sw:6988", .status(StatusWord(0x6988))), ("sw:6f00", .status(StatusWord(0x6F00))),
             ("", nil), ("Remove", nil), ("sw:", nil), ("sw:698", nil), ("sw:69880", nil), ("sw:+698", nil),
             ("sw:-698", nil), ("sw:69g8", nil), ("sw 6988", nil),
-        ] as [(String, VirtualCardDescription.Fault.Action?)]
+        ] as [(String, VirtualCardFault.Action?)]
     )
-    func faults(text: String, action: VirtualCardDescription.Fault.Action?) throws {
+    func faults(text: String, action: VirtualCardFault.Action?) throws {
         let file = #"{"card":{"faults":[{"afterApdu":7,"do":"\#(text)"}]}}"#
         guard let action else {
             #expect(
@@ -112,7 +117,7 @@ private func content(_ box: SecretBox?) -> String? {
             )
             return
         }
-        #expect(try read(file).faults == [.init(afterAPDU: 7, action: action)])
+        #expect(try read(file).options.faults == [.init(afterAPDU: 7, action: action)])
     }
 
     @Test("all entries are read")
@@ -134,13 +139,14 @@ private func content(_ box: SecretBox?) -> String? {
         #expect(description.pukCounter == 0)
         #expect(description.deactivated)
         #expect(description.hasKeypad)
-        #expect(description.latency == 60_000)
+        #expect(description.options.latency == 60_000)
     }
 
     @Test(
         "an empty file or simulator means the default card, and any other simulator only has its own files",
         arguments: [
             ("{}", false), (#"{"simulator":{}}"#, false), (#"{"card":{}}"#, false),
+            (#"{"card":{"kind":"eid"}}"#, false),
             (#"{"simulator":{"files":[]}}"#, true), (#"{"simulator":{"keys":[]}}"#, true),
         ] as [(String, Bool)]
     )
@@ -150,7 +156,7 @@ private func content(_ box: SecretBox?) -> String? {
         #expect((description.keys != nil) == hasFiles)
         #expect(description.pin == nil)
         #expect(description.retryCounter == 3)
-        #expect(description.faults.isEmpty)
+        #expect(description.options.faults.isEmpty)
     }
 
     @Test("true means the default transport PIN, and false means none")

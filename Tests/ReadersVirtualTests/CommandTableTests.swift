@@ -3,6 +3,7 @@ import EID
 import Readers
 import ReadersVirtual
 import Testing
+import VirtualEID
 
 /// Commands to a fresh card in sequence, and the status word of the last command.
 struct Row: Sendable, CustomTestStringConvertible {
@@ -135,7 +136,7 @@ struct CommandTableTests {
         arguments: [(3, false, "9000"), (2, false, "63C2"), (1, false, "63C1"), (0, false, "63C0"), (3, true, "6283")]
     )
     func pinStatus(retryCounter: Int, deactivated: Bool, expected: String) async throws {
-        var description = VirtualCardDescription()
+        var description = VirtualEIDDescription()
         (description.retryCounter, description.deactivated) = (retryCounter, deactivated)
         let card = try VirtualCard(description)
         #expect(try await card.status(pace) == expected)

@@ -7,6 +7,7 @@ import ReadersVirtual
 import Secrets
 import TestSupport
 import Testing
+import VirtualEID
 
 @Suite("default card data")
 struct DefaultCardTests {

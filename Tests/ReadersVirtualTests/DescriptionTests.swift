@@ -7,25 +7,20 @@ import ReadersVirtual
 import Secrets
 import TestSupport
 import Testing
+import VirtualEID
 
 @Suite("virtual card descriptions")
 struct DescriptionTests {
-    private static func described(_ change: (inout VirtualCardDescription) -> Void) -> VirtualCardDescription {
-        var description = VirtualCardDescription()
-        change(&description)
-        return description
-    }
-
     private static func box(_ text: String) -> SecretBox { SecretBox(Secret(text.utf8)) }
 
     @Test("without files and keys the card is the default card, otherwise it adds only the mandatory files")
     func files() async throws {
         let whole = try await OnlineTerminal.through(try VirtualCard())
         #expect(try await whole.read(0x04).status == .ok)
-        for files in [[], [VirtualCardDescription.File(fileID: 0x0105, shortFileID: 0x05, content: [0x65, 0x00])]] {
+        for files in [[], [VirtualEIDDescription.File(fileID: 0x0105, shortFileID: 0x05, content: [0x65, 0x00])]] {
             let key = SecretBox(Secret(try Self.caKey()))
             let card = try VirtualCard(
-                Self.described {
+                .card {
                     $0.files = files
                     $0.keys = [.init(id: 41, content: key)]
                 }
@@ -47,7 +42,7 @@ struct DescriptionTests {
     @Test("a later file replaces any earlier file with the same short identifier, even a mandatory one")
     func lastWins() async throws {
         let card = try VirtualCard(
-            Self.described {
+            .card {
                 $0.files = [
                     .init(fileID: 0x2F00, shortFileID: 0x1E, content: [1]),
                     .init(fileID: 0x2F01, shortFileID: 0x1E, content: [2, 3]),
@@ -68,7 +63,7 @@ struct DescriptionTests {
             [BERTLV(0x06, parameters.protocolID), BERTLV(0x02, [2]), BERTLV(0x02, [parameters.parameterID])]
         )
         let card = try VirtualCard(
-            Self.described {
+            .card {
                 $0.files = [.init(fileID: 0x011C, shortFileID: 0x1C, content: BERTLV(0x31, [info]).encoded)]
             }
         )
@@ -82,7 +77,7 @@ struct DescriptionTests {
     @Test("files with arbitrary content are accepted and announce no protocol")
     func garbageFiles() async throws {
         let card = try VirtualCard(
-            Self.described {
+            .card {
                 $0.files = [
                     .init(fileID: 0x011C, shortFileID: 0x1C, content: [0x31, 0x82]),
                     .init(fileID: 0x011D, shortFileID: 0x1D, content: []),
@@ -95,7 +90,7 @@ struct DescriptionTests {
     @Test("PIN, CAN and PUK can be set")
     func passwords() async throws {
         let card = try VirtualCard(
-            Self.described {
+            .card {
                 $0.pin = Self.box("777777")
                 $0.can = Self.box("888888")
                 $0.puk = Self.box("9999999999")
@@ -111,7 +106,7 @@ struct DescriptionTests {
     /// A wrong description and the expected error text.
     struct Wrong: Sendable, CustomTestStringConvertible {
         let text: String
-        let change: @Sendable (inout VirtualCardDescription) -> Void
+        let change: @Sendable (inout VirtualEIDDescription) -> Void
 
         var testDescription: String { text }
     }
@@ -135,22 +130,25 @@ struct DescriptionTests {
         Wrong(text: "card.puk is not 10 digits") { $0.puk = box("") },
         Wrong(text: "card.retryCounter is not from 0 to 3") { $0.retryCounter = 4 },
         Wrong(text: "card.pukCounter is not from 0 to 10") { $0.pukCounter = -1 },
-        Wrong(text: "card.latencyMs is not from 0 to 60000") { $0.latency = 60_001 },
-        Wrong(text: "card.faults[0].afterApdu is below 0") { $0.faults = [.init(afterAPDU: -1, action: .mute)] },
+        Wrong(text: "card.latencyMs is not from 0 to 60000") { $0.options.latency = 60_001 },
+        Wrong(text: "card.faults[0].afterApdu is below 0") {
+            $0.options.faults = [.init(afterAPDU: -1, action: .mute)]
+        },
     ]
 
     @Test("an error names the wrong entry", arguments: wrong)
     func refused(wrong: Wrong) {
-        #expect(throws: CardShelfError.invalid(wrong.text)) { try VirtualCard(Self.described(wrong.change)) }
+        #expect(throws: CardShelfError.invalid(wrong.text)) { try VirtualCard(.card(wrong.change)) }
     }
 
     @Test("another authority is accepted as the trust point, and invalid data is refused")
     func trustPoint() async throws {
-        let next = try VirtualCard(in: .init(trustPoint: try TestPKI.file("cvca-next.cvcert")))
+        let next = try VirtualEIDKind(trustPoint: TestPKI.file("cvca-next.cvcert"))
+            .describe(simulator: nil, card: nil).makeCard()
         let terminal = try await OnlineTerminal.through(next, chain: ["dv-next", "terminal"])
         #expect(terminal.pace?.certificationAuthorities.current == Array("DETESTeIDBG00002".utf8))
         for file in ["link.cvcert", "dv.cvcert", "cvca.p8"] {
-            #expect(throws: CardShelfError.self) { try VirtualCard(in: .init(trustPoint: try TestPKI.file(file))) }
+            #expect(throws: CardShelfError.self) { try VirtualEIDKind(trustPoint: TestPKI.file(file)) }
         }
     }
 }
@@ -162,7 +160,7 @@ struct RandomnessTests {
     @Test("only the same seed repeats the same values")
     func seeds() async throws {
         func run(_ random: CardRandom) async throws -> [String] {
-            let card = try VirtualCard(in: .init(random: random))
+            let card = try VirtualCard(.card { $0.random = random })
             var answers: [String] = []
             for command in Self.commands { answers.append(try await card.send(command)) }
             return answers
@@ -175,7 +173,7 @@ struct RandomnessTests {
     /// One run with keys derived from the seed on both sides; nil when the seed gives no valid key.
     private static func run(_ seed: UInt16) async throws -> Points? {
         let seed = withUnsafeBytes(of: seed.bigEndian, Array.init)
-        let card = try VirtualCard(in: .init(random: .seeded(seed)))
+        let card = try VirtualCard(.card { $0.random = .seeded(seed) })
         let channel = Direct(card)
         let parameters = PACEParameters(curve: .brainpoolP256r1, cipher: .aes128)
         let scalars = try [[1], [2]].map { try DigestAlgorithm.sha256.hash($0 + seed) }

@@ -4,6 +4,7 @@ import Readers
 import ReadersVirtual
 import TestSupport
 import Testing
+import VirtualEID
 
 @Suite("faults of a virtual card")
 struct FaultTests {
@@ -12,8 +13,8 @@ struct FaultTests {
 
     @Test("a fault affects only the command with its number, and only once", arguments: [0, 1, 5, 17])
     func once(index: Int) async throws {
-        var description = VirtualCardDescription()
-        description.faults = [.init(afterAPDU: index, action: .status(StatusWord(0x6F00)))]
+        var description = VirtualEIDDescription()
+        description.options.faults = [.init(afterAPDU: index, action: .status(StatusWord(0x6F00)))]
         let card = try VirtualCard(description)
         var answers: [String] = []
         for _ in 0...(index + 3) { answers.append(try await card.send(Self.command)) }
@@ -23,39 +24,39 @@ struct FaultTests {
 
     @Test("a fault counts commands since the insertion, across resets")
     func overResets() async throws {
-        var description = VirtualCardDescription()
-        description.faults = [.init(afterAPDU: 2, action: .mute)]
+        var description = VirtualEIDDescription()
+        description.options.faults = [.init(afterAPDU: 2, action: .mute)]
         let card = try VirtualCard(description)
         _ = try await card.send(Self.command)
         await card.reset()
         _ = try await card.send(Self.command)
         await card.reset()
         #expect(await card.exchange(hex(Self.command)) == .mute)
-        #expect(await card.state.apdus == 3)
+        #expect(await card.apdus == 3)
     }
 
     @Test("the command count starts again with the next insertion")
     func nextInsertion() async throws {
-        var description = VirtualCardDescription()
-        description.faults = [
+        var description = VirtualEIDDescription()
+        description.options.faults = [
             .init(afterAPDU: 1, action: .mute), .init(afterAPDU: 1, action: .status(StatusWord(0x6982))),
         ]
         let card = try VirtualCard(description)
         var replies: [VirtualCard.Reply] = []
         for insertion in [1, 1, 1, 2, 2, 2] as [UInt64] {
-            replies.append(await card.exchange(hex("00C0"), stay: insertion))
+            replies.append(await card.exchange(hex("00C0"), insertion: insertion))
         }
         let usual = VirtualCard.Reply.answer([0x67, 0x00])
         #expect(replies == [usual, .mute, usual, usual, .answer([0x69, 0x82]), usual])
         // A command for an ended insertion does not reach the card.
-        #expect(await card.exchange(hex(Self.command), stay: 1) == .removed)
+        #expect(await card.exchange(hex(Self.command), insertion: 1) == .removed)
     }
 
     @Test("each fault has its defined effect")
     func actions() async throws {
-        func card(_ action: VirtualCardDescription.Fault.Action) throws -> VirtualCard {
-            var description = VirtualCardDescription()
-            description.faults = [.init(afterAPDU: 0, action: action)]
+        func card(_ action: VirtualCardFault.Action) throws -> VirtualCard {
+            var description = VirtualEIDDescription()
+            description.options.faults = [.init(afterAPDU: 0, action: action)]
             return try VirtualCard(description)
         }
         #expect(try await card(.remove).exchange(hex(Self.command)) == .removed)
@@ -73,13 +74,13 @@ struct FaultTests {
     @Test(
         "the kind of fault decides whether the command is executed",
         arguments: [
-            (VirtualCardDescription.Fault.Action.remove, false), (.mute, false), (.status(.ok), false),
+            (VirtualCardFault.Action.remove, false), (.mute, false), (.status(.ok), false),
             (.removeAfter, true), (.truncate, true), (.garbage, true),
         ]
     )
-    func execution(action: VirtualCardDescription.Fault.Action, isExecuted: Bool) async throws {
-        var description = VirtualCardDescription()
-        description.faults = [.init(afterAPDU: 0, action: action)]
+    func execution(action: VirtualCardFault.Action, isExecuted: Bool) async throws {
+        var description = VirtualEIDDescription()
+        description.options.faults = [.init(afterAPDU: 0, action: action)]
         let card = try VirtualCard(description)
         // The file is selected only if the command was executed.
         _ = await card.exchange(hex("00A4020C02011C"))
@@ -88,8 +89,8 @@ struct FaultTests {
 
     @Test("every answer is delayed by the latency of the description")
     func latency() async throws {
-        var description = VirtualCardDescription()
-        description.latency = 60
+        var description = VirtualEIDDescription()
+        description.options.latency = 60
         let card = try VirtualCard(description)
         let clock = ContinuousClock()
         #expect(try await clock.measure { _ = try await card.send(Self.command) } >= .milliseconds(60))

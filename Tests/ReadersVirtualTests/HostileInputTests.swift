@@ -6,6 +6,7 @@ import ReadersVirtual
 import Secrets
 import TestSupport
 import Testing
+import VirtualEID
 
 @Suite("a virtual card under hostile input")
 struct HostileInputTests {
@@ -44,7 +45,7 @@ struct HostileInputTests {
         }
         #expect(tally.answers == 100_000)
         #expect(tally.statuses.count > 5)
-        #expect(await card.state.retryCounter == 3)
+        #expect(await card.eidState?.retryCounter == 3)
         let terminal = try await card.terminal()
         #expect(try await terminal.prove(.pin, "123456") == 0x9000)
     }
@@ -85,7 +86,7 @@ struct HostileInputTests {
     @Test("damaged commands inside a channel are answered, and the first one ends the channel")
     func damagedChannel() async throws {
         for round in 0..<200 {
-            let card = try VirtualCard(in: .init(random: .seeded([UInt8(round)])))
+            let card = try VirtualCard(.card { $0.random = .seeded([UInt8(round)]) })
             let terminal = try await card.terminal()
             #expect(try await terminal.prove(.can, "500540") == 0x9000)
             var command: [UInt8] = hex("0CB09C000D9701008E08000000000000000000")

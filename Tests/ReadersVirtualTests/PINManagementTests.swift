@@ -5,6 +5,7 @@ import Readers
 import ReadersVirtual
 import Secrets
 import Testing
+import VirtualEID
 
 @Suite("PIN management on a virtual card")
 struct PINManagementTests {
@@ -20,20 +21,20 @@ struct PINManagementTests {
         #expect(try await terminal.prove(.pin, "123456") == 0x63C2)
         await card.reset()
         #expect(try await terminal.prove(.pin, "654321") == 0x9000)
-        #expect(await card.state.retryCounter == 3)
+        #expect(await card.eidState?.retryCounter == 3)
     }
 
     @Test("the transport PIN permits only the PIN change, which ends the transport state")
     func transport() async throws {
-        var description = VirtualCardDescription()
+        var description = VirtualEIDDescription()
         description.transportPIN = SecretBox(Secret("12345".utf8))
         let card = try VirtualCard(description)
         let terminal = try await card.terminal()
         #expect(try await terminal.prove(.pin, "123456") == 0x63C2)
         #expect(try await terminal.prove(.pin, "12345") == 0x9000)
-        #expect(await card.state.isTransport)
+        #expect(await card.eidState?.isTransport == true)
         #expect(try await terminal.changePIN(to: Secret("222222".utf8)) == .ok)
-        #expect(await card.state.isTransport == false)
+        #expect(await card.eidState?.isTransport == false)
         await terminal.destroyChannel()
         #expect(try await terminal.prove(.pin, "12345") == 0x63C2)
         #expect(try await terminal.prove(.pin, "222222") == 0x9000)
@@ -69,7 +70,7 @@ struct PINManagementTests {
         let terminal = try await card.terminal()
         #expect(try await terminal.prove(id, digits) == 0x9000)
         #expect(try await terminal.status(command) == status)
-        #expect(await card.state.pukCounter == 10)
+        #expect(await card.eidState?.pukCounter == 10)
         await terminal.destroyChannel()
         #expect(try await terminal.prove(.pin, "123456") == 0x9000)
     }

@@ -5,6 +5,7 @@ import ISO7816
 import ReadersVirtual
 import Secrets
 import TestSupport
+import VirtualEID
 
 /// A channel to a virtual card without a reader.
 struct Direct: CardChannel {

@@ -6,6 +6,9 @@ import ReadersVirtual
 import Secrets
 import TestSupport
 import Testing
+import Text
+import Threads
+import VirtualEID
 
 @Suite("virtual readers")
 struct VirtualReadersTests {
@@ -35,8 +38,34 @@ struct VirtualReadersTests {
         }
     }
 
+    /// A card that needs a minute for each answer, and tells when a command has arrived.
+    private struct SlowCard: VirtualCardDescription {
+        let hasCommand: OneShot<Void>
+
+        func makeCard() throws(CardShelfError) -> VirtualCard {
+            var options = VirtualCardOptions()
+            options.latency = 60_000
+            return try VirtualCard(Software(hasCommand: hasCommand), options)
+        }
+
+        private final class Software: VirtualCardSoftware {
+            private let hasCommand: OneShot<Void>
+            let historicalBytes: [UInt8] = []
+            let counters: [JSON.Member] = []
+
+            init(hasCommand: OneShot<Void>) { self.hasCommand = hasCommand }
+
+            func process(_ command: [UInt8]) -> [UInt8] {
+                hasCommand.fill(())
+                return [0x90, 0x00]
+            }
+
+            func reset() {}
+        }
+    }
+
     private static func insert(
-        _ description: VirtualCardDescription? = nil,
+        _ description: (any VirtualCardDescription)? = nil,
         into readers: VirtualReaders
     ) async throws -> Insertion {
         try await readers.insert(description, into: "Simulator")
@@ -55,7 +84,7 @@ struct VirtualReadersTests {
 
     @Test("the readers are present at start under their names, each with a card on the shelf")
     func names() async throws {
-        let readers = try VirtualReaders(count: 3)
+        let readers = VirtualReaders(count: 3, kinds: [VirtualEIDKind()])
         var events = Events(readers)
         var seen: [String] = []
         for _ in 0..<3 { seen.append(try await events.next()) }
@@ -72,8 +101,8 @@ struct VirtualReadersTests {
 
     @Test("an unknown reader, an occupied reader and an invalid trust point are refused")
     func refusals() async throws {
-        #expect(throws: CardShelfError.self) { try VirtualReaders(surroundings: .init(trustPoint: [0x7F, 0x21])) }
-        let readers = try VirtualReaders()
+        #expect(throws: CardShelfError.self) { try VirtualEIDKind(trustPoint: [0x7F, 0x21]) }
+        let readers = VirtualReaders(kinds: [VirtualEIDKind()])
         await #expect(throws: CardShelfError.unknownReader) { try await readers.insert(nil, into: "Simulator 2") }
         try await readers.insert(nil, into: "Simulator")
         await #expect(throws: CardShelfError.occupied) { try await readers.insert(nil, into: "Simulator") }
@@ -81,8 +110,8 @@ struct VirtualReadersTests {
 
     @Test("a shelved card keeps its state, and a description replaces the card")
     func shelf() async throws {
-        let readers = try VirtualReaders()
-        var description = VirtualCardDescription()
+        let readers = VirtualReaders(kinds: [VirtualEIDKind()])
+        var description = VirtualEIDDescription()
         description.retryCounter = 2
         let first = try await Self.insert(description, into: readers)
         let connection = try await readers.connect(first)
@@ -93,19 +122,19 @@ struct VirtualReadersTests {
         let again = try await readers.connect(second)
         #expect(try await again.transmit(Self.status).status == StatusWord(0x63C2))
         await readers.shelve(reader: "Simulator")
-        let fresh = try await readers.connect(try await Self.insert(.init(), into: readers))
+        let fresh = try await readers.connect(try await Self.insert(VirtualEIDDescription(), into: readers))
         #expect(try await fresh.transmit(Self.status).status == .ok)
     }
 
     @Test("a wrong description is refused by entry name, and the existing card stays")
     func invalid() async throws {
-        let readers = try VirtualReaders()
-        var description = VirtualCardDescription()
+        let readers = VirtualReaders(kinds: [VirtualEIDKind()])
+        var description = VirtualEIDDescription()
         description.files = [.init(fileID: 0x0101, shortFileID: 0x01, content: [1])]
         description.retryCounter = 2
         let insertion = try await Self.insert(description, into: readers)
         await readers.shelve(reader: "Simulator")
-        var wrong = VirtualCardDescription()
+        var wrong = VirtualEIDDescription()
         wrong.files = [.init(fileID: 0x0101, shortFileID: 0x1F, content: [])]
         await #expect(throws: CardShelfError.invalid("files[0].shortFileId is not from 01 to 1E")) {
             try await readers.insert(wrong, into: "Simulator")
@@ -117,7 +146,7 @@ struct VirtualReadersTests {
 
     @Test("a connection is valid for one insertion")
     func binding() async throws {
-        let readers = try VirtualReaders()
+        let readers = VirtualReaders(kinds: [VirtualEIDKind()])
         let first = try await Self.insert(into: readers)
         let connection = try await readers.connect(first)
         #expect(try await connection.transmit(Self.read).status == .ok)
@@ -132,7 +161,7 @@ struct VirtualReadersTests {
 
     @Test("a card has one connection, and deallocating the connection releases the card")
     func holding() async throws {
-        let readers = try VirtualReaders()
+        let readers = VirtualReaders(kinds: [VirtualEIDKind()])
         let insertion = try await Self.insert(into: readers)
         var connection: (any CardConnection)? = try await readers.connect(insertion)
         await #expect(throws: CardError.exclusive) { _ = try await readers.connect(insertion) }
@@ -148,7 +177,7 @@ struct VirtualReadersTests {
 
     @Test("only a disconnect with reset clears the state of the card", arguments: [false, true])
     func reset(reset: Bool) async throws {
-        let readers = try VirtualReaders()
+        let readers = VirtualReaders(kinds: [VirtualEIDKind()])
         let insertion = try await Self.insert(into: readers)
         let connection = try await readers.connect(insertion)
         _ = try await connection.transmit(CommandAPDU(0x00, 0xA4, 0x02, 0x0C, data: [0x01, 0x1C]))
@@ -160,9 +189,9 @@ struct VirtualReadersTests {
 
     @Test("a removal fault is reported, and the card goes to the shelf")
     func fault() async throws {
-        let readers = try VirtualReaders()
-        var description = VirtualCardDescription()
-        description.faults = [.init(afterAPDU: 1, action: .remove)]
+        let readers = VirtualReaders(kinds: [VirtualEIDKind()])
+        var description = VirtualEIDDescription()
+        description.options.faults = [.init(afterAPDU: 1, action: .remove)]
         var events = Events(readers)
         _ = try await events.next()
         try await readers.insert(description, into: "Simulator")
@@ -176,9 +205,9 @@ struct VirtualReadersTests {
 
     @Test("missing and truncated answers are errors of a mute card")
     func mute() async throws {
-        let readers = try VirtualReaders()
-        var description = VirtualCardDescription()
-        description.faults = [.init(afterAPDU: 0, action: .mute), .init(afterAPDU: 1, action: .truncate)]
+        let readers = VirtualReaders(kinds: [VirtualEIDKind()])
+        var description = VirtualEIDDescription()
+        description.options.faults = [.init(afterAPDU: 0, action: .mute), .init(afterAPDU: 1, action: .truncate)]
         let connection = try await readers.connect(try await Self.insert(description, into: readers))
         await #expect(throws: CardError.mute) { try await connection.transmit(Self.read) }
         await #expect(throws: CardError.mute) { try await connection.transmit(CommandAPDU(0x00, 0xC0, 0, 0)) }
@@ -187,22 +216,23 @@ struct VirtualReadersTests {
 
     @Test("the removal of a slow card ends a pending command")
     func removalWhileWaiting() async throws {
-        let readers = try VirtualReaders()
-        var description = VirtualCardDescription()
-        description.latency = 60_000
-        let connection = try await readers.connect(try await Self.insert(description, into: readers))
+        let readers = VirtualReaders(kinds: [VirtualEIDKind()])
+        let hasCommand = OneShot<Void>()
+        let connection = try await readers.connect(
+            try await Self.insert(SlowCard(hasCommand: hasCommand), into: readers)
+        )
         let answer = Task { try await connection.transmit(Self.read) }
-        while await readers.cardState(in: "Simulator")?.apdus == 0 { await Task.yield() }
+        await hasCommand.value(whenCancelled: ())
         await readers.shelve(reader: "Simulator")
         await #expect(throws: CardError.removed) { try await answer.value }
     }
 
     @Test("a card description can add a keypad, and the change is reported")
     func keypadChanges() async throws {
-        let readers = try VirtualReaders()
+        let readers = VirtualReaders(kinds: [VirtualEIDKind()])
         var events = Events(readers)
         _ = try await events.next()
-        var description = VirtualCardDescription()
+        var description = VirtualEIDDescription()
         description.hasKeypad = true
         try await readers.insert(description, into: "Simulator")
         #expect(try await events.next() == "changed Simulator keypad")
@@ -210,7 +240,7 @@ struct VirtualReadersTests {
         #expect(try await readers.connect(insertion) is any KeypadConnection)
         await readers.shelve(reader: "Simulator")
         #expect(try await events.next() == "withdrawn Simulator")
-        try await readers.insert(VirtualCardDescription(), into: "Simulator")
+        try await readers.insert(VirtualEIDDescription(), into: "Simulator")
         #expect(try await events.next() == "changed Simulator")
         let connection = try await readers.connect(try await events.insertion())
         #expect(!(connection is any KeypadConnection))
@@ -218,8 +248,8 @@ struct VirtualReadersTests {
 
     @Test("a keypad reader runs PACE, changes the PIN and keeps the channel")
     func keypad() async throws {
-        let readers = try VirtualReaders()
-        var description = VirtualCardDescription()
+        let readers = VirtualReaders(kinds: [VirtualEIDKind()])
+        var description = VirtualEIDDescription()
         (description.hasKeypad, description.retryCounter) = (true, 1)
         let insertion = try await Self.insert(description, into: readers)
         let connection = try #require(try await readers.connect(insertion) as? any KeypadConnection)
@@ -245,8 +275,8 @@ struct VirtualReadersTests {
 
     @Test("a keypad reader sends the CHAT and returns the trust point names")
     func keypadCHAT() async throws {
-        let readers = try VirtualReaders()
-        var description = VirtualCardDescription()
+        let readers = VirtualReaders(kinds: [VirtualEIDKind()])
+        var description = VirtualEIDDescription()
         description.hasKeypad = true
         description.transportPIN = SecretBox(Secret("54321".utf8))
         let insertion = try await Self.insert(description, into: readers)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
-import ReadersVirtual
 import TestSupport
 import Testing
 import Text
+import VirtualEID
 import Wire
 
 @Suite("Several clients", .timeLimit(.minutes(5)))

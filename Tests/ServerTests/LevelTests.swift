@@ -5,6 +5,7 @@ import ReadersVirtual
 import TestSupport
 import Testing
 import Text
+import VirtualEID
 import Wire
 
 @Suite("API levels", .timeLimit(.minutes(5)))
@@ -111,7 +112,7 @@ struct LevelTests {
         }
     }
 
-    private static let foreignCard = VirtualCardDescription.card {
+    private static let foreignCard = VirtualEIDDescription.card {
         $0.files = [.init(fileID: 0x011C, shortFileID: 0x1C, content: [0x31, 0x00])]
         $0.keys = []
     }
@@ -138,8 +139,8 @@ struct LevelTests {
     @Loop func pause(at level: Int) async throws {
         let stage = try await Stage(at: .idle)
         _ = await stage.client.exchange(Self.set(level))
-        let card = VirtualCardDescription.card {
-            $0.faults = Array(repeating: .init(afterAPDU: 11, action: .remove), count: 10)
+        let card = VirtualEIDDescription.card {
+            $0.options.faults = Array(repeating: .init(afterAPDU: 11, action: .remove), count: 10)
         }
         try await stage.server.insert(card)
         _ = try #require(await stage.client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "ENTER_PIN"))

@@ -4,11 +4,11 @@ import EIDFeature
 import Host
 import ISO7816
 import Readers
-import ReadersVirtual
 import Server
 import TestSupport
 import Testing
 import Text
+import VirtualEID
 import Wire
 
 @Suite("READER messages", .timeLimit(.minutes(5)))

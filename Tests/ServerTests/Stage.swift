@@ -7,6 +7,7 @@ import Secrets
 import TestSupport
 import Testing
 import Text
+import VirtualEID
 import Wire
 
 /// Every command of the protocol.
@@ -139,7 +140,7 @@ enum Moment: CaseIterable, Sendable {
     static let setPIN = #"{"cmd":"SET_PIN","value":"123456"}"#
 
     /// Inserts the card, starts a workflow and waits for the question.
-    private func ask(_ question: String, _ card: VirtualCardDescription) async throws {
+    private func ask(_ question: String, _ card: VirtualEIDDescription) async throws {
         try await server.insert(card)
         _ = try #require(await client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, question))
     }
@@ -147,8 +148,8 @@ enum Moment: CaseIterable, Sendable {
     /// Loses the card in ten runs of PACE, after which the workflow pauses.
     private func loseCardUntilPause() async throws {
         // Seven commands identify the card, three open it, MSE:Set AT begins PACE.
-        let card = VirtualCardDescription.card {
-            $0.faults = Array(repeating: .init(afterAPDU: 11, action: .remove), count: 10)
+        let card = VirtualEIDDescription.card {
+            $0.options.faults = Array(repeating: .init(afterAPDU: 11, action: .remove), count: 10)
         }
         try await ask("ENTER_PIN", card)
         for loss in 1...10 {
@@ -169,14 +170,6 @@ enum Moment: CaseIterable, Sendable {
 
     /// The server closed the connection before the expected messages came.
     private struct ConnectionClosed: Error {}
-}
-
-extension VirtualCardDescription {
-    static func card(_ configure: (inout VirtualCardDescription) -> Void = { _ in }) -> VirtualCardDescription {
-        var description = VirtualCardDescription()
-        configure(&description)
-        return description
-    }
 }
 
 extension SecretBox {

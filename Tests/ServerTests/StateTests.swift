@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
-import ReadersVirtual
 import Server
 import TestSupport
 import Testing
 import Text
+import VirtualEID
 import Wire
 
 @Suite("Commands in each state of a dialogue", .timeLimit(.minutes(5)))

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Readers
-import ReadersVirtual
 import Secrets
 import TestSupport
 import Testing
 import Text
+import VirtualEID
 import Wire
 
 @Suite("Values of SET_PIN, SET_NEW_PIN, SET_CAN and SET_PUK", .timeLimit(.minutes(5)))

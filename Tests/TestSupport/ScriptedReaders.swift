@@ -4,6 +4,7 @@ package import ISO7816
 package import Readers
 package import ReadersVirtual
 import Synchronization
+import VirtualEID
 
 /// A backend that a test controls: calls send events, closures answer connections. It simulates what a virtual reader
 /// cannot do: exclusive use by another program, refused access, a lost service.
@@ -57,7 +58,8 @@ package final class ScriptedReaders: ReaderBackend {
             state.insertions[reader] = insertion
             return insertion
         }
-        continuation.yield(.inserted(insertion, answerToReset: VirtualCard.answerToReset))
+        let answer = VirtualCard.answerToReset(VirtualEIDDescription.historicalBytes)
+        continuation.yield(.inserted(insertion, answerToReset: answer))
     }
 
     package func withdraw(from reader: String) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import ISO7816
 package import Readers
-package import ReadersVirtual
+import ReadersVirtual
 package import Secrets
 import Synchronization
 package import Text
+package import VirtualEID
 
 /// Virtual readers that record the commands to their cards and can hold commands back. A reader can also appear as a
 /// plugged-in reader, which does not accept SET_CARD.
@@ -35,7 +36,7 @@ package final class StagedReaders: CardShelf {
     ///   - plugged: the names of the readers that appear as plugged-in readers.
     /// - Throws: `CardShelfError` when there is no default card.
     package init(_ names: [String] = ["Simulator"], plugged: Set<String> = []) throws {
-        let base = try VirtualReaders(count: names.count)
+        let base = VirtualReaders(count: names.count, kinds: [VirtualEIDKind()])
         self.base = base
         var byBase: [String: String] = [:]
         for (index, name) in names.enumerated() { byBase[index == 0 ? "Simulator" : "Simulator \(index + 1)"] = name }
@@ -77,7 +78,7 @@ package final class StagedReaders: CardShelf {
         try await base.insert(description, into: stageNames[reader] ?? reader)
     }
 
-    package func cardState(in reader: String) async -> VirtualCard.State? {
+    package func cardState(in reader: String) async -> VirtualEIDState? {
         await base.cardState(in: stageNames[reader] ?? reader)
     }
 

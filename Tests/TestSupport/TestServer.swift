@@ -13,6 +13,7 @@ package import ReadersVirtual
 package import Scanners
 package import Server
 import Text
+package import VirtualEID
 import Wire
 
 /// A complete server in the test process, with virtual readers and clients on socket pairs.
@@ -27,12 +28,13 @@ import Wire
         maximumClients: Int = 1000,
         permissions: Permissions = .all.union(.activate),
         radio: Radio? = nil,
+        moreCards: [any VirtualCardKind] = [],
         moreFeatures: (ReaderRegistry) -> [any Feature] = { _ in [] },
         service: @escaping @Sendable (_ url: String, _ developerMode: Bool) -> any EServiceConnection = { _, _ in
             TestService()
         }
     ) throws {
-        readers = count > 0 ? try VirtualReaders(count: count) : nil
+        readers = count > 0 ? VirtualReaders(count: count, kinds: [VirtualEIDKind()] + moreCards) : nil
         if let readers { registry.add(readers) }
         for backend in backends { registry.add(backend) }
         shelves = ((readers.map { [$0] } ?? []) + backends).compactMap { $0 as? any CardShelf }
@@ -118,7 +120,7 @@ import Wire
     package func isLent(_ name: String = "Simulator") -> Bool { registry[name]?.owner != nil }
 
     /// Inserts a card as a user would; without a description the card on the shelf.
-    package func insert(_ card: VirtualCardDescription? = nil, into name: String = "Simulator") async throws {
+    package func insert(_ card: VirtualEIDDescription? = nil, into name: String = "Simulator") async throws {
         guard let reader = registry[name] else { throw CardShelfError.unknownReader }
         try await registry.insert(card, into: reader)
     }

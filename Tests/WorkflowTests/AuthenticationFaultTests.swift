@@ -7,6 +7,7 @@ import ReadersVirtual
 import TestSupport
 import Testing
 import Text
+import VirtualEID
 import Wire
 
 /// Tests every fault at every command of an authentication.
@@ -28,7 +29,7 @@ struct AuthenticationFaultTests {
             Course(name: "signature in a round of its own", path: "more"),
         ]
 
-        func card(_ faults: [VirtualCardDescription.Fault] = []) -> VirtualCardDescription {
+        func card(_ faults: [VirtualCardFault] = []) -> VirtualEIDDescription {
             let dialogue = Dialogue(name: name, retryCounter: retryCounter)
             return hasDefaultCard ? dialogue.card(faults) : dialogue.quickCard(faults)
         }
@@ -142,7 +143,7 @@ struct AuthenticationFaultTests {
     ) async throws -> (Outcome, String?, [String]) {
         let fault = cell.fault
         let watcher = try server.connect()
-        let faults = [VirtualCardDescription.Fault(afterAPDU: cell.index, action: fault.action)]
+        let faults = [VirtualCardFault(afterAPDU: cell.index, action: fault.action)]
         try await server.readers?.insert(cell.course.card(faults), into: reader)
         // A fault that removes the card during identification leaves no card to wait for.
         if !(fault.removesCard && cell.index < cell.plan.identification) { await watcher.waitForCard(in: reader) }

@@ -6,11 +6,11 @@ import EIDFeature
 import EService
 import ISO7816
 import Readers
-import ReadersVirtual
 import Secrets
 import TestSupport
 import Testing
 import Text
+import VirtualEID
 import Wire
 
 @Suite("RUN_AUTH", .timeLimit(.minutes(5)))
@@ -143,7 +143,7 @@ struct AuthenticationTests {
     @Test("with CAN allowed the CAN opens the card, also with a deactivated or blocked PIN")
     @Loop func canAllowed() async throws {
         for card in [
-            VirtualCardDescription.card(), .card { $0.deactivated = true }, .card { $0.retryCounter = 0 },
+            VirtualEIDDescription.card(), .card { $0.deactivated = true }, .card { $0.retryCounter = 0 },
         ] {
             let service = TestService { $0.rights = AccessRights(rawValue: 0x3F_FFFF_FFFF) }
             let (server, scene) = try await Self.stage(service)

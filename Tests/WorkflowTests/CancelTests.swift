@@ -2,10 +2,10 @@
 import Concurrency
 import ISO7816
 import Readers
-import ReadersVirtual
 import Secrets
 import TestSupport
 import Testing
+import VirtualEID
 
 /// Tests CANCEL and disconnections at every point of the dialogue.
 @Suite("Cancelling", .timeLimit(.minutes(5)))
@@ -221,7 +221,7 @@ struct CancelTests {
         let staged = try StagedReaders()
         let server = try await TestServer.stage(staged)
         let scene = try await Scene(server)
-        try await staged.insert(VirtualCardDescription.card(), into: "Simulator")
+        try await staged.insert(VirtualEIDDescription.card(), into: "Simulator")
         try await scene.play("< READER 3")
         let gate = staged.gate()
         try await scene.play(

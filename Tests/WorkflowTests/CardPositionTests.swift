@@ -7,6 +7,7 @@ import Server
 import Synchronization
 import TestSupport
 import Testing
+import VirtualEID
 
 @testable import Cards
 

@@ -2,9 +2,9 @@
 import Concurrency
 import ISO7816
 import Readers
-import ReadersVirtual
 import TestSupport
 import Testing
+import VirtualEID
 
 /// Tests cards that cannot be used, are lost or are replaced by others.
 @Suite("Cards", .timeLimit(.minutes(5)))
@@ -257,7 +257,7 @@ struct CardTests {
         await gate.arrival()
         await staged.shelve(reader: "Simulator")
         // The other card has the same PIN, so a dialogue that continued would succeed.
-        try await staged.insert(VirtualCardDescription.card(), into: "Simulator")
+        try await staged.insert(VirtualEIDDescription.card(), into: "Simulator")
         gate.open()
         try await scene.play(
             """
@@ -307,7 +307,7 @@ struct CardTests {
         await scene.client.send(#"{"cmd":"SET_NEW_PIN","value":"654321"}"#)
         await gate.arrival()
         await staged.shelve(reader: "Simulator")
-        try await staged.insert(VirtualCardDescription.card(), into: "Simulator")
+        try await staged.insert(VirtualEIDDescription.card(), into: "Simulator")
         gate.open()
         // The first card may or may not have the new PIN, so the workflow reports the missing answer.
         try await scene.play(
@@ -358,7 +358,7 @@ struct CardTests {
         await scene.client.send(#"{"cmd":"SET_\#(question)","value":"\#(value)"}"#)
         await gate.arrival()
         await staged.shelve(reader: "Simulator")
-        try await staged.insert(VirtualCardDescription.card { $0.retryCounter = tries }, into: "Simulator")
+        try await staged.insert(VirtualEIDDescription.card { $0.retryCounter = tries }, into: "Simulator")
         staged.forget()
         gate.open()
         try await scene.play(

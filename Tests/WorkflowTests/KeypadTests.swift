@@ -5,6 +5,7 @@ import Readers
 import ReadersVirtual
 import TestSupport
 import Testing
+import VirtualEID
 
 /// Tests readers with a keypad, where no secret is sent over the socket.
 @Suite("Keypad readers", .timeLimit(.minutes(5)))

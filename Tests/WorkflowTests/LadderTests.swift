@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Readers
-import ReadersVirtual
 import TestSupport
 import Testing
+import VirtualEID
 
 /// Tests which password is requested for which state of the card.
 @Suite("PIN, CAN and PUK", .timeLimit(.minutes(5)))
@@ -200,7 +200,7 @@ struct LadderTests {
         let server = try await TestServer.stage(staged)
         let scene = try await Scene(server)
         try await staged.insert(
-            VirtualCardDescription.card { ($0.retryCounter, $0.pukCounter) = (0, 0) },
+            VirtualEIDDescription.card { ($0.retryCounter, $0.pukCounter) = (0, 0) },
             into: "Simulator"
         )
         try await scene.play(
@@ -220,7 +220,7 @@ struct LadderTests {
         await scene.isQuiet()
         await staged.shelve(reader: "Simulator")
         try await scene.play("< READER -")
-        try await staged.insert(VirtualCardDescription.card(), into: "Simulator")
+        try await staged.insert(VirtualEIDDescription.card(), into: "Simulator")
         try await scene.play(
             """
             < READER 3
@@ -363,7 +363,7 @@ struct LadderTests {
         let staged = try StagedReaders(plugged: ["Simulator"])
         let server = try await TestServer.stage(staged)
         let scene = try await Scene(server, level: level)
-        try await staged.insert(VirtualCardDescription.card(), into: "Simulator")
+        try await staged.insert(VirtualEIDDescription.card(), into: "Simulator")
         try await scene.play(
             """
             < READER 3

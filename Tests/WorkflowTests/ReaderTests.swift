@@ -5,6 +5,7 @@ import Readers
 import ReadersVirtual
 import TestSupport
 import Testing
+import VirtualEID
 
 /// Tests the choice of the reader, and concurrent workflows.
 @Suite("Readers", .timeLimit(.minutes(5)))
@@ -150,7 +151,7 @@ struct ReaderTests {
         let server = try await TestServer.stage(staged)
         let first = try await Scene(server)
         let second = try await Scene(server)
-        try await staged.insert(VirtualCardDescription.card(), into: "Simulator")
+        try await staged.insert(VirtualEIDDescription.card(), into: "Simulator")
         try await first.play(
             """
             < READER 3

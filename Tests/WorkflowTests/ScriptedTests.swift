@@ -9,6 +9,7 @@ import Synchronization
 import TestSupport
 import Testing
 import Text
+import VirtualEID
 
 @testable import EIDFeature
 
@@ -168,7 +169,7 @@ struct ScriptedTests {
             <~ READER 3
             """ + "\n" + Self.change
         )
-        #expect(await fixture.card.state.judgedPINs == 1)
+        #expect(await fixture.card.eidState?.judgedPINs == 1)
     }
 
     @Test("a stop of the service during PACE requests the card again, and the PIN is not reused")
@@ -195,7 +196,7 @@ struct ScriptedTests {
             <~ INSERT_CARD unknownReader
             """
         )
-        #expect(await fixture.card.state.judgedPINs == 0)
+        #expect(await fixture.card.eidState?.judgedPINs == 0)
         fixture.backend.add(Self.desk)
         fixture.backend.insert(into: "Desk")
         try await fixture.scene.play(
@@ -204,7 +205,7 @@ struct ScriptedTests {
             <~ READER 3
             """ + "\n" + Self.change
         )
-        #expect(await fixture.card.state.judgedPINs == 1)
+        #expect(await fixture.card.eidState?.judgedPINs == 1)
     }
 
     @Test("a reset by another program during PACE repeats the question for the PIN", arguments: 0..<5)
@@ -227,7 +228,7 @@ struct ScriptedTests {
             }
         }
         try await fixture.scene.play("> SET_PIN 123456\n" + Self.change)
-        #expect(await fixture.card.state.judgedPINs == 1)
+        #expect(await fixture.card.eidState?.judgedPINs == 1)
     }
 
     @Test("a failed identification is repeated without a message to the client", arguments: 0..<7)
@@ -291,6 +292,8 @@ struct ScriptedTests {
         let server = try await TestServer.stage(backend, readers: ["Desk"])
         let client = try server.connect()
         backend.insert(into: "Desk")
+        // A card that is not recognised yet would be waited for without an explanation.
+        while try #require(await client.next("READER"))["card"] == .null {}
         _ = try #require(
             await client.ask(#"{"cmd":"RUN_AUTH","tcTokenURL":"https://dienst.example/t"}"#, "ACCESS_RIGHTS")
         )

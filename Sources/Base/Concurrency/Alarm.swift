@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Threads
 
 extension Loop {
     /// Calls a function once, at a time that can be changed. Without a set alarm the loop does not wake up.
@@ -23,6 +24,17 @@ extension Loop {
             settings[ObjectIdentifier(self)] = nil
             updateDeadline()
         }
+    }
+
+    /// Suspends the task for this time, or until the task is cancelled.
+    ///
+    /// `Task.sleep` would start the pool of the Swift runtime, which then wakes the process every second.
+    @Loop package static func sleep(milliseconds: Int64) async {
+        let end = OneShot<Void>()
+        let alarm = Alarm { end.fill(()) }
+        alarm.set(after: milliseconds)
+        await end.value(whenCancelled: ())
+        alarm.cancel()
     }
 
     private struct Setting {

@@ -26,7 +26,7 @@ package final class Pool: Sendable {
 
     /// Takes the jobs of the pool of the Swift runtime from now on. Call this once, before the first task.
     ///
-    /// `Task.sleep` still uses the pool of the runtime.
+    /// `Task.sleep` still uses the pool of the runtime; use `Loop.sleep` in the daemon.
     /// - Throws: `SystemError` if no thread can be started.
     static func takeGlobalJobs() throws(SystemError) {
         // The first thread starts here, since a job cannot be refused later.

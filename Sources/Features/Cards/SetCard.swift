@@ -59,9 +59,13 @@ extension ReaderFeature {
             return try shelf.describe(simulator: simulator, card: card)
         } catch {
             guard case .invalid(let text) = error else { throw SetCardError("Unknown reader name") }
-            let parameter = text.hasPrefix("card") ? "card" : "simulator"
-            throw SetCardError("Parameter '\(parameter)' is invalid: \(text)")
+            throw SetCardError(Self.invalid(text))
         }
+    }
+
+    /// The error for a description. `text` names the wrong entry of `card` or of `simulator`.
+    private static func invalid(_ text: String) -> String {
+        "Parameter '\(text.hasPrefix("card") ? "card" : "simulator")' is invalid: \(text)"
     }
 
     private func object(_ command: Command, _ key: StaticString) throws(SetCardError) -> JSON? {
@@ -95,7 +99,7 @@ extension ReaderFeature {
                     )
                     return nil
                 case .unknownReader: return InsertCardMessage(error: "Unknown reader name")
-                case .invalid(let text): return InsertCardMessage(error: "Parameter 'simulator' is invalid: \(text)")
+                case .invalid(let text): return InsertCardMessage(error: Self.invalid(text))
                 }
             }
         }

@@ -10,7 +10,7 @@ final class Mailbox: Sendable {
         /// The reply of the card; nil after a reset.
         let reply: VirtualCard.Reply?
         /// The insertion in which the command was sent.
-        let stay: UInt64
+        let insertion: UInt64
     }
 
     /// Readable while the mailbox has answers.

@@ -10,14 +10,15 @@ enum Options: Equatable {
     static let usage = """
         usage: badged-virtual-card --vpcd HOST:PORT [--card FILE] [--cvca FILE] [--help] [--version]
 
-        Puts a German eID card in software into a reader of vsmartcard's vpcd, which pcscd
-        shows to any program. The reader listens on HOST:PORT, its first slot on 35963.
+        Puts a card in software into a reader of vsmartcard's vpcd, which pcscd shows to any
+        program. The reader listens on HOST:PORT, its first slot on 35963.
 
           --vpcd HOST:PORT  where vpcd listens; [ADDRESS]:PORT for IPv6
           --card FILE       JSON {"simulator": {...}, "card": {...}}, as SET_CARD takes them;
-                            without it PIN 123456, CAN 500540, PUK 9876543210
-          --cvca FILE       the authority that the card trusts: a self-signed CV certificate,
-                            DER; without it badged's own test authority
+                            without it a German eID card, PIN 123456, CAN 500540,
+                            PUK 9876543210
+          --cvca FILE       the authority that an eID card trusts: a self-signed CV
+                            certificate, DER; without it the test authority of badged
 
         Prints "inserted" and "withdrawn" when the card comes and goes. A card that leaves by
         a fault of its description stays outside until SIGUSR1.
@@ -25,7 +26,8 @@ enum Options: Equatable {
         signals:
           SIGUSR1           takes the card out, puts it back in
           SIGUSR2           prints {"apdus":N,"retryCounter":N,"pukCounter":N,"transport":false,
-                            "busyMicroseconds":N}; the last is the time for all its answers
+                            "busyMicroseconds":N}: the commands since the insertion, the
+                            counters of the card, the time for all its answers
           SIGTERM, SIGINT   prints the same and ends
         """
 

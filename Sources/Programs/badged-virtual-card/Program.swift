@@ -5,8 +5,9 @@ import Host
 import Readers
 import ReadersVirtual
 import Text
+import VirtualEID
 
-/// Connects the virtual eID card to vpcd of vsmartcard, for other software.
+/// Connects a virtual card to vpcd of vsmartcard, for other software.
 @main struct Program {
     static func main() {
         signal(SIGPIPE, SIG_IGN)
@@ -19,54 +20,46 @@ import Text
             case .help: Output.line(Options.usage)
             case .version: Output.line("badged-virtual-card \(Version.current)")
             case .run(let host, let port, let file, let trustPoint):
-                let card = try card(from: file, in: try surroundings(trustPoint))
+                // A new kind of virtual card is one entry here and one target.
+                let kinds = VirtualCardKinds([try eidCards(trustPoint)])
+                let card = try card(from: file, kinds)
                 try VPCDSlot(card: card, host: host, port: port, signals: signals).serve()
             }
         } catch {
-            Output.complain("error: \(error.message)\nhint: \(error.hint)")
+            Output.warn("error: \(error.message)\nhint: \(error.hint)")
             exit(error.code)
         }
     }
 
-    /// Reads the file with the trust point, a CV certificate.
-    private static func surroundings(_ trustPoint: String?) throws(Failure) -> VirtualCard.Surroundings {
-        guard let trustPoint else { return VirtualCard.Surroundings() }
+    /// The virtual eID card, with the trust point in a file.
+    private static func eidCards(_ trustPoint: String?) throws(Failure) -> VirtualEIDKind {
+        guard let trustPoint else { return VirtualEIDKind() }
         guard let content = content(of: trustPoint) else {
             throw Failure("\(trustPoint) cannot be read", hint: "--cvca takes a file with a CV certificate, DER")
         }
-        let surroundings = VirtualCard.Surroundings(trustPoint: content)
         do throws(CardShelfError) {
-            _ = try VirtualCard(in: surroundings)
+            return try VirtualEIDKind(trustPoint: content)
         } catch {
             throw Failure("\(trustPoint) is not a trust point", hint: "--cvca takes a self-signed CVCA certificate")
         }
-        return surroundings
     }
 
-    private static func card(
-        from path: String?,
-        in surroundings: VirtualCard.Surroundings
-    ) throws(Failure) -> VirtualCard {
+    /// The card of the card file; without a file the default card.
+    private static func card(from path: String?, _ kinds: VirtualCardKinds) throws(Failure) -> VirtualCard {
         do throws(CardShelfError) {
-            return try VirtualCard(try path.map(description(in:)) ?? VirtualCardDescription(), in: surroundings)
+            return try kinds.describe(try path.map(document(in:)) ?? .object([])).makeCard()
         } catch {
             guard case .invalid(let what) = error else { throw Failure("no such card", hint: "see --help") }
             throw Failure("the card file is wrong: \(what)", hint: "see docs/protocol/readers.md, Virtual reader")
         }
     }
 
-    private static func description(in path: String) throws(CardShelfError) -> VirtualCardDescription {
+    private static func document(in path: String) throws(CardShelfError) -> JSON {
         guard let content = Self.content(of: path) else { throw .invalid("\(path) cannot be read") }
-        let document: JSON
         do throws(JSONError) {
-            document = try JSON(content)
+            return try JSON(content)
         } catch {
             throw .invalid("\(path) is not JSON: \(error.message)")
-        }
-        do throws(CardFileError) {
-            return try CardFile.description(from: document)
-        } catch {
-            throw .invalid(error.text)
         }
     }
 
@@ -103,7 +96,7 @@ enum Output {
     static func line(_ text: String) { write(text + "\n", to: 1) }
 
     /// Writes a line to stderr.
-    static func complain(_ text: String) { write("badged-virtual-card: \(text)\n", to: 2) }
+    static func warn(_ text: String) { write("badged-virtual-card: \(text)\n", to: 2) }
 
     private static func write(_ text: String, to descriptor: Int32) {
         var rest = Array(text.utf8)[...]

@@ -2,8 +2,9 @@
 import CLinux
 import Glibc
 import ReadersVirtual
+import Text
 
-/// Serves one slot of vpcd with the virtual card. The card is inserted while the program is connected.
+/// Serves one slot of vpcd with a virtual card. The card is inserted while the program is connected.
 ///
 /// This class runs on the main thread, which waits in `poll`. The card runs on threads of the Swift runtime and answers
 /// through a `Mailbox`. With an asynchronous `main` the signals would end the process.
@@ -23,11 +24,11 @@ final class VPCDSlot {
     /// The total time from the last byte of each command to the last byte of its answer.
     private var busy = Duration.zero
     /// The number of insertions so far.
-    private var stay: UInt64 = 0
+    private var insertion: UInt64 = 0
     /// Whether the card is to be in the reader. SIGUSR1 and the faults of the card description change this.
     private var isWanted = true
-    /// Whether the missing reader has been reported, which happens once.
-    private var hasComplained = false
+    /// Whether the missing reader has been reported, which happens once for each loss.
+    private var isReported = false
 
     /// Milliseconds between attempts to reach the reader.
     private static let retryInterval: Int32 = 200
@@ -62,14 +63,14 @@ final class VPCDSlot {
     private func insert() {
         socket = VPCDSocket.connect(host, port)
         guard socket >= 0 else {
-            if !hasComplained { Output.complain("no reader at \(host):\(port); waiting for one") }
-            hasComplained = true
+            if !isReported { Output.warn("no reader at \(host):\(port); waiting for one") }
+            isReported = true
             return
         }
-        hasComplained = false
-        stay += 1
+        isReported = false
+        insertion += 1
         stream = VPCDStream()
-        Task.detached { [card, stay] in await card.enterReader(stay: stay) }
+        Task.detached { [card, insertion] in await card.enterReader(insertion: insertion) }
         Output.line("inserted")
     }
 
@@ -77,7 +78,7 @@ final class VPCDSlot {
         guard socket >= 0 else { return }
         close(socket)
         socket = -1
-        Task.detached { [card, stay] in await card.leaveReader(stay: stay) }
+        Task.detached { [card, insertion] in await card.leaveReader(insertion: insertion) }
         Output.line("withdrawn")
     }
 
@@ -87,8 +88,8 @@ final class VPCDSlot {
     }
 
     private func lose() {
-        Output.complain("the reader has closed the connection; waiting for it")
-        hasComplained = true
+        Output.warn("the reader has closed the connection; waiting for it")
+        isReported = true
         withdraw()
     }
 
@@ -103,7 +104,7 @@ final class VPCDSlot {
         while !isBusy, socket >= 0, let message = stream.next() {
             switch message {
             case .powerOff, .powerOn, .reset: ask(nil)
-            case .answerToReset: send(VirtualCard.answerToReset)
+            case .answerToReset: send(card.answerToReset)
             case .command(let bytes): ask(bytes)
             case .unknown: break
             }
@@ -114,27 +115,27 @@ final class VPCDSlot {
     private func ask(_ command: [UInt8]?) {
         isBusy = true
         asked = .now
-        Task.detached { [card, mailbox, stay] in
+        Task.detached { [card, mailbox, insertion] in
             if let command {
-                mailbox.put(.init(reply: await card.exchange(command, stay: stay), stay: stay))
+                mailbox.put(.init(reply: await card.exchange(command, insertion: insertion), insertion: insertion))
             } else {
                 await card.reset()
-                mailbox.put(.init(reply: nil, stay: stay))
+                mailbox.put(.init(reply: nil, insertion: insertion))
             }
         }
     }
 
     private func deliver(_ answer: Mailbox.Answer) {
         isBusy = false
-        guard socket >= 0, answer.stay == stay else { return }  // the answer belongs to an earlier insertion
+        guard socket >= 0, answer.insertion == insertion else { return }  // the answer belongs to an earlier insertion
         switch answer.reply {
         case nil: break
         case .answer(let bytes):
             send(bytes)
             busy += ContinuousClock.now - asked
-        case .mute: Output.complain("the card does not answer, as its description says")
+        case .mute: Output.warn("the card does not answer, as its description says")
         case .removed:
-            Output.complain("the card is withdrawn, as its description says; SIGUSR1 inserts it again")
+            Output.warn("the card is withdrawn, as its description says; SIGUSR1 inserts it again")
             isWanted = false
             withdraw()
         }
@@ -148,13 +149,9 @@ final class VPCDSlot {
     /// Prints the counters as JSON.
     private func report(isLast: Bool) {
         Task.detached { [card, busy] in
-            let state = await card.state
-            Output.line(
-                """
-                {"apdus":\(state.apdus),"retryCounter":\(state.retryCounter),"pukCounter":\(state.pukCounter),\
-                "transport":\(state.isTransport),"busyMicroseconds":\(Int(busy / .microseconds(1)))}
-                """
-            )
+            let time = JSON.Member("busyMicroseconds", .number(String(Int(busy / .microseconds(1)))))
+            let counters = JSON.object(await card.counters + [time])
+            Output.line(String(decoding: counters.bytes, as: UTF8.self))
             if isLast { exit(0) }
         }
     }

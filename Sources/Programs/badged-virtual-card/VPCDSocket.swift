@@ -17,8 +17,8 @@ enum VPCDSocket {
             let descriptor = Glibc.socket(address.ai_family, address.ai_socktype, address.ai_protocol)
             guard descriptor >= 0 else { continue }
             // Limit the wait for a host that does not answer and for a reader that accepts no bytes.
-            var patience = timeval(tv_sec: 2, tv_usec: 0)
-            setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, socklen_t(MemoryLayout.size(ofValue: patience)))
+            var timeout = timeval(tv_sec: 2, tv_usec: 0)
+            setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, socklen_t(MemoryLayout.size(ofValue: timeout)))
             if Glibc.connect(descriptor, address.ai_addr, address.ai_addrlen) == 0 {
                 _ = clinux_set_cloexec(descriptor)
                 _ = clinux_tcp_nodelay(descriptor)

@@ -13,6 +13,7 @@ import ReadersVirtual
 import ScannerMgmt
 import Scanners
 import Server
+import VirtualEID
 import Wire
 
 /// Runs the daemon from the open socket to SIGTERM.
@@ -51,6 +52,10 @@ import Wire
         policy = Self.policy(configuration)
     }
 
+    private func eidCards() throws(CardShelfError) -> VirtualEIDKind {
+        if let trustPoint { try VirtualEIDKind(trustPoint: trustPoint) } else { VirtualEIDKind() }
+    }
+
     private static func text(_ error: CardShelfError) -> String {
         switch error {
         case .invalid(let text): text
@@ -69,8 +74,9 @@ import Wire
         // A new driver is one line here and one target.
         if settings.virtualReaders > 0 {
             do throws(CardShelfError) {
-                let surroundings = VirtualCard.Surroundings(trustPoint: trustPoint)
-                registry.add(try VirtualReaders(count: settings.virtualReaders, surroundings: surroundings))
+                // A new kind of virtual card is one entry here and one target.
+                let kinds: [any VirtualCardKind] = [try eidCards()]
+                registry.add(VirtualReaders(count: settings.virtualReaders, kinds: kinds))
             } catch {
                 Log.error("cannot make the virtual readers: \(Self.text(error))")
                 exit(1)
@@ -170,13 +176,11 @@ import Wire
     /// 0.9 s at most.
     private func end() async {
         service.stopping()
-        let deadline = Task {
-            try? await Task.sleep(for: .milliseconds(900))
-            if !Task.isCancelled {
-                Log.warning("a card was not released in time")
-                await leave()
-            }
+        let deadline = Loop.Alarm { [self] in
+            Log.warning("a card was not released in time")
+            Task { @Loop in await leave() }
         }
+        deadline.set(after: 900)
         radio?.stop()
         await server?.stop()
         await registry.stop()

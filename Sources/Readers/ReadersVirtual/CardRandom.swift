@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Crypto
-import Secrets
+package import Crypto
+package import Secrets
 
 /// The source of the nonces, challenges and ephemeral keys of a virtual card.
 package struct CardRandom: Sendable {
@@ -15,7 +15,7 @@ package struct CardRandom: Sendable {
 
     private init(seed: [UInt8]?) { self.seed = seed }
 
-    mutating func bytes(_ count: Int) throws(CryptoError) -> [UInt8] {
+    package mutating func bytes(_ count: Int) throws(CryptoError) -> [UInt8] {
         guard let seed else { return try Random.bytes(count) }
         var out: [UInt8] = []
         while out.count < count {
@@ -25,13 +25,13 @@ package struct CardRandom: Sendable {
         return Array(out.prefix(count))
     }
 
-    mutating func secret(_ count: Int) throws(CryptoError) -> Secret {
+    package mutating func secret(_ count: Int) throws(CryptoError) -> Secret {
         guard seed != nil else { return try Random.secret(count) }
         return Secret(try bytes(count))
     }
 
     /// A private key for `curve`; nil when libcrypto draws it itself.
-    mutating func scalar(on curve: Curve) throws(CryptoError) -> Secret? {
+    package mutating func scalar(on curve: Curve) throws(CryptoError) -> Secret? {
         guard seed != nil else { return nil }
         while true {
             var number = try bytes(curve.scalarLength)

@@ -1,158 +1,133 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import EID
+import Concurrency
 import ISO7816
 package import Readers
-package import Secrets
+package import Text
 
-/// A German eID card in software: bytes in, bytes out, as strict as a real one. It forgets nothing as long as it
-/// exists: a changed PIN is the new PIN, a spent try is spent.
+/// The software of a virtual card. Each kind of card has its own.
+package protocol VirtualCardSoftware: AnyObject {
+    /// The historical bytes of the card, at most 15. ISO 7816-4 8.1.1.
+    var historicalBytes: [UInt8] { get }
+
+    /// Runs one command APDU. No input makes it trap, and the answer has at least a status word.
+    func process(_ command: [UInt8]) -> [UInt8]
+
+    /// Handles the loss of power or a reset by the reader. Channels and rights end; files, keys and counters stay.
+    func reset()
+
+    /// What a person may know of the state of the card, such as a retry counter; never a secret.
+    var counters: [JSON.Member] { get }
+}
+
+/// A card in software: bytes in, bytes out, as strict as a real one. Its state lasts as long as the object: a changed PIN
+/// stays changed, and a spent try stays spent.
 package actor VirtualCard {
-    /// What the reader hears.
     package enum Reply: Sendable, Equatable {
         case answer([UInt8])
         case mute
-        /// The card is gone, by a fault of its description.
+        /// The card has left the reader, because of a fault or because the insertion has ended.
         case removed
     }
 
-    /// What a test may know of a card; never a password.
-    package struct State: Sendable, Equatable {
-        /// Command APDUs since the insertion.
-        package var apdus: Int
-        package var retryCounter: Int
-        package var pukCounter: Int
-        package var isDeactivated: Bool
-        /// The PIN is still the five-digit one.
-        package var isTransport: Bool
-        /// PINs, right or wrong, that have been judged since the card was made.
-        package var judgedPINs: Int
-        /// Faults of the description that have not happened yet.
-        package var faultsLeft: Int
-    }
+    /// Makes the connection of a reader with a keypad from a plain connection to this card.
+    package typealias Keypad = @Sendable (any CardConnection, VirtualCard) -> any KeypadConnection
 
-    /// Circumstances that a description does not speak of.
-    package struct Surroundings: Sendable {
-        /// A self-signed CV certificate of the authority that the card trusts, DER; nil: our test authority.
-        package var trustPoint: [UInt8]?
-        /// The day that the card believes it is; nil: the day from which the trust point is valid. A card has no
-        /// clock, it learns the day from certificates. TR-03110-2 2.3.2.
-        package var currentDate: CVDate?
-        package var random: CardRandom
-
-        package init(trustPoint: [UInt8]? = nil, currentDate: CVDate? = nil, random: CardRandom = .system) {
-            (self.trustPoint, self.currentDate, self.random) = (trustPoint, currentDate, random)
-        }
-    }
-
-    /// A contactless card's answer as the reader builds it: category indicator, service data, capabilities (command
-    /// chaining, extended length) and status as historical bytes. PC/SC part 3 3.1.3.2.3, ISO 7816-4 8.1.1.
-    package static let answerToReset: [UInt8] = [
-        0x3B, 0x8A, 0x80, 0x01, 0x80, 0x31, 0xF8, 0x73, 0xF7, 0x41, 0xE0, 0x82, 0x90, 0x00, 0x75,
-    ]
-
-    /// The reader that holds this card has a keypad.
-    package nonisolated let hasKeypad: Bool
-    private nonisolated let latency: Int
-    private let system: CardOperatingSystem
-    private var faults: [VirtualCardDescription.Fault]
-    private var apdus = 0
-    private var stay: UInt64 = 0
+    package nonisolated let historicalBytes: [UInt8]
+    /// nil: the reader that holds this card has no keypad.
+    nonisolated let keypad: Keypad?
+    package let software: any VirtualCardSoftware
+    private let latency: Int
+    private var faults: [VirtualCardFault]
     private var random: CardRandom
+    /// Command APDUs since the insertion.
+    package private(set) var apdus = 0
+    private var insertion: UInt64 = 0
     private var pause: Task<Void, Never>?
 
-    /// Takes the secrets out of `description`.
-    /// - Throws: `CardShelfError.invalid`, which names the entry.
+    /// - Parameters:
+    ///   - software: what answers the commands.
+    ///   - options: latency and faults.
+    ///   - random: the bytes of the fault `garbage`.
+    ///   - keypad: for a card whose reader has a keypad.
+    /// - Throws: `CardShelfError.invalid`, which names the wrong option.
     package init(
-        _ description: VirtualCardDescription = .init(),
-        in surroundings: Surroundings = .init()
+        _ software: sending any VirtualCardSoftware,
+        _ options: VirtualCardOptions = .init(),
+        random: CardRandom = .system,
+        keypad: Keypad? = nil
     ) throws(CardShelfError) {
-        system = try CardOperatingSystem(description, surroundings)
-        hasKeypad = description.hasKeypad
-        latency = description.latency
-        faults = description.faults
-        random = surroundings.random
+        try options.check()
+        historicalBytes = software.historicalBytes
+        (self.software, self.random, self.keypad) = (software, random, keypad)
+        (latency, faults) = (options.latency, options.faults)
     }
 
-    package var state: State {
-        State(
-            apdus: apdus,
-            retryCounter: system.passwords.retryCounter,
-            pukCounter: system.passwords.pukCounter,
-            isDeactivated: system.passwords.isDeactivated,
-            isTransport: system.passwords.isTransport,
-            judgedPINs: system.passwords.judgedPINs,
-            faultsLeft: faults.count
-        )
+    package nonisolated var hasKeypad: Bool { keypad != nil }
+
+    /// The answer to reset that a reader makes for this card, which is contactless. PC/SC part 3 3.1.3.2.3.
+    package nonisolated var answerToReset: [UInt8] { Self.answerToReset(historicalBytes) }
+
+    package static func answerToReset(_ historicalBytes: [UInt8]) -> [UInt8] {
+        let body = [0x80 | UInt8(historicalBytes.count & 0x0F), 0x80, 0x01] + historicalBytes
+        return [0x3B] + body + [body.reduce(0, ^)]
     }
 
-    /// Is this the PIN? Costs no try; for tests, which must not guess.
-    package func hasPIN(_ pin: consuming Secret) -> Bool { system.passwords.hasPIN(pin) }
+    /// Faults of the description that have not happened yet.
+    package var faultsLeft: Int { faults.count }
 
-    /// A new insertion begins: APDUs count from zero, no channel is left. The first command of an insertion does the same
-    /// when it comes before.
-    package func enterReader(stay: UInt64) {
-        guard stay > self.stay else { return }
-        self.stay = stay
+    /// The number of commands since the insertion, and the counters of the kind.
+    package var counters: [JSON.Member] { [.init("apdus", .number(String(apdus)))] + software.counters }
+
+    /// Begins an insertion: commands count from zero, and no channel is left. The first command of an insertion does the
+    /// same if it comes before.
+    package func enterReader(insertion: UInt64) {
+        guard insertion > self.insertion else { return }
+        self.insertion = insertion
         apdus = 0
-        system.reset()
+        software.reset()
     }
 
-    /// The card leaves: a running wait for an answer ends, no channel is left.
-    package func leaveReader(stay: UInt64) {
-        guard stay == self.stay else { return }
+    /// Ends an insertion: a command that waits for its answer ends, and no channel is left.
+    package func leaveReader(insertion: UInt64) {
+        guard insertion == self.insertion else { return }
         pause?.cancel()
-        system.reset()
+        software.reset()
     }
 
-    /// Power on or warm reset: every channel and right is forgotten, the count of APDUs goes on.
-    package func reset() { system.reset() }
+    /// Handles power on or a warm reset. The commands count on.
+    package func reset() { software.reset() }
 
-    /// Runs one command APDU, or the fault that is due. `stay` counts up with each insertion of this card: a new one
-    /// starts the count of APDUs again, one that is over gets no answer.
-    package func exchange(_ command: [UInt8], stay: UInt64 = 1) async -> Reply {
-        guard stay >= self.stay else { return .removed }
-        enterReader(stay: stay)
+    /// Runs one command APDU, or the fault that is due.
+    ///
+    /// `insertion` counts up with each insertion of this card. A command of an insertion that has ended gets no answer.
+    package func exchange(_ command: [UInt8], insertion: UInt64 = 1) async -> Reply {
+        guard insertion >= self.insertion else { return .removed }
+        enterReader(insertion: insertion)
         let due = faults.firstIndex { $0.afterAPDU == apdus }
         let fault = due.map { faults.remove(at: $0).action }
         apdus += 1
-        let reply =
-            switch fault {
-            case nil: Reply.answer(system.process(command))
-            case .remove: Reply.removed
-            case .mute: Reply.mute
-            case .status(let status): Reply.answer([status.sw1, status.sw2])
-            case .removeAfter: removedAfter(command)
-            case .truncate: truncated(system.process(command))
-            case .garbage: garbage(as: system.process(command))
-            }
+        let reply = reply(to: command, fault)
         if latency > 0 {
-            let pause = Task { [latency] in _ = try? await Task.sleep(for: .milliseconds(latency)) }
+            let pause = Task { @Loop [latency] in await Loop.sleep(milliseconds: Int64(latency)) }
             self.pause = pause
             await pause.value
         }
         return reply
     }
 
-    private func removedAfter(_ command: [UInt8]) -> Reply {
-        _ = system.process(command)
-        return .removed
-    }
-
-    private func truncated(_ answer: [UInt8]) -> Reply {
-        .answer(Array(answer.prefix(answer.count / 2)))
-    }
-
-    private func garbage(as answer: [UInt8]) -> Reply {
-        .answer((try? random.bytes(answer.count)) ?? [])
-    }
-
-    /// The bytes that the virtual user types on the keypad for this password.
-    func typed(_ password: PasswordID) -> SecretBox {
-        SecretBox(system.passwords.secret(password))
-    }
-
-    /// The same for the new PIN that a reader asks for.
-    func typedForChange() -> SecretBox {
-        system.passwords.isTransport ? SecretBox(Secret("123456".utf8)) : typed(.pin)
+    private func reply(to command: [UInt8], _ fault: VirtualCardFault.Action?) -> Reply {
+        switch fault {
+        case .remove: return .removed
+        case .mute: return .mute
+        case .status(let status): return .answer([status.sw1, status.sw2])
+        case nil, .removeAfter, .truncate, .garbage: break
+        }
+        let answer = software.process(command)
+        return switch fault {
+        case .removeAfter: .removed
+        case .truncate: .answer(Array(answer.prefix(answer.count / 2)))
+        case .garbage: .answer((try? random.bytes(answer.count)) ?? [])
+        case nil, .remove, .mute, .status: .answer(answer)
+        }
     }
 }

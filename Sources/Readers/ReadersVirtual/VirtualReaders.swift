@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import ISO7816
 package import Readers
-package import Secrets
 package import Text
 
 /// Readers named `Simulator`, `Simulator 2`, ... that take virtual cards by command. Each has a card on its shelf from
-/// the start; what happens to a card, happens to it for good, in the reader or on the shelf.
+/// the start. A card keeps its state in the reader and on the shelf.
 package actor VirtualReaders: CardShelf {
     package nonisolated let name = "virtual"
     package nonisolated let events: AsyncStream<ReaderEvent>
 
     private struct Slot {
-        /// nil: the default card, not made yet. Making it costs milliseconds that a daemon's start should not.
+        /// nil: the default card, not made yet, because making it takes milliseconds of the start of the daemon.
         var card: VirtualCard?
         /// nil: the card lies on the shelf.
         var insertion: Insertion?
@@ -19,19 +18,17 @@ package actor VirtualReaders: CardShelf {
         weak var holder: VirtualConnection?
     }
 
-    private let surroundings: VirtualCard.Surroundings
+    private let kinds: VirtualCardKinds
     private let continuation: AsyncStream<ReaderEvent>.Continuation
     private var slots: [String: Slot] = [:]
     private var insertions: UInt64 = 0
 
     /// - Parameters:
-    ///   - count: how many readers.
-    ///   - surroundings: of every card, the default ones included.
-    /// - Throws: `CardShelfError.invalid` for a trust point that is none.
-    package init(count: Int = 1, surroundings: VirtualCard.Surroundings = .init()) throws(CardShelfError) {
-        self.surroundings = surroundings
+    ///   - count: the number of readers.
+    ///   - kinds: the kinds of cards that SET_CARD can insert. The default card of each reader is of the first kind.
+    package init(count: Int = 1, kinds: [any VirtualCardKind]) {
+        self.kinds = VirtualCardKinds(kinds)
         (events, continuation) = AsyncStream.makeStream()
-        if surroundings.trustPoint != nil { _ = try VirtualCard(in: surroundings) }
         for number in 1...max(1, count) {
             let reader = number == 1 ? "Simulator" : "Simulator \(number)"
             slots[reader] = Slot()
@@ -44,33 +41,36 @@ package actor VirtualReaders: CardShelf {
     }
 
     package nonisolated func describe(simulator: JSON?, card: JSON?) throws(CardShelfError) -> any CardDescription {
-        do throws(CardFileError) {
-            return try CardFile.description(simulator: simulator, card: card)
-        } catch {
-            throw .invalid(error.text)
-        }
+        try kinds.describe(simulator: simulator, card: card)
     }
 
     package func insert(_ description: (any CardDescription)?, into reader: String) async throws(CardShelfError) {
         guard let slot = slots[reader] else { throw .unknownReader }
         guard slot.insertion == nil else { throw .occupied }
-        let card: VirtualCard
-        if let description {
-            guard let description = description as? VirtualCardDescription else {
-                throw .invalid("card.kind is unknown")
-            }
-            card = try VirtualCard(description, in: surroundings)
-            if card.hasKeypad != slot.card?.hasKeypad ?? false {
-                continuation.yield(.changed(Self.description(of: reader, hasKeypad: card.hasKeypad)))
-            }
-        } else {
-            if let shelved = slot.card { card = shelved } else { card = try VirtualCard(in: surroundings) }
+        let card = try card(description, shelved: slot.card)
+        if card.hasKeypad != slot.card?.hasKeypad ?? false {
+            continuation.yield(.changed(Self.description(of: reader, hasKeypad: card.hasKeypad)))
         }
         insertions += 1
         let insertion = Insertion(reader: reader, number: insertions)
         slots[reader] = Slot(card: card, insertion: insertion)
-        continuation.yield(.inserted(insertion, answerToReset: VirtualCard.answerToReset))
-        await card.enterReader(stay: insertion.number)
+        continuation.yield(.inserted(insertion, answerToReset: card.answerToReset))
+        await card.enterReader(insertion: insertion.number)
+    }
+
+    /// The card of the description, or else the card on the shelf, or else the default card.
+    private func card(
+        _ description: (any CardDescription)?,
+        shelved: VirtualCard?
+    ) throws(CardShelfError) -> VirtualCard {
+        guard let description else {
+            if let shelved { return shelved }
+            return try kinds.describe(simulator: nil, card: nil).makeCard()
+        }
+        guard let description = description as? any VirtualCardDescription else {
+            throw .invalid("the description is not of a virtual card")
+        }
+        return try description.makeCard()
     }
 
     package func shelve(reader: String) async {
@@ -83,32 +83,25 @@ package actor VirtualReaders: CardShelf {
         guard slot.holder == nil else { throw .exclusive }
         let connection = VirtualConnection(to: insertion, in: self)
         slots[insertion.reader]?.holder = connection
-        guard let card = slot.card, card.hasKeypad else { return connection }
-        return VirtualKeypadConnection(connection, to: card)
+        guard let card = slot.card, let keypad = card.keypad else { return connection }
+        return keypad(connection, card)
     }
 
-    /// What the card in the reader looks like; nil for an unknown reader.
-    package func cardState(in reader: String) async -> VirtualCard.State? {
-        await slots[reader]?.card?.state
-    }
-
-    /// Has the card of the reader, in it or on the shelf, this PIN? For tests; false for an unknown reader.
-    package func cardHasPIN(_ pin: consuming Secret, in reader: String) async -> Bool {
-        await slots[reader]?.card?.hasPIN(pin) ?? false
-    }
+    /// The card in the reader or on its shelf, for tests; nil if the card has not been made yet.
+    package func card(in reader: String) -> VirtualCard? { slots[reader]?.card }
 
     private func withdraw(_ insertion: Insertion) async {
         guard let slot = slots[insertion.reader], slot.insertion == insertion else { return }
         slots[insertion.reader] = Slot(card: slot.card)
         continuation.yield(.withdrawn(insertion))
-        await slot.card?.leaveReader(stay: insertion.number)
+        await slot.card?.leaveReader(insertion: insertion.number)
     }
 
     // MARK: For connections
 
     func transmit(_ command: [UInt8], for holder: VirtualConnection) async throws(CardError) -> ResponseAPDU {
         let card = try card(held: holder)
-        let reply = await card.exchange(command, stay: holder.insertion.number)
+        let reply = await card.exchange(command, insertion: holder.insertion.number)
         if reply == .removed { await withdraw(holder.insertion) }
         _ = try self.card(held: holder)
         guard case .answer(let bytes) = reply, let answer = ResponseAPDU(bytes: bytes) else { throw .mute }

@@ -3,6 +3,7 @@ import ISO7816
 import ReadersVirtual
 import Secrets
 import Text
+import VirtualEID
 import Wire
 
 /// All fuzz targets: one for each parser of bytes from outside. A new target is a line here and a folder of seeds.
@@ -100,7 +101,7 @@ func require(_ condition: Bool, _ text: StaticString) {
 
 @Sendable private func cardFile(_ input: UnsafeRawBufferPointer) {
     guard let tree = try? JSON(Array(input)) else { return }
-    _ = try? CardFile.description(from: tree)
+    _ = try? VirtualCardKinds([VirtualEIDKind()]).describe(tree)
 }
 
 @Sendable private func apdu(_ input: UnsafeRawBufferPointer) {

@@ -4,6 +4,7 @@ import Dispatch
 import EID
 import ISO7816
 import ReadersVirtual
+import VirtualEID
 
 @Sendable func cvCertificate(_ input: UnsafeRawBufferPointer) {
     guard let certificate = try? CVCertificate(Array(input)) else { return }
@@ -48,6 +49,6 @@ private func send(_ bytes: ArraySlice<UInt8>) async {
         require(answer.count >= 2, "an answer without a status word")
         rest = rest.dropFirst(Int(count))
     }
-    let state = await card.state
+    guard let state = await card.eidState else { return require(false, "no eID card") }
     require(state.pukCounter == 10 && !state.isDeactivated, "changed without a password")
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import ISO7816
-import ReadersVirtual
 import Server
 import TestSupport
 import Testing
 import Text
+import VirtualEID
 import Wire
 
 @Suite("Clients that disconnect", .timeLimit(.minutes(5)))

@@ -5,12 +5,12 @@ import Glibc
 import Host
 import ISO7816
 import Readers
-import ReadersVirtual
 import Server
 import Synchronization
 import TestSupport
 import Testing
 import Text
+import VirtualEID
 import Wire
 
 /// Sends the client's lines of a recording to badged, at API level 2, and compares the answers.
@@ -37,7 +37,7 @@ import Wire
     private let browserPort: TestBrowserPort?
     private let silent: SilentServer
     /// The card that is inserted when the workflow waits for one.
-    private let card: VirtualCardDescription?
+    private let card: VirtualEIDDescription?
 
     private(set) var compared = 0
     /// The number of exchanges that each difference changed.
@@ -48,7 +48,7 @@ import Wire
         _ differences: [PeerDifference],
         _ unlisted: [Unlisted],
         readers names: [String],
-        card: VirtualCardDescription?,
+        card: VirtualEIDDescription?,
         throughWebSocket: Bool = false
     ) async throws {
         var transcript = try Transcript(name)

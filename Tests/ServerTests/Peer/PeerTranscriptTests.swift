@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Readers
-import ReadersVirtual
+import TestSupport
 import Testing
+import VirtualEID
 
 @Suite("The recordings of AusweisApp2 1.26.2", .timeLimit(.minutes(5)))
 struct PeerTranscriptTests {
@@ -10,13 +11,13 @@ struct PeerTranscriptTests {
     struct Recording: Sendable, CustomTestStringConvertible {
         let name: String
         var readers = ["Simulator"]
-        var card: (@Sendable () -> VirtualCardDescription)?
+        var card: (@Sendable () -> VirtualEIDDescription)?
 
         var testDescription: String { name }
 
         static func pcsc(
             _ name: String,
-            _ card: @escaping @Sendable (inout VirtualCardDescription) -> Void = { _ in }
+            _ card: @escaping @Sendable (inout VirtualEIDDescription) -> Void = { _ in }
         ) -> Recording {
             Recording(name: name, readers: ["Simulator", PeerReplay.reader], card: { .card(card) })
         }

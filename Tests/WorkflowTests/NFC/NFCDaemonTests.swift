@@ -8,6 +8,7 @@ import Secrets
 import TestSupport
 import Testing
 import Text
+import VirtualEID
 import Wire
 
 /// Tests the daemon as a process, with boards from `[nfc] devices`.
@@ -35,7 +36,7 @@ struct NFCDaemonTests {
         let info = try #require(await client.ask(#"{"cmd":"GET_INFO"}"#, "INFO"))
         #expect("\(info)".contains("nfc"))
         let card = try VirtualCard()
-        board.field.insert(.eID(card))
+        board.field.insert(.virtual(card))
         await client.waitForCard(in: reader)
         #expect(await Self.change(client, reader: reader) == true)
         #expect(await card.hasPIN(Secret("654321".utf8)))
@@ -108,7 +109,7 @@ struct NFCDaemonTests {
         let reader = "pn532_uart:\(board.path)"
         let daemon = try await DaemonProcess(configuration: "[nfc]\ndevices = \(board.connection)\n", usesNFC: true)
         let client = try daemon.connect()
-        board.field.insert(.eID(try VirtualCard()))
+        board.field.insert(.virtual(try VirtualCard()))
         await client.waitForCard(in: reader)
         await client.send(#"{"cmd":"RUN_CHANGE_PIN"}"#)
         _ = await client.next("ENTER_PIN")

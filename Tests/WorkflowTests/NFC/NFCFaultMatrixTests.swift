@@ -2,11 +2,11 @@
 import Concurrency
 import NFCTestSupport
 import Readers
-import ReadersVirtual
 import Secrets
 import TestSupport
 import Testing
 import Text
+import VirtualEID
 import Wire
 
 /// Injects every radio fault into every frame exchange of a dialogue.
@@ -80,7 +80,7 @@ struct NFCFaultMatrixTests {
                 #expect(outcome.success == true && outcome.reason == nil, "\(technology) \(index) \(fault)")
                 // A damaged frame in the activation after a reset can end the insertion, but not a dialogue step.
                 #expect(outcome.questions.filter { $0 != "INSERT_CARD" }.count >= questions)
-                let state = await stage.card.state
+                let state = try #require(await stage.card.eidState)
                 #expect(state.retryCounter == 3 && state.judgedPINs >= 1, "\(technology) \(index) \(fault)")
                 #expect(await stage.hasPIN("654321"))
             }
@@ -99,7 +99,7 @@ struct NFCFaultMatrixTests {
                 let place = "exchange \(index), \(fault): \(outcome)"
                 let (isNew, isOld) = (await stage.hasPIN("654321"), await stage.hasPIN("123456"))
                 #expect(isNew != isOld, "\(place)")
-                #expect(await stage.card.state.retryCounter == 3, "\(place)")
+                #expect(await stage.card.eidState?.retryCounter == 3, "\(place)")
                 switch outcome.success {
                 case true?: #expect(isNew && outcome.reason == nil, "\(place)")
                 case false?:

@@ -6,6 +6,7 @@ import ReadersNFC
 import ReadersVirtual
 import Secrets
 import TestSupport
+import VirtualEID
 
 /// A server with one reader of the NFC driver: real libnfc, an emulated PN532, and a virtual eID card that speaks
 /// ISO/IEC 14443-4.
@@ -18,7 +19,7 @@ import TestSupport
     var field: RadioField { board.field }
     var reader: String { "pn532_uart:\(board.path)" }
 
-    init(_ technology: PICC.Technology = .a, _ description: VirtualCardDescription = .init()) async throws {
+    init(_ technology: PICC.Technology = .a, _ description: VirtualEIDDescription = .init()) async throws {
         self.technology = technology
         card = try VirtualCard(description)
         board = try EmulatedPN532()
@@ -27,7 +28,7 @@ import TestSupport
     }
 
     /// Puts the card on the reader.
-    func insert() { field.insert(.eID(card, technology)) }
+    func insert() { field.insert(.virtual(card, technology)) }
 
     /// Puts the card on the reader and waits until the server has identified the card.
     func insertAndWait() async throws {

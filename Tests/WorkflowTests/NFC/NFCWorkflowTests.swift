@@ -8,6 +8,7 @@ import ReadersVirtual
 import Secrets
 import TestSupport
 import Testing
+import VirtualEID
 
 /// Tests the dialogues of RUN_CHANGE_PIN on an NFC reader. The messages are the same as with every other reader.
 @Suite("RUN_CHANGE_PIN over NFC", .timeLimit(.minutes(5)))
@@ -69,7 +70,7 @@ struct NFCWorkflowTests {
             """
         )
         #expect(await stage.hasPIN("654321"))
-        #expect(await stage.card.state.pukCounter == 9)
+        #expect(await stage.card.eidState?.pukCounter == 9)
     }
 
     @Test("a transport PIN, a deactivated PIN and a used-up PUK are reported as with every other reader")
@@ -148,7 +149,7 @@ struct NFCWorkflowTests {
         try await scene.play("< READER -\n< INSERT_CARD")
         stage.insert()
         try await scene.play("< READER 3\n< ENTER_PIN 3\n> CANCEL\n< CHANGE_PIN false User_Cancelled")
-        #expect(await stage.card.state.judgedPINs == 0)
+        #expect(await stage.card.eidState?.judgedPINs == 0)
     }
 
     @Test("ten losses of power during PACE lead to PAUSE, and CONTINUE resumes the dialogue")
@@ -175,7 +176,7 @@ struct NFCWorkflowTests {
             < CHANGE_PIN true
             """
         )
-        #expect(await stage.card.state.retryCounter == 3)
+        #expect(await stage.card.eidState?.retryCounter == 3)
     }
 
     @Test("an unknown card is reported, and the next eID card is used")
@@ -199,7 +200,7 @@ struct NFCWorkflowTests {
         let cards = try boards.map { _ in try VirtualCard() }
         let server = try TestServer(readers: 0, backends: [NFCBackend(devices: boards.map(\.connection))])
         try await server.ready(boards.map { "pn532_uart:\($0.path)" })
-        for (board, card) in zip(boards, cards) { board.field.insert(.eID(card)) }
+        for (board, card) in zip(boards, cards) { board.field.insert(.virtual(card)) }
         var scenes: [Scene] = []
         for board in boards {
             let scene = try await Scene(server, reader: "pn532_uart:\(board.path)")

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ISO7816
 import Readers
+import ReadersVirtual
 import Secrets
 import TestSupport
 
-@testable import ReadersVirtual
+@testable import VirtualEID
 
 /// A dialogue of the fault matrix: a card, and the input of its user.
 struct Dialogue: Sendable {
@@ -39,27 +40,27 @@ struct Dialogue: Sendable {
     /// The PIN that the card has at the start.
     var firstPIN: String { isTransport ? Self.transportPIN : Self.pin }
 
-    func card(_ faults: [VirtualCardDescription.Fault] = []) -> VirtualCardDescription {
+    func card(_ faults: [VirtualCardFault] = []) -> VirtualEIDDescription {
         .card { card in
             card.pin = SecretBox(Secret(Self.pin.utf8))
             card.can = SecretBox(Secret(Self.can.utf8))
             card.puk = SecretBox(Secret(Self.puk.utf8))
             card.transportPIN = isTransport ? SecretBox(Secret(Self.transportPIN.utf8)) : nil
             card.retryCounter = retryCounter
-            card.faults = faults
+            card.options.faults = faults
         }
     }
 
     /// Returns the card with PACE on NIST P-256, which libcrypto computes much faster than brainpoolP256r1. This halves
     /// the time of the matrix.
-    func quickCard(_ faults: [VirtualCardDescription.Fault] = []) -> VirtualCardDescription {
+    func quickCard(_ faults: [VirtualCardFault] = []) -> VirtualEIDDescription {
         var card = card(faults)
         card.files = Self.quickFiles
         card.keys = [.init(id: 41, content: SecretBox(Secret(Self.chipAuthenticationKey)))]
         return card
     }
 
-    private static let quickFiles: [VirtualCardDescription.File] =
+    private static let quickFiles: [VirtualEIDDescription.File] =
         DefaultCard.dataGroups.map { .init(fileID: $0.fileID, shortFileID: $0.shortFileID, content: hex($0.content)) }
         + [.init(fileID: 0x011C, shortFileID: 0x1C, content: cardAccess)]
 
@@ -93,7 +94,7 @@ enum Fault: String, CaseIterable, Sendable {
     case sw6988 = "sw:6988"
     case truncate, garbage
 
-    var action: VirtualCardDescription.Fault.Action {
+    var action: VirtualCardFault.Action {
         switch self {
         case .remove: .remove
         case .removeAfter: .removeAfter

@@ -5,6 +5,7 @@ import ReadersVirtual
 import Secrets
 import TestSupport
 import Text
+import VirtualEID
 import Wire
 
 /// A cell of the fault matrix: a dialogue with a fault at one command, and the dialogue of the next client.
@@ -57,7 +58,7 @@ struct FaultCell: Sendable {
 
     @Loop func run(_ server: TestServer, _ reader: String) async throws -> Result {
         guard let readers = server.readers else { throw Scene.Broken() }
-        let faults = [VirtualCardDescription.Fault(afterAPDU: index, action: fault.action)]
+        let faults = [VirtualCardFault(afterAPDU: index, action: fault.action)]
         if dialogue.isInsertedBefore {
             let watcher = try server.connect()
             try await readers.insert(dialogue.quickCard(faults), into: reader)

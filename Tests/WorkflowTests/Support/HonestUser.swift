@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
-import ReadersVirtual
 import TestSupport
 import Text
+import VirtualEID
 import Wire
 
 /// A client that changes the PIN like a careful user. It answers every question, inserts the card when it is requested,

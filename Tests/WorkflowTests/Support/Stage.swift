@@ -2,9 +2,9 @@
 import Concurrency
 import ISO7816
 import Readers
-import ReadersVirtual
 import Secrets
 import TestSupport
+import VirtualEID
 
 extension TestServer {
     /// Returns a server when all its readers are attached: virtual readers or those of a backend.
@@ -21,22 +21,13 @@ extension TestServer {
     }
 
     /// Returns the state of the card in a virtual reader or on its shelf.
-    func cardState(_ reader: String = "Simulator") async -> VirtualCard.State? {
+    func cardState(_ reader: String = "Simulator") async -> VirtualEIDState? {
         await readers?.cardState(in: reader)
     }
 
     /// Returns whether the card in a virtual reader or on its shelf has this PIN; costs no try.
     func hasPIN(_ pin: String, _ reader: String = "Simulator") async -> Bool {
         await readers?.cardHasPIN(Secret(pin.utf8), in: reader) ?? false
-    }
-}
-
-extension VirtualCardDescription {
-    /// Returns the default card with changes.
-    static func card(_ change: (inout VirtualCardDescription) -> Void = { _ in }) -> VirtualCardDescription {
-        var description = VirtualCardDescription()
-        change(&description)
-        return description
     }
 }
 

@@ -2,6 +2,7 @@
 import Crypto
 import EID
 import ISO7816
+import ReadersVirtual
 
 /// Chip authentication version 2, restricted identification, comparison of auxiliary data. TR-03110-3 B.2, B.4, B.11.
 extension CardOperatingSystem {

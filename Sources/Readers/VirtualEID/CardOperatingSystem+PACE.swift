@@ -2,6 +2,7 @@
 import Crypto
 import EID
 import ISO7816
+import ReadersVirtual
 import Secrets
 
 /// A PACE run between MSE:Set AT and its last step.

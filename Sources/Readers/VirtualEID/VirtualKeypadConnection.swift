@@ -2,17 +2,18 @@
 import EID
 import ISO7816
 import Readers
+import ReadersVirtual
 import Secrets
 import Synchronization
 
 /// A connection to a virtual card in a virtual reader with a keypad. Its simulated user always types the right digits.
 final class VirtualKeypadConnection: KeypadConnection {
-    private let plain: VirtualConnection
+    private let plain: any CardConnection
     private let card: VirtualCard
     /// The card as the reader sees it, with the secure channel of the reader.
     private let terminal = Mutex<EIDCard?>(nil)
 
-    init(_ plain: VirtualConnection, to card: VirtualCard) {
+    init(_ plain: any CardConnection, to card: VirtualCard) {
         (self.plain, self.card) = (plain, card)
     }
 
@@ -45,7 +46,7 @@ final class VirtualKeypadConnection: KeypadConnection {
         guard let terminal = try await identified() else {
             return KeypadPACEResult(outcome: .failed(Code.communicationAbort))
         }
-        guard let typed = await card.typed(id).take() else { return KeypadPACEResult(outcome: .cancelled) }
+        guard let typed = await card.typed(id)?.take() else { return KeypadPACEResult(outcome: .cancelled) }
         do throws(EIDError) {
             let chat = request.chat.isEmpty ? nil : request.chat
             switch try await terminal.establishPACE(id, password: typed, chat: chat) {
@@ -78,7 +79,7 @@ final class VirtualKeypadConnection: KeypadConnection {
     /// Sets the current PIN again. A transport PIN becomes 123456, since a new PIN has six digits.
     func modifyPIN() async throws(CardError) -> StatusWord {
         guard let terminal = terminal.withLock({ $0 }), await terminal.hasChannel else { return StatusWord(0x6982) }
-        guard let typed = await card.typedForChange().take() else { return StatusWord(0x6401) }
+        guard let typed = await card.typedForChange()?.take() else { return StatusWord(0x6401) }
         do throws(EIDError) {
             return try await terminal.changePIN(to: typed)
         } catch {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import ISO7816
-import Readers
+package import EID
+package import Readers
+package import ReadersVirtual
 package import Secrets
 
-/// What a virtual card is made of: the SDK's `simulator` object and our `card` object.
+/// What a virtual eID card is made of: the `simulator` object of the SDK and the `card` object of badged.
 /// docs/protocol/readers.md, Virtual reader.
-package struct VirtualCardDescription: CardDescription {
+package struct VirtualEIDDescription: VirtualCardDescription {
     package struct File: Sendable, Equatable {
         package var fileID: UInt16
         package var shortFileID: UInt8
@@ -26,31 +27,6 @@ package struct VirtualCardDescription: CardDescription {
         }
     }
 
-    /// What happens instead of an answer.
-    package struct Fault: Sendable, Equatable {
-        package enum Action: Sendable, Equatable {
-            /// The card leaves the reader; the command is not executed.
-            case remove
-            /// No answer; the command is not executed.
-            case mute
-            /// This status word alone; the command is not executed.
-            case status(StatusWord)
-            /// The command is executed; the card leaves before its answer arrives.
-            case removeAfter
-            /// The command is executed; the answer loses its second half.
-            case truncate
-            /// The command is executed; the answer is replaced by as many random bytes.
-            case garbage
-        }
-        /// So many command APDUs are answered as usual since insertion; the fault hits the next one, once.
-        package var afterAPDU: Int
-        package var action: Action
-
-        package init(afterAPDU: Int, action: Action) {
-            (self.afterAPDU, self.action) = (afterAPDU, action)
-        }
-    }
-
     /// nil: the whole default card. Else the mandatory files and these, and nothing more.
     package var files: [File]?
     /// nil together with `files`: the default keys. Else these alone.
@@ -68,9 +44,15 @@ package struct VirtualCardDescription: CardDescription {
     package var transportPIN: SecretBox?
     /// The reader has a keypad; the virtual user types the right values.
     package var hasKeypad = false
-    /// Milliseconds that each answer takes at least.
-    package var latency: Int = 0
-    package var faults: [Fault] = []
+    package var options = VirtualCardOptions()
+    /// The trust point: a self-signed CV certificate of an authority, DER. nil: the test authority of badged.
+    package var trustPoint: [UInt8]?
+    /// The day that the card believes it is; nil: the day from which the trust point is valid. A card has no clock and
+    /// learns the day from certificates. TR-03110-2 2.3.2.
+    package var currentDate: CVDate?
+    package var random = CardRandom.system
 
     package init() {}
+
+    package func makeCard() throws(CardShelfError) -> VirtualCard { try VirtualCard(self) }
 }

@@ -2,6 +2,7 @@
 import Crypto
 import EID
 import ISO7816
+import ReadersVirtual
 
 /// Terminal authentication, version 2. TR-03110-2 3.3, TR-03110-3 B.3, B.11.
 extension CardOperatingSystem {

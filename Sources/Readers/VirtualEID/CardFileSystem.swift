@@ -14,7 +14,7 @@ struct CardFileSystem {
     private var shortIDs: [UInt16: UInt8] = [:]
 
     /// Adds a file, or replaces the one with the same short identifier.
-    mutating func add(_ file: VirtualCardDescription.File) {
+    mutating func add(_ file: VirtualEIDDescription.File) {
         contents[file.shortFileID] = file.content
         shortIDs[file.fileID] = file.shortFileID
     }

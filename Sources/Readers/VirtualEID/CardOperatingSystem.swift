@@ -3,12 +3,14 @@ import EID
 import Glibc
 import ISO7816
 import Readers
+import ReadersVirtual
 import Secrets
+import Text
 
-/// The software of the card: takes one command APDU and returns its answer. No input makes it trap.
+/// The software of the virtual eID card.
 ///
 /// The commands are in the extensions beside this file, one file per part of the standard.
-final class CardOperatingSystem {
+final class CardOperatingSystem: VirtualCardSoftware {
     // Permanent state.
     var files: CardFileSystem
     var passwords: CardPasswords
@@ -28,16 +30,27 @@ final class CardOperatingSystem {
     var pace: PACERun?
     var currentFile: UInt8?
 
-    init(_ description: VirtualCardDescription, _ surroundings: VirtualCard.Surroundings) throws(CardShelfError) {
-        let content = try CardContent(description, surroundings)
+    /// Takes the secrets out of `description`.
+    init(_ description: VirtualEIDDescription) throws(CardShelfError) {
+        let content = try CardContent(description)
         (files, keys, algorithms) = (content.files, content.keys, content.algorithms)
         trustPoints = [content.trustPoint]
-        currentDate = surroundings.currentDate ?? content.trustPoint.certificate.effectiveDate
-        random = surroundings.random
+        currentDate = description.currentDate ?? content.trustPoint.certificate.effectiveDate
+        random = description.random
         channel = nil
         nextChannel = nil
         pace = nil
         passwords = try CardPasswords(description)
+    }
+
+    var historicalBytes: [UInt8] { VirtualEIDDescription.historicalBytes }
+
+    var counters: [JSON.Member] {
+        [
+            .init("retryCounter", .number(String(passwords.retryCounter))),
+            .init("pukCounter", .number(String(passwords.pukCounter))),
+            .init("transport", .bool(passwords.isTransport)),
+        ]
     }
 
     /// Handles the loss of power or a reset by the reader. Only files, passwords, counters, trust points and the date stay.

@@ -14,7 +14,7 @@ struct CardContent {
 
     /// Checks the description and makes the content.
     /// - Throws: `CardShelfError.invalid`, which names the entry.
-    init(_ description: VirtualCardDescription, _ surroundings: VirtualCard.Surroundings) throws(CardShelfError) {
+    init(_ description: VirtualEIDDescription) throws(CardShelfError) {
         files = try Self.files(description.files)
         if description.files == nil, description.keys == nil {
             keys = try Self.defaultKeys.get()
@@ -28,7 +28,7 @@ struct CardContent {
         algorithms = CardAlgorithms(files)
         do throws(CVCertificateError) {
             trustPoint =
-                if let given = surroundings.trustPoint { try Authority(trustPoint: given) } else {
+                if let given = description.trustPoint { try Authority(trustPoint: given) } else {
                     try Self.defaultTrustPoint.get()
                 }
         } catch {
@@ -37,7 +37,7 @@ struct CardContent {
         try Self.check(description)
     }
 
-    private static func files(_ given: [VirtualCardDescription.File]?) throws(CardShelfError) -> CardFileSystem {
+    private static func files(_ given: [VirtualEIDDescription.File]?) throws(CardShelfError) -> CardFileSystem {
         guard let given else { return defaultFiles }
         var files = mandatoryFiles
         for (index, file) in given.enumerated() {
@@ -87,17 +87,11 @@ struct CardContent {
         }
     }
 
-    private static func check(_ description: VirtualCardDescription) throws(CardShelfError) {
+    private static func check(_ description: VirtualEIDDescription) throws(CardShelfError) {
         guard (0...CardPasswords.tries).contains(description.retryCounter) else {
             throw .invalid("card.retryCounter is not from 0 to 3")
         }
         guard (0...10).contains(description.pukCounter) else { throw .invalid("card.pukCounter is not from 0 to 10") }
-        guard (0...60_000).contains(description.latency) else {
-            throw .invalid("card.latencyMs is not from 0 to 60000")
-        }
-        for (index, fault) in description.faults.enumerated() where fault.afterAPDU < 0 {
-            throw .invalid("card.faults[\(index)].afterApdu is below 0")
-        }
     }
 }
 
@@ -108,7 +102,7 @@ extension CardPasswords {
     private static let pukLength = 10
 
     /// Takes the passwords out of a description; a missing password has its default value.
-    init(_ description: VirtualCardDescription) throws(CardShelfError) {
+    init(_ description: VirtualEIDDescription) throws(CardShelfError) {
         let transport = description.transportPIN
         let pin =
             transport == nil
