@@ -18,6 +18,7 @@ import VirtualEID
           plug             plug the board into port PORT (0)
           unplug           unplug the board
           unplug after N   unplug the board after N further frames between reader and card
+          disturb          send bytes that are no frame, as a disturbed line does
           insert a|b       put the card on the board, as a card of type A or B
           remove           take the card away
           pin PIN          print "yes" when this is the card's PIN; costs no try
@@ -65,6 +66,7 @@ import VirtualEID
         case ("unplug", 3):
             guard words[1] == "after", let frames = Int(words[2]) else { return "error: see --help" }
             board.unplug(after: frames)
+        case ("disturb", 1): board.disturbLine()
         case ("insert", 2): board.field.insert(.virtual(card, words[1] == "b" ? .b : .a))
         case ("remove", 1): board.field.remove()
         case ("pin", 2): return await card.hasPIN(Secret(words[1].utf8)) ? "yes" : "no"

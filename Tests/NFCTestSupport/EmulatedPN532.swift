@@ -83,6 +83,9 @@ package final class EmulatedPN532: Sendable {
         old?.end()
     }
 
+    /// Sends bytes that are no frame, as a disturbed line does. libnfc takes this for a failed device.
+    package func disturbLine() { line.withLock { $0?.send([UInt8](repeating: 0x55, count: 16)) } }
+
     /// The command whose search is running; nil when the chip does not look for a card.
     package var search: [UInt8]? { line.withLock { $0?.search } }
 }
@@ -164,7 +167,7 @@ private final class Line: Sendable {
         close(waker)
     }
 
-    private func send(_ bytes: [UInt8]) {
+    func send(_ bytes: [UInt8]) {
         var unsent = bytes[...]
         while !unsent.isEmpty {
             let sent = unsent.withUnsafeBytes { write(master, $0.baseAddress, $0.count) }

@@ -21,6 +21,8 @@ package final class EmulatedUSBBoard: Sendable {
         var messages: [[UInt8]] = []
         /// Transfers in which the host waits for data.
         var readers: [USBCable.Transfer] = []
+        /// The next message to the host is no frame.
+        var isDisturbed = false
         /// The board is unplugged after this number of exchanges with the card.
         var lastExchange: Int?
     }
@@ -66,6 +68,23 @@ package final class EmulatedUSBBoard: Sendable {
         state.withLock { $0.lastExchange = exchanges + frames }
     }
 
+    /// Sends bytes that are no frame, as a disturbed line does. libnfc takes this for a failed device.
+    package func disturbLine() {
+        state.withLock { state in
+            state.isDisturbed = true
+            if state.readers.contains(where: { $0.endpoint == model.endpoint }) {
+                Self.disturb(&state)
+                Self.deliver(&state, model.endpoint)
+            }
+        }
+    }
+
+    private static func disturb(_ state: inout State) {
+        guard state.isDisturbed else { return }
+        state.isDisturbed = false
+        state.messages.insert([UInt8](repeating: 0x55, count: 16), at: 0)
+    }
+
     /// The number of commands that the chip has executed since it was plugged in.
     package var commands: Int { state.withLock { $0.chip.commands } }
 
@@ -85,8 +104,10 @@ package final class EmulatedUSBBoard: Sendable {
         case .submitted(let transfer):
             cable.answer(transfer, [])
             let isLast = state.withLock { state in
-                state.messages +=
+                // A new command ends the one before, whose answer may not have been read.
+                state.messages =
                     model == .acr122u ? Self.ccid(transfer.data, &state.chip) : state.chip.feed(transfer.data)
+                Self.disturb(&state)
                 let isLast = state.lastExchange.map { field.exchanges >= $0 } ?? false
                 if !isLast { Self.deliver(&state, model.endpoint) }
                 return isLast

@@ -30,8 +30,7 @@ struct NFCDeviceTests {
         var fixture = try await NFCFixture()
         fixture.board.unplug()
         try await fixture.events.wait(for: "removed \(fixture.reader)")
-        // A board that fails soon after its start is opened again only on demand. Its failure is a second event, which can
-        // come after "removed".
+        // A board whose line is gone is opened again when udev reports the line, or on demand.
         _ = await fixture.backend.currentHealth()
         while fixture.events.checks.first?.advice?.contains("plug the board in") != true {
             _ = try await fixture.events.next()
@@ -42,6 +41,21 @@ struct NFCDeviceTests {
         // A request for the health looks for the board again.
         _ = await fixture.backend.currentHealth()
         try await fixture.events.wait(for: "added \(fixture.reader)")
+    }
+
+    @Test("a board whose line is disturbed again and again soon after it was opened comes back by itself each time")
+    func disturbed() async throws {
+        var fixture = try await NFCFixture()
+        for _ in 0..<4 {
+            try await fixture.field.wait { fixture.board.search != nil }
+            fixture.board.disturbLine()
+            try await fixture.events.wait(for: "removed \(fixture.reader)")
+            try await fixture.events.wait(for: "added \(fixture.reader)")
+        }
+        let connection = try await fixture.connect(PICC(application: PICC.echo))
+        #expect(try await connection.transmit(NFCFixture.echo(5).command) == NFCFixture.echo(5).answer)
+        // The health checks show the fault with the name of the reader, and its end.
+        while fixture.events.checks.contains(where: { !$0.ok }) { _ = try await fixture.events.next() }
     }
 
     @Test("a rescan closes boards that are no longer configured and opens new ones")

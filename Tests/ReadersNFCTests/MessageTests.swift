@@ -34,6 +34,7 @@ struct NFCMessageTests {
         .event(.inserted(insertion, answerToReset: [0x3B, 0x80])),
         .event(.withdrawn(insertion)),
         .event(.health([HealthCheck("nfc", ok: true), HealthCheck("nfc x", ok: false, advice: "plug it in")])),
+        .event(.health([HealthCheck("nfc x", ok: false, advice: "it failed", reader: "NFC 2")])),
         .answer(id: 3, .success(ResponseAPDU(data: [UInt8](repeating: 1, count: 65_536), .ok))),
         .answer(id: 3, .failure(.removed)), .answer(id: 3, .failure(.mute)), .answer(id: 3, .failure(.tooLong)),
         .answer(id: 3, .failure(.serviceUnavailable)), .released(id: 66_000),
@@ -50,7 +51,8 @@ struct NFCMessageTests {
     @Test("health checks are cut so that they fit into a message")
     func longHealth() throws {
         let text = String(repeating: "ä", count: 5000)
-        let checks = [HealthCheck](repeating: HealthCheck(text, ok: false, advice: text), count: 100)
+        let check = HealthCheck(text, ok: false, advice: text, reader: text)
+        let checks = [HealthCheck](repeating: check, count: 100)
         let bytes = NFCReport.event(.health(checks)).bytes
         #expect(bytes.count <= NFCMessage.maximumSize)
         guard case .event(.health(let parsed)) = NFCReport(bytes: bytes) else {
@@ -65,7 +67,8 @@ struct NFCMessageTests {
         arguments: [
             [], [0], [10], [1], [1, 2, 0, 0], [1, 1, 0, 2, 0x41], [1, 1, 0, 1, 0x41, 0], [3, 0, 1, 0xFF],
             [3, 0x07, 0xD1] + [UInt8](repeating: 0x41, count: 2001), [4, 0, 0, 0, 0, 0, 0, 0, 1], [5, 0, 0, 0, 1],
-            [6, 1, 0, 0], [6] + [UInt8](repeating: 0, count: 5 * 33), [7, 0, 0, 0, 1, 0x90], [8, 0, 0, 0, 1, 5],
+            [6, 1, 0, 0], [6, 1, 0, 0, 0, 0], [6] + [UInt8](repeating: 0, count: 7 * 33), [7, 0, 0, 0, 1, 0x90],
+            [8, 0, 0, 0, 1, 5],
             [9, 0, 0, 0], [9, 0, 0, 0, 1, 0],
         ] as [[UInt8]]
     )

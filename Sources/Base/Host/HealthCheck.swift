@@ -8,8 +8,10 @@ package struct HealthCheck: Sendable, Equatable {
     package let advice: String?
     /// Milliseconds since the fault began, where that is known.
     package let errorAgo: Int64?
+    /// The name of the reader that is missing because of the fault, if it was there before.
+    package let reader: String?
 
-    package init(_ name: String, ok: Bool, advice: String? = nil, errorAgo: Int64? = nil) {
-        (self.name, self.ok, self.advice, self.errorAgo) = (name, ok, advice, errorAgo)
+    package init(_ name: String, ok: Bool, advice: String? = nil, errorAgo: Int64? = nil, reader: String? = nil) {
+        (self.name, self.ok, self.advice, self.errorAgo, self.reader) = (name, ok, advice, errorAgo, reader)
     }
 }

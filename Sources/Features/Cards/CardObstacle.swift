@@ -52,6 +52,9 @@ extension CardObstacle {
         "There is no reader '\($0)': plug it in, or name another one"
     }
 
+    /// The reader has failed and is not there now. The driver gives the advice.
+    static func failed(_ advice: String) -> CardObstacle { CardObstacle("failed") { "Reader '\($0)': \(advice)" } }
+
     /// Whether a new attempt is useless while the card stays in the reader.
     var isFinal: Bool { self == .exclusive || self == .accessDenied }
 }

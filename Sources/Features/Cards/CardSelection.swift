@@ -139,7 +139,12 @@ import Server
 
     private func newObstacles() -> [(CardObstacle, reader: String)] {
         var found: [(CardObstacle, reader: String)] = []
-        if let readerName, registry[readerName] == nil {
+        let failed = registry.failedReaders.filter { readerName == nil || $0.reader == readerName }
+        for (reader, advice) in failed {
+            let explanation = Explanation(obstacle: .failed(advice), reader: reader, insertion: nil)
+            if explained.insert(explanation).inserted { found.append((.failed(advice), reader)) }
+        }
+        if let readerName, registry[readerName] == nil, failed.isEmpty {
             let explanation = Explanation(obstacle: .unknownReader, reader: readerName, insertion: nil)
             if explained.insert(explanation).inserted { found.append((.unknownReader, readerName)) }
         }

@@ -98,6 +98,7 @@ package import Readers
             }
         case .health(let checks):
             health[backend.name] = checks
+            wakeWaiters()
         }
     }
 
@@ -265,6 +266,14 @@ package import Readers
     }
 
     // MARK: Health
+
+    /// The readers that are missing because of a fault, with the advice of their driver.
+    var failedReaders: [(reader: String, advice: String)] {
+        backends.flatMap { health[$0.name] ?? [] }.compactMap { check in
+            guard !check.ok, let reader = check.reader, let advice = check.advice else { return nil }
+            return (reader, advice)
+        }
+    }
 
     /// Returns the checks that backends have sent and those that they make on demand, in the order of the backends.
     func currentHealth() async -> [HealthCheck] {

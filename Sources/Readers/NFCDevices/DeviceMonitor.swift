@@ -10,7 +10,8 @@ import Synchronization
 
 /// Finds devices and runs a board for each.
 ///
-/// Its thread, `nfc-monitor`, sleeps until a look for devices is requested.
+/// Its thread, `nfc-monitor`, sleeps until a look for devices is requested, or until a device that has failed is to be opened
+/// again.
 package final class DeviceMonitor: Sendable {
     private struct State {
         /// Connection strings from the configuration.
@@ -18,6 +19,29 @@ package final class DeviceMonitor: Sendable {
         var boards: [Board] = []
         var lastInsertion: UInt64 = 0
         var isStopped = false
+        /// A look for devices was requested.
+        var isRequested = false
+        /// Devices that have failed and are not open again, by the identity of their connection.
+        var failures: [String: Failure] = [:]
+    }
+
+    /// A device that has failed. It is opened again without a request: at once after it has worked for some time, otherwise
+    /// after pauses that grow up to a second.
+    private struct Failure {
+        /// Failures and failed attempts to open the device, since it has worked for some time.
+        var count = 0
+        /// nil while the device is open.
+        var nextAttempt: ContinuousClock.Instant? = .now
+        /// What GET_HEALTH shows.
+        var check: HealthCheck
+
+        private static let shortestPause = Duration.milliseconds(100)
+        private static let longestPause = Duration.seconds(1)
+
+        mutating func pause() {
+            nextAttempt = .now + min(Self.shortestPause * (1 << min(count, 10)), Self.longestPause)
+            count += 1
+        }
     }
 
     private let state = Mutex(State())
@@ -33,7 +57,7 @@ package final class DeviceMonitor: Sendable {
     /// Looks for devices. Opens new ones and closes those that are no longer configured.
     /// - Parameter devices: connection strings from the configuration.
     package func scan(_ devices: [String]) {
-        state.withLock { $0.devices = devices }
+        state.withLock { ($0.devices, $0.isRequested) = (devices, true) }
         wake.signal()
     }
 
@@ -85,12 +109,26 @@ package final class DeviceMonitor: Sendable {
     private func run() {
         guard let library = NFCLibrary.shared else { return publish(.health([NFCHealth.noResources()])) }
         while true {
-            wake.wait()
+            waitForLook()
             // One look is enough for all requests so far.
             while wake.wait(timeout: .now()) == .success {}
-            if state.withLock({ $0.isStopped }) { return }
-            look(library)
+            let (isStopped, isDue) = state.withLock { state in
+                let attempts = state.failures.values.compactMap(\.nextAttempt)
+                defer { state.isRequested = false }
+                return (state.isStopped, state.isRequested || attempts.contains { $0 <= .now })
+            }
+            if isStopped { return }
+            if isDue { look(library) }
         }
+    }
+
+    /// Waits for a request, or until a failed device is to be opened again.
+    private func waitForLook() {
+        guard let next = state.withLock({ $0.failures.values.compactMap(\.nextAttempt).min() }) else {
+            return wake.wait()
+        }
+        let pause = ContinuousClock.now.duration(to: next) / .milliseconds(1)
+        _ = wake.wait(timeout: .now() + .milliseconds(max(Int(pause.rounded(.up)), 0)))
     }
 
     private func look(_ library: NFCLibrary) {
@@ -128,6 +166,7 @@ package final class DeviceMonitor: Sendable {
             let isOpen = state.withLock { state in state.boards.contains { $0.connection.driver == connection.driver } }
             if !isOpen { faults.append(NFCHealth.noDevice(connection)) }
         }
+        forgetFailures(except: Set((wanted + others).map(\.identity)))
         faults += usbFaults(onUSB)
         publish(.health(NFCHealth.checks(faults)))
     }
@@ -174,9 +213,10 @@ package final class DeviceMonitor: Sendable {
         do throws(NFCCode) {
             device = try NFCDevice(connection, library)
         } catch {
-            return Self.diagnose(connection)
+            return failed(connection)
         }
         let board = state.withLock { state in
+            state.failures[connection.identity]?.nextAttempt = nil
             let board = Board(
                 device,
                 isConfigured: isConfigured,
@@ -194,6 +234,38 @@ package final class DeviceMonitor: Sendable {
             return NFCHealth.noResources()
         }
         return nil
+    }
+
+    /// The device could not be opened.
+    /// - Returns: the fault.
+    private func failed(_ connection: ConnectionString) -> HealthCheck? {
+        let failure = state.withLock { state in
+            state.failures[connection.identity]?.pause()
+            return state.failures[connection.identity]
+        }
+        guard let failure else { return Self.diagnose(connection) }
+        // The diagnosis of a line takes seconds, in which the board may work again, so it is made once.
+        let isMissing = if case .line(let path, _) = connection.place { access(path, F_OK) != 0 } else { false }
+        guard isMissing || failure.count == Self.diagnosedAttempt, let found = Self.diagnose(connection) else {
+            return failure.check
+        }
+        let check = HealthCheck(found.name, ok: false, advice: found.advice, reader: failure.check.reader)
+        // udev reports a line that comes back.
+        state.withLock { state in
+            if isMissing {
+                state.failures[connection.identity] = nil
+            } else {
+                state.failures[connection.identity]?.check = check
+            }
+        }
+        return check
+    }
+
+    private static let diagnosedAttempt = 6
+
+    /// Forgets the failures of devices that were removed or are no longer configured.
+    private func forgetFailures(except present: Set<String>) {
+        state.withLock { state in state.failures = state.failures.filter { present.contains($0.key) } }
     }
 
     private static func diagnose(_ connection: ConnectionString) -> HealthCheck? {
@@ -231,21 +303,26 @@ package final class DeviceMonitor: Sendable {
         }
     }
 
-    /// A board that fails sooner is not opened again at once, because it could fail in a loop.
+    /// A board that fails sooner is opened again after a pause, because it could fail in a loop.
     private static let minimumUptime = Duration.seconds(2)
 
     /// Handles the end of a board. A failed device may be usable again at once, so a look follows.
     private func ended(_ board: Board, _ reason: NFCCode?) {
-        // The event is sent under the lock, so that another reader of this name cannot be added before.
+        // The events are sent under the lock, so that another reader of this name cannot be added before.
         state.withLock { state in
             state.boards.removeAll { $0 === board }
+            if reason != nil, !state.isStopped {
+                let new = Failure(check: NFCHealth.unsteady(board.connection, reader: board.reader))
+                if ContinuousClock.now - board.startTime > Self.minimumUptime {
+                    state.failures[board.connection.identity] = new
+                } else {
+                    state.failures[board.connection.identity, default: new].pause()
+                }
+                publish(.health(state.failures.values.filter { $0.nextAttempt != nil }.map(\.check)))
+            }
             publish(.removed(reader: board.reader))
         }
-        guard reason != nil else { return }
-        if ContinuousClock.now - board.startTime > Self.minimumUptime {
-            wake.signal()
-        } else {
-            publish(.health([NFCHealth.unsteady(board.connection)]))
-        }
+        // The thread takes the time of the next attempt into account.
+        wake.signal()
     }
 }

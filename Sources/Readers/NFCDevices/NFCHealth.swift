@@ -40,14 +40,15 @@ enum NFCHealth {
         )
     }
 
-    /// A device failed soon after it was opened.
-    static func unsteady(_ connection: ConnectionString) -> HealthCheck {
+    /// A device failed soon after it was opened. It is opened again by itself; `reader` is its name.
+    static func unsteady(_ connection: ConnectionString, reader: String) -> HealthCheck {
         HealthCheck(
             "nfc \(connection.text)",
             ok: false,
             advice:
-                "the device stopped answering: check power and cable, switch its power off and on, then reload this "
-                + "service"
+                "the device stopped answering and is tried again every second: check power and cable, or switch "
+                + "its power off and on",
+            reader: reader
         )
     }
 

@@ -29,7 +29,7 @@ package enum NFCMessage {
     /// The maximum size of a message. The largest messages are APDUs and health checks.
     package static let maximumSize = 131_072
     /// Longer texts are cut, so that `maximumChecks` of them fit into a message.
-    static let maximumText = 2000
+    static let maximumText = 1300
     static let maximumChecks = 32
 }
 
@@ -111,6 +111,7 @@ extension NFCReport {
                 writer.append(check.ok)
                 writer.append(text: check.name)
                 writer.append(text: check.advice ?? "")
+                writer.append(text: check.reader ?? "")
             }
         case .answer(let id, .success(let response)):
             writer = MessageWriter(kind: 7)
@@ -150,9 +151,16 @@ extension NFCReport {
             var checks: [HealthCheck] = []
             while !reader.isAtEnd {
                 guard checks.count < NFCMessage.maximumChecks, let isOK = reader.flag(), let name = reader.text(),
-                    let advice = reader.text()
+                    let advice = reader.text(), let missing = reader.text()
                 else { return nil }
-                checks.append(HealthCheck(name, ok: isOK, advice: advice.isEmpty ? nil : advice))
+                checks.append(
+                    HealthCheck(
+                        name,
+                        ok: isOK,
+                        advice: advice.isEmpty ? nil : advice,
+                        reader: missing.isEmpty ? nil : missing
+                    )
+                )
             }
             self = .event(.health(checks))
         case 7:

@@ -153,6 +153,20 @@ for model, name, identity, types, devices, goal in (
     figure(f"wake-ups of badged and badged-nfc with a {model} on USB and no card, per second", f"{rate:.1f}", f"at most {goal}")
     check(f"without a card, badged wakes up at most {goal} times a second", rate <= goal, rate)
 
+    # A board that fails again and again soon after it was opened comes back by itself. Nobody asks for the health here.
+    waiting = Client(badged.path)
+    waiting.send(cmd="RUN_CHANGE_PIN")
+    waiting.wait_for("INSERT_CARD")
+    for _ in range(3):
+        board.ask("disturb")
+        gone = reader(client, lambda m: m["name"] == name and not m["attached"])
+        found = reader(client, lambda m: m["name"] == name and m["attached"])
+        check("after an error on the line the board comes back by itself", gone and found, badged.log())
+    told = waiting.wait_for("INSERT_CARD")
+    check("a workflow that waits is told", told is not None and "tried again" in told.get("error", ""), told)
+    waiting.ask("CHANGE_PIN", cmd="CANCEL")
+    waiting.close()
+
     pin, other = PIN, OTHER
     for kind in types:
         board.ask(f"insert {kind}")

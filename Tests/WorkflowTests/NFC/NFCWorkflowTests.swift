@@ -8,6 +8,7 @@ import ReadersVirtual
 import Secrets
 import TestSupport
 import Testing
+import Text
 import VirtualEID
 
 /// Tests the dialogues of RUN_CHANGE_PIN on an NFC reader. The messages are the same as with every other reader.
@@ -33,6 +34,21 @@ struct NFCWorkflowTests {
         stage.field.remove()
         try await scene.play("< READER -")
         await scene.isQuiet()
+    }
+
+    @Test("a workflow that waits is told that its reader has failed, and goes on when the reader is back")
+    @Loop func failedReader() async throws {
+        let stage = try await NFCStage()
+        let client = try stage.server.connect()
+        await client.send(#"{"cmd":"RUN_CHANGE_PIN","reader":"\#(stage.reader)"}"#)
+        #expect(await client.next("INSERT_CARD")?["error"] == nil)
+        try await stage.field.wait { stage.board.search != nil }
+        stage.board.disturbLine()
+        let told = try #require(await client.next("INSERT_CARD"))
+        #expect(told["error"]?.string?.contains("the device stopped answering and is tried again") == true)
+        #expect(told["reader"]?.string == stage.reader)
+        stage.insert()
+        #expect(await client.next("ENTER_PIN") != nil)
     }
 
     @Test("wrong PINs lead to the CAN and then to the PUK, which unblocks the PIN")
