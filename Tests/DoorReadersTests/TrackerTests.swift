@@ -139,7 +139,8 @@ import Testing
         )
         tracker.receive(Adverts.seos(7), from: .door(1), -60, at: 100)
         let reader = try #require(tracker.readers.first)
-        #expect((reader.name, reader.lockServiceCode) == ("Lobby", 7))
+        #expect(reader.name == "Lobby")
+        #expect(reader.lockServiceCodes == [7])
         #expect(reader.openingTypes == [.motion, .seamless])
         #expect(reader.limit(.motion) == .init(-72, .advert))
         #expect(reader.limit(.seamless) == .init(-71, .advert))
@@ -180,6 +181,63 @@ import Testing
         #expect(reader.inRange == .motion)
         tracker.sweep(at: 63_001)
         #expect(reader.inRange == [])
+    }
+
+    @Test(
+        "a reader of constant strength stays in range while the radio pauses, and leaves it when it is gone afterwards"
+    )
+    func pauses() throws {
+        let (tracker, recorder) = (ReaderTracker(), Recorder())
+        recorder.attach(tracker)
+        func isClosest(at now: Milliseconds) -> Bool {
+            if case .success = tracker.closest(for: .motion, any, at: now) { true } else { false }
+        }
+        func sweep(until end: Milliseconds) {
+            while let due = tracker.nextSweep, due <= end { tracker.sweep(at: due) }
+        }
+        for cycle in 0..<20 {
+            let start = Milliseconds(cycle) * 12_000
+            tracker.setPaused(false, at: start)
+            for now in stride(from: start + 50, to: start + 8000, by: 200) {
+                sweep(until: now)
+                #expect(cycle == 0 || isClosest(at: now), "\(now)")
+                tracker.receive(Adverts.seos(), from: .door(1), -60, at: now)
+            }
+            tracker.setPaused(true, at: start + 8000)
+            for now in stride(from: start + 8000, to: start + 12_000, by: 200) {
+                sweep(until: now)
+                #expect(isClosest(at: now), "\(now)")
+            }
+        }
+        let reader = try #require(tracker.readers.first)
+        #expect((195...205).contains(try #require(reader.interval)))
+        #expect(reader.mean(at: 239_900) == -60)
+        // The last sample is 150 ms older than the pause.
+        tracker.setPaused(false, at: 240_000)
+        sweep(until: 242_840)
+        #expect(isClosest(at: 242_840))
+        sweep(until: 243_100)
+        #expect(!isClosest(at: 243_100))
+        #expect(reader.inRange == [])
+        sweep(until: 249_840)
+        #expect(recorder.lines == ["appeared seos-C0:00:00:00:00:01"])
+        sweep(until: 250_100)
+        #expect(recorder.lines.last == "lost seos-C0:00:00:00:00:01")
+    }
+
+    @Test("while the radio reports a sender once in ten seconds, a reader is lost after four of these intervals")
+    func repeatedReports() {
+        let (tracker, recorder) = (ReaderTracker(), Recorder())
+        recorder.attach(tracker)
+        tracker.setRepeatInterval(10_900)
+        tracker.receive(Adverts.seos(), from: .door(1), -60, at: 0)
+        func sweep(until end: Milliseconds) {
+            while let due = tracker.nextSweep, due <= end { tracker.sweep(at: due) }
+        }
+        sweep(until: 43_600)
+        #expect(recorder.lines.count == 1)
+        sweep(until: 44_000)
+        #expect(recorder.lines.last == "lost seos-C0:00:00:00:00:01")
     }
 
     @Test("the closest reader is found, or the reason why there is none")
@@ -229,6 +287,53 @@ import Testing
         #expect(matching(any) == [1, 2, 3, 4, 5])
     }
 
+    @Test(
+        "a reader keeps all its lock service codes, and each of them passes a filter"
+    )
+    func severalCodes() throws {
+        let tracker = ReaderTracker()
+        tracker.receive(Adverts.seos(2), from: .door(1), -60, at: 0)
+        tracker.receive(Adverts.seos(33), from: .door(1), -60, isScanResponse: true, at: 1)
+        tracker.receive(Adverts.seos(7) + Adverts.seos(8), from: .door(2), -61, at: 1)
+        func matching(_ code: Int) -> [UInt64] {
+            tracker.readers(ScanFilter(lockServiceCodes: [code]), activeOnly: true, at: 1).map {
+                $0.address.bits & 0xFF
+            }
+        }
+        #expect([2, 33, 7, 8, 9].map(matching) == [[1], [1], [2], [2], []])
+        let reader = try #require(tracker.readers(any, activeOnly: true, at: 1).first)
+        #expect(reader.lockServiceCodes == [2, 33])
+        tracker.receive(Adverts.seos(2), from: .door(1), -60, at: 100)
+        #expect(reader.lockServiceCodes == [2, 33])
+        // Forged advertisements cannot make the list grow without bound.
+        for code in UInt32(100)..<200 { tracker.receive(Adverts.seos(code), from: .door(1), -60, at: 101) }
+        #expect(reader.lockServiceCodes == Array(192...199))
+    }
+
+    @Test("a later fragment makes no reader and changes the profile of none, and its sender is counted")
+    func continuations() throws {
+        let tracker = ReaderTracker()
+        var report = AdvertisingReport(address: .door(1), rssi: -60)
+        report.isContinuation = true
+        for round in Milliseconds(0)..<9 {
+            tracker.receive([2, 1, 6], from: .door(1), -60, at: round * 100)
+            tracker.receive(report, Adverts.seos(name: "Lobby").span, adapter: 0, at: round * 100 + 1)
+        }
+        #expect(tracker.readers.isEmpty)
+        #expect((tracker.counters.fragments, tracker.fragmentedSenders) == (9, 0))
+        tracker.receive(report, Adverts.seos().span, adapter: 0, at: 1000)
+        #expect(tracker.fragmentedSenders == 1)
+        // A sender with two kinds of advertisements is a reader as soon as one of them comes alone.
+        tracker.receive(Adverts.seos(), from: .door(1), -60, at: 2000)
+        #expect(tracker.fragmentedSenders == 0)
+        // Then a later fragment adds what it says, but does not change what the reader is.
+        tracker.receive(report, Adverts.seos(name: "Lobby").span, adapter: 0, at: 2001)
+        tracker.receive(report, Adverts.aliro(group: 1, subGroup: 2).span, adapter: 0, at: 2002)
+        let reader = try #require(tracker.readers.first)
+        #expect((reader.profile, reader.name, reader.adverts) == (.seos, "Lobby", 3))
+        #expect(tracker.readers.count == 1)
+    }
+
     @Test("advertisements of phones and those without a profile are counted and not stored")
     func privacy() {
         let tracker = ReaderTracker()
@@ -261,9 +366,45 @@ import Testing
         tracker.receive(Adverts.seos(2, name: "Lobby"), from: .passing(1), -60, at: 0)
         tracker.receive(Adverts.seos(2, name: "Lobby"), from: .passing(2), -60, at: 3001)
         #expect(recorder.lines == ["appeared seos-2-Lobby"])
-        tracker.receive(Adverts.seos(2, name: "Lobby"), from: .passing(3), -60, at: 3100)
+        for now in stride(from: Milliseconds(3100), through: 3900, by: 200) {
+            tracker.receive(Adverts.seos(2, name: "Lobby"), from: .passing(3), -60, at: now)
+            tracker.receive(Adverts.seos(2, name: "Lobby"), from: .passing(2), -60, at: now + 50)
+        }
         #expect(recorder.lines == ["appeared seos-2-Lobby", "appeared seos-passing-2"])
         #expect(tracker.readers.count == 2)
+        // While one of them is received no more for a moment, the other one does not take its place.
+        tracker.receive(Adverts.seos(2, name: "Lobby"), from: .passing(3), -60, from: 4000, to: 9000)
+        #expect(recorder.lines.count == 2)
+        #expect(tracker.readers.map(\.address) == [.passing(2), .passing(3)])
+    }
+
+    @Test(
+        "a motionless reader stays in range and is the only one while its address changes, also with a late name",
+        arguments: [0, 1, 300, 1500] as [Milliseconds]
+    )
+    func rotation(delay: Milliseconds) throws {
+        let (tracker, recorder) = (ReaderTracker(), Recorder())
+        tracker.receive(Adverts.seos(2, name: "Lobby"), from: .passing(0), -60, at: 0)
+        recorder.attach(tracker)
+        var questions = 0
+        tracker.wantsNames = { questions += 1 }
+        let name = Adverts.structure(0x09, Array("Lobby".utf8))
+        let reader = try #require(tracker.readers.first)
+        for round in 1...12 {
+            let (start, address) = (Milliseconds(round) * 5000, DeviceAddress.passing(UInt64(round)))
+            for now in stride(from: start, to: start + 5000, by: 250) {
+                while let due = tracker.nextSweep, due <= now { tracker.sweep(at: due) }
+                tracker.receive(Adverts.seos(2), from: address, -60, at: now)
+                if now - start >= delay - 1 {
+                    tracker.receive(name, from: address, -60, isScanResponse: true, at: now + min(delay, 1))
+                }
+                #expect(round == 1 || reader.inRange.contains(.motion), "\(now)")
+            }
+            #expect(reader.address == address)
+        }
+        #expect(recorder.lines.isEmpty)
+        #expect(tracker.readers.count == 1)
+        #expect(questions == 12)
     }
 
     @Test("without a unique name, every changing address is a new reader")
@@ -284,10 +425,29 @@ import Testing
         tracker.receive(name, from: .passing(1), -60, isScanResponse: true, at: 1)
         tracker.receive(Adverts.seos(2), from: .passing(2), -60, at: 4000)
         tracker.receive(name, from: .passing(2), -60, isScanResponse: true, at: 4001)
-        #expect(recorder.lines == ["appeared seos-passing-1", "appeared seos-passing-2", "lost seos-passing-2"])
+        #expect(recorder.lines == ["appeared seos-passing-1"])
         #expect(tracker.readers.map(\.address) == [.passing(2)])
         #expect(tracker.readers.map(\.number) == [1])
         #expect(tracker.readers.map(\.adverts) == [4])
+    }
+
+    @Test("a sender that may be a known reader is held for two seconds at most, and only so many are")
+    func held() {
+        let (tracker, recorder) = (ReaderTracker(), Recorder())
+        tracker.receive(Adverts.seos(2, name: "Lobby"), from: .passing(0), -60, at: 0)
+        recorder.attach(tracker)
+        tracker.receive(Adverts.seos(2), from: .passing(1), -60, at: 100)
+        // Another code is another reader, so this one is told at once.
+        tracker.receive(Adverts.seos(3), from: .passing(2), -60, at: 100)
+        #expect(recorder.lines == ["appeared seos-passing-2"])
+        tracker.receive(Adverts.seos(2), from: .passing(1), -61, at: 1000)
+        tracker.sweep(at: 2100)
+        #expect(recorder.lines.count == 1)
+        tracker.sweep(at: 2101)
+        #expect(recorder.lines.last == "appeared seos-passing-3")
+        #expect(tracker.readers.first { $0.number == 3 }?.signal.history == [-61, -60])
+        for number in UInt64(100)..<200 { tracker.receive(Adverts.seos(2), from: .passing(number), -60, at: 3000) }
+        #expect(tracker.readers.count == 3 + 36)
     }
 
     // MARK: Adapters

@@ -48,6 +48,20 @@ class Sender:
         self.response = bytes.fromhex(entry.get("response", ""))
         self.rssi = entry.get("rssi", -60)
         self.every = entry.get("every", 100) / 1000
+        # Seconds after which the address changes; 0: never. The last byte counts the addresses.
+        self.rotate = entry.get("rotate", 0)
+        # The lengths of all fragments of an extended advertisement but the last one; None: the advertisement is a legacy one.
+        self.fragments = entry.get("fragments")
+        # Advertisements that were reported to the kernel, under any address.
+        self.sent = 0
+
+    def turn(self, seconds):
+        """Changes the address when its time is over."""
+        if self.rotate:
+            self.address = bytes([int(seconds / self.rotate) & 0xFF]) + self.address[1:]
+
+    def state(self):
+        return {"address": ":".join("%02X" % byte for byte in self.address[::-1]), "sent": self.sent}
 
 
 class Controller:
@@ -160,6 +174,10 @@ class Controller:
             self.reported.add(key)
         data = sender.response if is_response else sender.data
         kind = 1 if sender.is_random else 0
+        if sender.fragments is not None:
+            self.report_fragments(sender, rssi, kind)
+            self.count["sent"] += 1
+            return True
         if self.extended:
             # Event types of a legacy advertisement, connectable and scannable, and of its scan response.
             body = struct.pack("<BBHB6sBBBbbHB6sB", 0x0D, 1, 0x1B if is_response else 0x13, kind, sender.address, 1, 0, 0xFF, 127,
@@ -171,8 +189,18 @@ class Controller:
         self.count["sent"] += 1
         return True
 
+    def report_fragments(self, sender, rssi, kind):
+        """Sends an extended advertisement, connectable, as one report for each fragment."""
+        ends = [sum(sender.fragments[:n + 1]) for n in range(len(sender.fragments))] + [len(sender.data)]
+        for start, end in zip([0] + ends, ends):
+            data = sender.data[start:end]
+            more = 0x20 if end < len(sender.data) else 0
+            self.event(0x3E, struct.pack("<BBHB6sBBBbbHB6sB", 0x0D, 1, 0x01 | more, kind, sender.address, 1, 1, 0, 127, rssi, 0, 0,
+                                         bytes(6), len(data)) + data)
+
     def advertise(self, sender, rssi):
         sent = self.report(sender, rssi)
+        sender.sent += sent
         if self.is_active and sender.response:
             self.report(sender, rssi, True)
         return sent
@@ -209,7 +237,7 @@ class Program:
     def __init__(self, controller):
         self.controller = controller
         self.start = time.monotonic()
-        self.due, self.flood = [], None
+        self.due, self.flood, self.senders = [], None, []
         self.input = b""
 
     def execute(self, line):
@@ -219,6 +247,7 @@ class Program:
             now = time.monotonic()
             self.start = now
             senders = [Sender(entry) for entry in command["advertise"]]
+            self.senders = senders
             self.due = [(now + sender.every * random.random(), n, sender) for n, sender in enumerate(senders)]
             heapq.heapify(self.due)
         if "flood" in command:
@@ -235,7 +264,7 @@ class Program:
             answer["reported"] = self.controller.advertise(sender, strength(sender.rssi, 0))
         controller = self.controller
         answer.update(controller.count, scans=controller.scans, active=controller.is_active, filter=controller.drops_repeated,
-                      silent=controller.silent, isBusy=bool(controller.delayed))
+                      silent=controller.silent, isBusy=bool(controller.delayed), senders=[s.state() for s in self.senders])
         print(json.dumps(answer), flush=True)
 
     def run(self):
@@ -246,6 +275,7 @@ class Program:
             self.controller.complete_delayed(now)
             while self.due and self.due[0][0] <= now:
                 _, number, sender = self.due[0]
+                sender.turn(now - self.start)
                 self.controller.advertise(sender, strength(sender.rssi, now - self.start))
                 # The advDelay of the specification: up to 10 ms, so that senders do not stay synchronous.
                 heapq.heapreplace(self.due, (now + sender.every + random.random() / 100, number, sender))

@@ -80,6 +80,87 @@ struct BlueZScannerTests {
         #expect(fixture.observer.advertisements.first?.report.rssi == -70)
     }
 
+    @Test(
+        "what bluetoothd says of a device is kept from the first signal on, before it is known as a reader"
+    )
+    @Loop func lateMark() async throws {
+        let fixture = try await BlueZFixture()
+        await fixture.listen(.performance)
+        let path = "/org/bluez/hci0/dev_5B_00_00_00_00_01"
+        fixture.service.found(path) { message in
+            message.property("Address", "s") { message.append("5B:00:00:00:00:01") }
+            message.property("AddressType", "s") { message.append("random") }
+            message.property("Name", "s") { message.append("Lobby") }
+            message.property("RSSI", "n") { message.append(Int16(-60), "n") }
+        }
+        fixture.service.changed(path) { message in
+            message.property("TxPower", "n") { message.append(Int16(4), "n") }
+            message.property("RSSI", "n") { message.append(Int16(-61), "n") }
+        }
+        fixture.service.changed(path) { message in
+            message.property("UUIDs", "as") {
+                message.container("a", "s") { message.append("00009800-0000-1000-8000-00177a000021") }
+            }
+            message.property("RSSI", "n") { message.append(Int16(-62), "n") }
+        }
+        await fixture.observer.wait { $0.advertisements.count == 3 }
+        #expect(fixture.observer.advertisements.map(\.report.address.kind) == [.resolvable, .resolvable, .resolvable])
+        let facts = try #require(fixture.observer.advertisements.last).facts
+        #expect((facts.profile, facts.lockServiceCode, facts.name, facts.txPower) == (.seos, 33, "Lobby", 4))
+        fixture.scanner.stop()
+    }
+
+    @Test("the properties of a device that is not stored are read when it is received")
+    @Loop func forgotten() async throws {
+        let fixture = try await BlueZFixture()
+        await fixture.listen(.performance)
+        fixture.service.devices[BlueZFixture.door] = FakeBlueZ.seos("C0:00:00:00:00:01", -70)
+        fixture.service.changed(BlueZFixture.door, FakeBlueZ.strength(-70))
+        await fixture.observer.wait { !$0.advertisements.isEmpty }
+        let entry = try #require(fixture.observer.advertisements.first)
+        #expect((entry.report.address.kind, entry.facts.profile, entry.report.rssi) == (.static, .seos, -70))
+        // A device that bluetoothd does not know any more is not reported, and nothing is assumed about its address.
+        fixture.service.changed("/org/bluez/hci0/dev_C0_00_00_00_00_02", FakeBlueZ.strength(-50))
+        fixture.service.changed(BlueZFixture.door, FakeBlueZ.strength(-71))
+        await fixture.service.wait(for: "GetAll dev_C0_00_00_00_00_02")
+        await fixture.observer.wait { $0.advertisements.last?.report.rssi == -71 }
+        #expect(fixture.observer.advertisements.count == 2)
+        #expect(fixture.service.calls.filter { $0.hasPrefix("GetAll") }.count == 2)
+        fixture.scanner.stop()
+    }
+
+    @Test("a controller that drops repeated advertisements is a fault with advice, until monitors are active")
+    @Loop func repeats() async throws {
+        let fixture = try await BlueZFixture()
+        let clock = ManualClock()
+        fixture.scanner.now = { clock.now }
+        await fixture.listen(.performance)
+        #expect(fixture.observer.status.repeatInterval == 10_900)
+        for round in 0..<4 {
+            #expect(fixture.observer.status.fault == nil)
+            clock.advance(10_500)
+            let fill = FakeBlueZ.seos("C0:00:00:00:00:01", Int16(-60 - round))
+            if round == 0 {
+                fixture.service.found(BlueZFixture.door, fill)
+            } else {
+                fixture.service.changed(BlueZFixture.door, fill)
+            }
+            await fixture.observer.wait { $0.advertisements.count == round + 1 }
+        }
+        #expect(fixture.observer.status.fault?.kind == .scan)
+        #expect(fixture.observer.status.fault?.text.contains("hci0 reports each sender only once") == true)
+        #expect(fixture.observer.status.fault?.advice.contains("-E") == true)
+        #expect(fixture.observer.status.isListening)
+        for round in 1...3 {
+            clock.advance(1000)
+            fixture.service.changed(BlueZFixture.door, FakeBlueZ.strength(Int16(-80 - round)))
+            await fixture.observer.wait { $0.advertisements.count == 4 + round }
+        }
+        #expect(fixture.observer.status.fault == nil)
+        #expect(fixture.observer.status.repeatInterval == nil)
+        fixture.scanner.stop()
+    }
+
     @Test("monitors are registered where the service supports them, and then the discovery is restarted")
     @Loop func monitors() async throws {
         let fixture = try await BlueZFixture { $0.adapters["/org/bluez/hci0"]?.hasMonitors = true }
@@ -181,11 +262,13 @@ struct BlueZScannerTests {
         (timing.on, timing.off) = (5, 5)
         let fixture = try await BlueZFixture(timing: timing)
         await fixture.listen(.powerSaving)
+        await fixture.observer.wait { $0.status.isPausing }
+        await fixture.observer.wait { !$0.status.isPausing }
         await fixture.service.wait(for: "StopDiscovery hci0", times: 2)
         await fixture.service.wait(for: "StartDiscovery hci0", times: 3)
         fixture.scanner.scan(.performance)
         // After this round trip no message from before the change is outstanding.
-        fixture.service.changed(BlueZFixture.door, FakeBlueZ.strength(-50))
+        fixture.service.found(BlueZFixture.door, FakeBlueZ.seos("C0:00:00:00:00:01", -50))
         await fixture.observer.wait { !$0.advertisements.isEmpty && $0.status.isListening }
     }
 

@@ -89,6 +89,12 @@ import TestSupport
         case "GetManagedObjects" where held.contains("GetManagedObjects"):
             answers.append { [self] in bus.reply(to: call, values: describe) }
         case "GetManagedObjects": bus.reply(to: call, values: describe)
+        case "GetAll":
+            if let fill = devices[call.path] {
+                bus.reply(to: call) { message in message.container("a", "{sv}") { fill(message) } }
+            } else {
+                bus.refuse(call, "org.freedesktop.DBus.Error.UnknownObject")
+            }
         case "Set": setPowered(call)
         case "SetDiscoveryFilter":
             filter = (try? Self.filter(call)) ?? ["malformed": ""]

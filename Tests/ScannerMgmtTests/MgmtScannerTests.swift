@@ -101,6 +101,21 @@ struct MgmtScannerTests {
         #expect(zip(turns, turns.dropFirst()).allSatisfy { $0 != $1 })
     }
 
+    @Test("scan responses are requested by a window of discovery, not more often than every ten seconds")
+    @Loop func scanResponses() async throws {
+        var timing = MgmtScanner.Timing.long
+        timing.powerSaving = (1, 600_000)
+        let fixture = try MgmtFixture(timing: timing)
+        await fixture.listen()
+        await fixture.kernel.wait(for: "24 hci0")
+        fixture.scanner.requestScanResponses()
+        await fixture.kernel.wait(for: "24 hci0", times: 2)
+        fixture.scanner.requestScanResponses()
+        fixture.kernel.report(MgmtFixture.door, -60, [])
+        await fixture.observer.wait { !$0.advertisements.isEmpty }
+        #expect(fixture.kernel.count("23 hci0") == 2)
+    }
+
     @Test("adapters may be added, removed, and switched off and on")
     @Loop func adapters() async throws {
         let fixture = try MgmtFixture { $0.adapters = [:] }

@@ -13,19 +13,22 @@ struct AdapterSignals {
     /// The adapter whose level exceeds the margin, and since when.
     private var candidate: (index: Int, since: Milliseconds)?
 
-    init(_ rssi: Int8, adapter: Int, at now: Milliseconds) { signals = [(adapter, SignalTrack(rssi, at: now))] }
+    /// `heard` is `now` in listening time.
+    init(_ rssi: Int8, adapter: Int, at now: Milliseconds, heard: Milliseconds) {
+        signals = [(adapter, SignalTrack(rssi, at: now, heard: heard))]
+    }
 
     var bestAdapter: Int { signals[bestIndex].adapter }
 
     var best: SignalTrack { signals[bestIndex].track }
 
-    mutating func add(_ rssi: Int8, adapter: Int, at now: Milliseconds) {
+    mutating func add(_ rssi: Int8, adapter: Int, at now: Milliseconds, heard: Milliseconds) {
         if let index = signals.firstIndex(where: { $0.adapter == adapter }) {
-            signals[index].track.add(rssi, at: now)
-            compare(index, at: now)
+            signals[index].track.add(rssi, at: now, heard: heard)
+            compare(index, at: heard)
         } else if signals.count < Self.maximum {
-            signals.append((adapter, SignalTrack(rssi, at: now)))
-            compare(signals.count - 1, at: now)
+            signals.append((adapter, SignalTrack(rssi, at: now, heard: heard)))
+            compare(signals.count - 1, at: heard)
         }
     }
 

@@ -100,7 +100,9 @@ package struct AdvertisementDecoder: Sendable {
     private func service(_ uuid: UUID128, _ result: inout DecodedAdvertisement) {
         if let code = uuid.seosCode {
             setProfile(.seos, &result)
-            if let code = LockServiceCode.decode(code, codeEncoding) { result.lockServiceCode = code }
+            if let code = LockServiceCode.decode(code, codeEncoding), !result.lockServiceCodes.contains(code) {
+                result.lockServiceCodes.append(code)
+            }
         } else if uuid == .pkoc {
             setProfile(.pkoc, &result)
         } else if uuid == .ccc {

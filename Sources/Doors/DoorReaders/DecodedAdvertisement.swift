@@ -4,7 +4,10 @@
 package struct DecodedAdvertisement: Sendable, Equatable {
     /// nil: the data matches no profile. Such data can still belong to a reader that another advertisement identified.
     package var profile: ReaderProfile?
-    package var lockServiceCode: Int?
+    /// Without repetitions, in the order of the advertisement.
+    package var lockServiceCodes: [Int] = []
+    /// The first one of `lockServiceCodes`.
+    package var lockServiceCode: Int? { lockServiceCodes.first }
     package var openingTypes: OpeningTypes?
     package var limits: Limits?
     package var name: String?

@@ -2,17 +2,17 @@
 import Glibc
 
 extension DoorReader {
-    func addSample(_ rssi: Int8, adapter: Int, at now: Milliseconds) {
-        updateInterval(now)
-        signals.add(rssi, adapter: adapter, at: now)
+    func add(_ sample: HeldSender.Sample) {
+        updateInterval(sample.heard)
+        signals.add(sample.rssi, adapter: sample.adapter, at: sample.time, heard: sample.heard)
         adverts += 1
-        lastSeen = max(now, lastSeen)
+        (lastSeen, lastHeard) = (max(sample.time, lastSeen), max(sample.heard, lastHeard))
     }
 
     /// Updates a moving average. An advertisement and its scan response arrive within 20 ms and count as one; a pause of
     /// more than 15 s is not an interval.
-    private func updateInterval(_ now: Milliseconds) {
-        let pause = now - lastSeen
+    private func updateInterval(_ heard: Milliseconds) {
+        let pause = heard - lastHeard
         guard (20...15_000).contains(pause) else { return }
         interval = interval.map { $0 + (pause - $0) / 8 } ?? pause
     }
@@ -20,9 +20,9 @@ extension DoorReader {
     /// Updates `inRange`. A reader enters the range at the limit, with at least two fresh samples. It leaves the range
     /// when the level falls below the limit by the hysteresis, or when no sample is fresh.
     func updateRange(at now: Milliseconds) {
-        let signal = signal
-        guard signal.freshCount(at: now) >= 2 || !inRange.isEmpty else { return }
-        guard signal.isFresh(at: now) else {
+        let (signal, heard) = (signal, time.heard(at: now))
+        guard signal.freshCount(at: heard) >= 2 || !inRange.isEmpty else { return }
+        guard signal.isFresh(at: heard) else {
             inRange = []
             return
         }

@@ -9,19 +9,11 @@ package final class DoorReader {
     package let number: Int
     package let profile: ReaderProfile
     package internal(set) var address: DeviceAddress
-    package internal(set) var name: String?
-    package internal(set) var lockServiceCode: Int?
-    /// The opening types that the reader advertised last; nil: none so far.
-    package internal(set) var advertisedTypes: OpeningTypes?
-    package internal(set) var advertisedLimits: DecodedAdvertisement.Limits?
-    /// dBm at the antenna of the reader.
-    package internal(set) var txPower: Int8?
-    /// dBm at a distance of one metre.
-    package internal(set) var powerAtOneMetre: Int8?
-    /// The reader advertises that it accepts no credentials now.
-    package internal(set) var isUnavailable = false
+    var facts = ReaderFacts()
     package let firstSeen: Milliseconds
     package internal(set) var lastSeen: Milliseconds
+    /// `lastSeen` in listening time.
+    var lastHeard: Milliseconds
     /// Number of advertisements with a signal strength.
     package internal(set) var adverts = 0
     /// Average time between two advertisements; nil before the second one.
@@ -29,10 +21,13 @@ package final class DoorReader {
     /// The opening types for which the reader is in range.
     package internal(set) var inRange: OpeningTypes = []
     package internal(set) var isLost = false
+    /// The reader was received at the same time as another one with the same identity.
+    var isDistinct = false
     /// After an opening the reader is not offered again until this time.
     package internal(set) var coolsDownUntil: Milliseconds?
     var signals: AdapterSignals
     private let limits: RangeLimits
+    let time: ListeningTime
 
     init(
         _ identity: ReaderIdentity,
@@ -40,20 +35,35 @@ package final class DoorReader {
         profile: ReaderProfile,
         address: DeviceAddress,
         limits: RangeLimits,
-        signals: AdapterSignals,
-        at now: Milliseconds
+        first: HeldSender.Sample,
+        time: ListeningTime
     ) {
         (self.identity, self.number, self.profile, self.address) = (identity, number, profile, address)
-        (self.limits, self.signals) = (limits, signals)
+        (self.limits, self.time) = (limits, time)
         id = identity.text(profile, number: number)
-        (firstSeen, lastSeen) = (now, now)
+        (firstSeen, lastSeen, lastHeard) = (first.time, first.time, first.heard)
+        signals = AdapterSignals(first.rssi, adapter: first.adapter, at: first.time, heard: first.heard)
         adverts = 1
     }
 
-    package var openingTypes: OpeningTypes { advertisedTypes ?? profile.usualOpeningTypes }
+    // MARK: Facts
+
+    package var name: String? { facts.name }
+    /// The lock service codes, in the order in which they were heard first.
+    package var lockServiceCodes: [Int] { facts.lockServiceCodes }
+    /// The first one of `lockServiceCodes`.
+    package var lockServiceCode: Int? { lockServiceCodes.first }
+    /// dBm at the antenna of the reader.
+    package var txPower: Int8? { facts.txPower }
+    /// dBm at a distance of one metre.
+    package var powerAtOneMetre: Int8? { facts.powerAtOneMetre }
+    /// The reader advertises that it accepts no credentials now.
+    package var isUnavailable: Bool { facts.isUnavailable }
+
+    package var openingTypes: OpeningTypes { facts.advertisedTypes ?? profile.usualOpeningTypes }
 
     package func limit(_ type: OpeningType) -> RangeLimits.Limit {
-        limits.limit(type, advertised: advertisedLimits)
+        limits.limit(type, advertised: facts.advertisedLimits)
     }
 
     /// The adapter that receives the reader best.
@@ -62,10 +72,27 @@ package final class DoorReader {
     /// The signal at that adapter.
     package var signal: SignalTrack { signals.best }
 
-    /// The reader is lost after this time without an advertisement: 10 s, or four of its intervals, 60 s at most.
-    package var lossTimeout: Milliseconds { min(max(10_000, 4 * (interval ?? 0)), 60_000) }
+    // MARK: Age
 
-    package func isActive(at now: Milliseconds) -> Bool { !isLost && now - lastSeen <= lossTimeout }
+    /// The reader is lost after this time without an advertisement: 10 s, or four of its intervals, 60 s at most. An interval
+    /// is not shorter than the time after which the radio reports a sender again. Pauses of the radio do not count.
+    package var lossTimeout: Milliseconds {
+        min(max(10_000, 4 * max(interval ?? 0, time.repeatInterval ?? 0)), 60_000)
+    }
+
+    package func isActive(at now: Milliseconds) -> Bool { !isLost && time.heard(at: now) - lastHeard <= lossTimeout }
+
+    /// Whether a sample is recent enough for decisions.
+    package func isFresh(at now: Milliseconds) -> Bool { signal.isFresh(at: time.heard(at: now)) }
+
+    /// At most three fresh signal strengths, newest first.
+    package func list(at now: Milliseconds) -> [Int8] { signal.list(at: time.heard(at: now)) }
+
+    /// Mean of `list`; nil with fewer than two values.
+    package func mean(at now: Milliseconds) -> Double? { signal.mean(at: time.heard(at: now)) }
+
+    /// Median of at most five fresh values; nil with fewer than two.
+    package func median(at now: Milliseconds) -> Double? { signal.median(at: time.heard(at: now)) }
 
     package func coolsDown(at now: Milliseconds) -> Bool { coolsDownUntil.map { now < $0 } ?? false }
 }

@@ -8,7 +8,7 @@ package enum ReaderIdentity: Hashable, Sendable {
     /// A public or static address.
     case address(DeviceAddress)
     /// Profile, lock service code and name of a reader with a changing address. This identity joins two addresses only
-    /// when nothing is received from the first one any more.
+    /// when nothing is received from the first one any more. Readers that share a code are compared by all their codes.
     case fingerprint(ReaderProfile, Int?, String)
     /// A changing address without anything else that identifies the reader.
     case ephemeral(DeviceAddress)
@@ -16,11 +16,12 @@ package enum ReaderIdentity: Hashable, Sendable {
     /// Names that many readers share.
     private static let commonNames: Set<String> = ["Seos", "Aliro", "PKOC"]
 
+    /// Chooses the first case that applies. Of the lock service codes, the first one becomes a part of the identity.
     init(
         _ address: DeviceAddress,
         _ profile: ReaderProfile,
         _ aliro: DecodedAdvertisement.AliroReader?,
-        code: Int?,
+        codes: [Int],
         name: String?
     ) {
         if let aliro {
@@ -28,7 +29,7 @@ package enum ReaderIdentity: Hashable, Sendable {
         } else if address.isStable {
             self = .address(address)
         } else if let name, !Self.commonNames.contains(name) {
-            self = .fingerprint(profile, code, name)
+            self = .fingerprint(profile, codes.first, name)
         } else {
             self = .ephemeral(address)
         }

@@ -34,7 +34,7 @@ extension ReaderTracker {
         guard let reader = closest else { return .failure(.none) }
         if reader.coolsDown(at: now) { return .failure(.coolingDown) }
         guard reader.openingTypes.contains(type) else { return .failure(.notSupported) }
-        return reader.inRange.contains(type) && reader.signal.isFresh(at: now)
+        return reader.inRange.contains(type) && reader.isFresh(at: now)
             ? .success(reader) : .failure(.outOfRange)
     }
 }

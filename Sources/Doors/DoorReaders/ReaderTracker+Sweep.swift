@@ -10,9 +10,11 @@ extension ReaderTracker {
     /// called at `nextSweep`; earlier calls are harmless.
     package func sweep(at now: Milliseconds) {
         nextSweep = nil
+        let heard = time.heard(at: now)
+        settleHeldSenders(at: now)
         for reader in table.readers {
-            guard now - reader.lastSeen > SignalTrack.freshness else {
-                schedule(reader.lastSeen + SignalTrack.freshness + 1, now)
+            guard heard - reader.lastHeard > SignalTrack.freshness else {
+                schedule(reader.lastHeard + SignalTrack.freshness + 1, now)
                 // All others were seen later.
                 break
             }
@@ -21,21 +23,23 @@ extension ReaderTracker {
                 if reader.isActive(at: now) { observer?(.updated, reader) }
             }
             if reader.isActive(at: now) {
-                schedule(reader.lastSeen + reader.lossTimeout + 1, now)
+                schedule(reader.lastHeard + reader.lossTimeout + 1, now)
             } else if !reader.isLost {
                 markLost(reader)
             }
             guard reader.isLost else { continue }
-            if now - reader.lastSeen > Self.retention {
+            if heard - reader.lastHeard > Self.retention {
                 table.remove(reader)
             } else {
-                schedule(reader.lastSeen + Self.retention + 1, now)
+                schedule(reader.lastHeard + Self.retention + 1, now)
             }
         }
     }
 
-    private func schedule(_ time: Milliseconds, _ now: Milliseconds) {
-        let time = max(time, now + Self.shortestPause)
-        nextSweep = nextSweep.map { min($0, time) } ?? time
+    /// Schedules a sweep for this listening time. During a pause of the radio no time passes; its end causes a sweep.
+    func schedule(_ deadline: Milliseconds, _ now: Milliseconds) {
+        guard !time.isPaused else { return }
+        let due = now + max(deadline - time.heard(at: now), Self.shortestPause)
+        nextSweep = nextSweep.map { min($0, due) } ?? due
     }
 }

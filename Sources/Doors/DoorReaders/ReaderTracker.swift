@@ -18,22 +18,36 @@ package final class ReaderTracker {
         /// New readers that were ignored because the table was full of readers in range.
         package var refused = 0
         package var evicted = 0
+        /// Later fragments that looked like the advertisement of a reader and were ignored.
+        package var fragments = 0
     }
 
     package let capacity: Int
     private let decoder: AdvertisementDecoder
-    private let limits: RangeLimits
     /// Called for every change, before the call that caused it returns.
     package var observer: ((Change, DoorReader) -> Void)?
     package private(set) var counters = Counters()
     /// When `sweep` must be called; nil: no reader can change without an advertisement.
     package internal(set) var nextSweep: Milliseconds?
 
+    /// Called when a new reader with a changing address has no name, by which it would be recognised under another address.
+    /// Names are often in scan responses only.
+    package var wantsNames: (() -> Void)?
+
     package static let coolDown: Milliseconds = 2200
     /// How many readers in range are skipped in search of one that can be evicted.
     private static let evictionSearch = 64
 
     var table = ReaderTable()
+    /// Senders of which nothing was told yet, by address.
+    var held: [DeviceAddress: HeldSender] = [:]
+    /// How often the later fragments of a sender were ignored.
+    private var fragmented: [DeviceAddress: Int] = [:]
+    private static let maximumFragmented = 64
+    /// Two advertisements of one sender follow each other by chance a few times. This often they are fragments.
+    private static let fragmentProof = 10
+    let time = ListeningTime()
+    private let limits: RangeLimits
     private var lastNumber = 0
 
     package init(capacity: Int = 4096, configuration: RadioConfiguration = RadioConfiguration()) {
@@ -47,18 +61,43 @@ package final class ReaderTracker {
     /// Processes one report. `data` may be empty when only the signal strength of a known sender has changed.
     package func receive(_ report: AdvertisingReport, _ data: Span<UInt8>, adapter: Int, at now: Milliseconds) {
         counters.received += 1
-        let content = report.part == .whole ? decoder.decode(data) : DecodedAdvertisement()
+        var content = report.part == .whole ? decoder.decode(data) : DecodedAdvertisement()
         if content.isMalformed { counters.malformed += 1 }
+        if report.isContinuation, let profile = content.profile { check(profile, report, &content) }
         if let reader = table.reader(at: report.address) {
-            update(reader, content, report)
+            reader.facts.update(content, report)
             addSample(to: reader, report, adapter, now)
+            releaseRivals(of: reader, at: now)
+        } else if var sender = held.removeValue(forKey: report.address) {
+            sender.facts.update(content, report)
+            if let rssi = report.rssi { sender.add(sample(rssi, adapter, now)) }
+            settle(sender, at: now)
         } else if content.isPhone {
             counters.phones += 1
         } else if let profile = content.profile, let rssi = report.rssi {
-            addReader(profile, content, report, rssi, adapter, now)
+            var sender = HeldSender(profile, report.address, content.aliroReader, sample(rssi, adapter, now))
+            sender.facts.update(content, report)
+            settle(sender, isNew: true, at: now)
         } else {
             counters.unmatched += 1
         }
+    }
+
+    /// Ignores the content of a later fragment when it would make a new reader, because its data may begin within a structure.
+    private func check(_ profile: ReaderProfile, _ report: AdvertisingReport, _ content: inout DecodedAdvertisement) {
+        let known = table.reader(at: report.address)?.profile ?? held[report.address]?.profile
+        guard known != profile else { return }
+        content = DecodedAdvertisement()
+        counters.fragments += 1
+        if fragmented.count >= Self.maximumFragmented, fragmented[report.address] == nil { fragmented = [:] }
+        fragmented[report.address, default: 0] += 1
+    }
+
+    /// The number of senders that look like readers in later fragments only.
+    package var fragmentedSenders: Int { fragmented.values.filter { $0 >= Self.fragmentProof }.count }
+
+    private func sample(_ rssi: Int8, _ adapter: Int, _ now: Milliseconds) -> HeldSender.Sample {
+        HeldSender.Sample(rssi: rssi, adapter: adapter, time: now, heard: time.heard(at: now))
     }
 
     private func addSample(to reader: DoorReader, _ report: AdvertisingReport, _ adapter: Int, _ now: Milliseconds) {
@@ -66,43 +105,21 @@ package final class ReaderTracker {
             if !reader.isLost { observer?(.updated, reader) }
             return
         }
-        reader.addSample(rssi, adapter: adapter, at: now)
+        reader.add(sample(rssi, adapter, now))
         reader.updateRange(at: now)
-        table.moveToEnd(reader)
+        table.reorder(reader)
         let wasLost = reader.isLost
         reader.isLost = false
         if !mergeIntoKnownReader(reader, wasLost: wasLost, at: now) { reportPresence(of: reader, wasLost: wasLost) }
     }
 
-    private func reportPresence(of reader: DoorReader, wasLost: Bool) {
+    func reportPresence(of reader: DoorReader, wasLost: Bool) {
         observer?(wasLost ? .appeared : .updated, reader)
     }
 
-    /// Adds the sender of an unknown address, unless it is a known reader with a new address.
-    private func addReader(
-        _ profile: ReaderProfile,
-        _ content: DecodedAdvertisement,
-        _ report: AdvertisingReport,
-        _ rssi: Int8,
-        _ adapter: Int,
-        _ now: Milliseconds
-    ) {
-        var identity = ReaderIdentity(
-            report.address,
-            profile,
-            content.aliroReader,
-            code: content.lockServiceCode,
-            name: content.name
-        )
-        if let known = table.reader(identity) {
-            if mayHaveNewAddress(known, at: now) {
-                table.change(known, address: report.address)
-                update(known, content, report)
-                return addSample(to: known, report, adapter, now)
-            }
-            identity = .ephemeral(report.address)
-        }
-        guard makeRoom(at: now) else {
+    /// Adds a sender as a reader of its own.
+    func addReader(_ sender: HeldSender, _ identity: ReaderIdentity, at now: Milliseconds) {
+        guard let first = sender.samples.first, makeRoom(at: now) else {
             counters.refused += 1
             return
         }
@@ -110,69 +127,20 @@ package final class ReaderTracker {
         let reader = DoorReader(
             identity,
             number: lastNumber,
-            profile: profile,
-            address: report.address,
+            profile: sender.profile,
+            address: sender.address,
             limits: limits,
-            signals: AdapterSignals(rssi, adapter: adapter, at: now),
-            at: now
+            first: first,
+            time: time
         )
-        update(reader, content, report)
+        fragmented[sender.address] = nil
+        reader.facts = sender.facts
+        reader.isDistinct = sender.isDistinct
+        for sample in sender.samples.dropFirst() { reader.add(sample) }
+        reader.updateRange(at: now)
         table.append(reader)
-        if nextSweep == nil { nextSweep = now + SignalTrack.freshness + 1 }
+        schedule(reader.lastHeard + SignalTrack.freshness + 1, now)
         observer?(.appeared, reader)
-    }
-
-    /// Stores what an advertisement says. Values that the advertisement does not contain stay.
-    private func update(_ reader: DoorReader, _ content: DecodedAdvertisement, _ report: AdvertisingReport) {
-        if let name = content.name { reader.name = name }
-        if let power = content.txPower ?? report.txPower { reader.txPower = power }
-        guard content.profile != nil else { return }
-        if let code = content.lockServiceCode { reader.lockServiceCode = code }
-        if let power = content.powerAtOneMetre { reader.powerAtOneMetre = power }
-        guard let types = content.openingTypes else { return }
-        reader.isUnavailable = content.isUnavailable
-        reader.advertisedTypes = types
-        if let limits = content.limits { reader.advertisedLimits = limits }
-    }
-
-    // MARK: Identity
-
-    /// Handles a name that a scan response adds to a reader with a changing address. The name can show that the reader is
-    /// a known one with a new address. Then the known reader continues and this one is removed.
-    /// - Returns: true when the readers were merged; the observer has been called.
-    private func mergeIntoKnownReader(_ reader: DoorReader, wasLost: Bool, at now: Milliseconds) -> Bool {
-        guard case .ephemeral = reader.identity, reader.name != nil else { return false }
-        let identity = ReaderIdentity(
-            reader.address,
-            reader.profile,
-            nil,
-            code: reader.lockServiceCode,
-            name: reader.name
-        )
-        guard case .fingerprint = identity else { return false }
-        guard let known = table.reader(identity), known !== reader else {
-            table.change(reader, identity: identity)
-            return false
-        }
-        guard mayHaveNewAddress(known, at: now) else { return false }
-        table.remove(reader)
-        if !wasLost { observer?(.lost, reader) }
-        table.change(known, address: reader.address)
-        known.signals = reader.signals
-        (known.lastSeen, known.inRange) = (reader.lastSeen, reader.inRange)
-        known.adverts += reader.adverts
-        table.moveToEnd(known)
-        let knownWasLost = known.isLost
-        known.isLost = false
-        reportPresence(of: known, wasLost: knownWasLost)
-        return true
-    }
-
-    /// Whether a sender with the identity of `reader` can be this reader with a new address. Two senders that are received
-    /// at the same time are different readers, except for Aliro readers, whose identifier is unique.
-    private func mayHaveNewAddress(_ reader: DoorReader, at now: Milliseconds) -> Bool {
-        if case .aliro = reader.identity { return true }
-        return !reader.signal.isFresh(at: now)
     }
 
     // MARK: Removal
@@ -182,7 +150,7 @@ package final class ReaderTracker {
         guard table.readers.count >= capacity else { return true }
         guard
             let reader = table.readers.prefix(Self.evictionSearch)
-                .first(where: { $0.inRange.isEmpty || !$0.signal.isFresh(at: now) })
+                .first(where: { $0.inRange.isEmpty || !$0.isFresh(at: now) })
         else { return false }
         counters.evicted += 1
         if !reader.isLost { markLost(reader) }
@@ -198,6 +166,7 @@ package final class ReaderTracker {
 
     /// Drops the samples of an adapter that was removed, and the readers that only this adapter has received.
     package func remove(adapter: Int) {
+        for (address, var sender) in held { held[address] = sender.remove(adapter: adapter) ? sender : nil }
         for reader in table.readers where !reader.signals.remove(adapter: adapter) {
             if !reader.isLost { markLost(reader) }
             table.remove(reader)
@@ -205,7 +174,21 @@ package final class ReaderTracker {
     }
 
     /// Removes all readers at the end of a scan; the observer is not called.
-    package func removeAll() { (table, nextSweep) = (ReaderTable(), nil) }
+    package func removeAll() { (table, held, nextSweep) = (ReaderTable(), [:], nil) }
+
+    // MARK: The radio
+
+    /// Must be called when the radio begins a pause in which it receives nothing, or ends it. A pause makes no reader leave
+    /// the range.
+    package func setPaused(_ isPaused: Bool, at now: Milliseconds) {
+        let wasPaused = time.isPaused
+        time.setPaused(isPaused, at: now)
+        // During a pause no sweep is scheduled.
+        if wasPaused, !isPaused { nextSweep = now + 1 }
+    }
+
+    /// The radio reports each sender only once in this time; nil: it reports every advertisement.
+    package func setRepeatInterval(_ interval: Milliseconds?) { time.repeatInterval = interval }
 
     /// Starts the cool-down of a reader after a successful opening.
     package func opened(_ reader: DoorReader, at now: Milliseconds) { reader.coolsDownUntil = now + Self.coolDown }

@@ -19,7 +19,7 @@ package struct ScanFilter: Sendable, Equatable {
     package func matches(_ reader: DoorReader) -> Bool {
         guard profiles.contains(reader.profile) else { return false }
         if reader.profile == .seos, !lockServiceCodes.isEmpty {
-            guard let code = reader.lockServiceCode, lockServiceCodes.contains(code) else { return false }
+            guard reader.lockServiceCodes.contains(where: lockServiceCodes.contains) else { return false }
         }
         // Beacons have no opening types; a client gets them when it asks for their profile.
         return reader.openingTypes.isEmpty || !reader.openingTypes.isDisjoint(with: openingTypes)

@@ -2,6 +2,8 @@
 import Glibc
 
 /// The signal strength of one sender at one adapter over time.
+///
+/// The age of a sample is the time in which the radio has listened since: callers pass `ListeningTime.heard`.
 package struct SignalTrack: Sendable {
     /// Older samples are not used for decisions.
     package static let freshness: Milliseconds = 3000
@@ -12,6 +14,7 @@ package struct SignalTrack: Sendable {
     private static let (riseTime, fallTime) = (500.0, 2500.0)
 
     private struct Sample {
+        /// In listening time.
         var time: Milliseconds
         var rssi: Int8
     }
@@ -22,9 +25,12 @@ package struct SignalTrack: Sendable {
     package private(set) var average: Double
     private var filter: LevelFilter
     package private(set) var lastSeen: Milliseconds
+    /// `lastSeen` in listening time.
+    package private(set) var lastHeard: Milliseconds
 
-    package init(_ rssi: Int8, at now: Milliseconds) {
-        (average, filter, lastSeen) = (Double(rssi), LevelFilter(rssi), now)
+    /// Creates a track with its first sample. `heard` is `now` in listening time; nil: the radio has always listened.
+    package init(_ rssi: Int8, at now: Milliseconds, heard: Milliseconds? = nil) {
+        (average, filter, lastSeen, lastHeard) = (Double(rssi), LevelFilter(rssi), now, heard ?? now)
         append(rssi)
     }
 
@@ -33,56 +39,56 @@ package struct SignalTrack: Sendable {
 
     private mutating func append(_ rssi: Int8) {
         if samples.count == Self.historyLength { samples.removeFirst() }
-        samples.append(Sample(time: lastSeen, rssi: rssi))
+        samples.append(Sample(time: lastHeard, rssi: rssi))
     }
 
-    package mutating func add(_ rssi: Int8, at now: Milliseconds) {
+    package mutating func add(_ rssi: Int8, at now: Milliseconds, heard: Milliseconds? = nil) {
+        let heard = heard ?? now
         let value = Double(rssi)
-        let pause = now - lastSeen
-        if pause > Self.freshness {
+        if heard - lastHeard > Self.freshness {
             average = value
             filter = LevelFilter(rssi)
         } else {
             // An advertisement and its scan response have nearly the same time and are still two measurements.
-            let step = max(pause, 20)
+            let step = max(now - lastSeen, 20)
             let weight = 1 - exp(-Double(step) / (value > average ? Self.riseTime : Self.fallTime))
             average += (value - average) * weight
             filter.add(rssi, after: step)
         }
-        lastSeen = max(now, lastSeen)
+        (lastSeen, lastHeard) = (max(now, lastSeen), max(heard, lastHeard))
         append(rssi)
     }
 
     package var last: Int8 { samples.last?.rssi ?? 0 }
 
-    package func isFresh(at now: Milliseconds) -> Bool { now - lastSeen <= Self.freshness }
+    package func isFresh(at heard: Milliseconds) -> Bool { heard - lastHeard <= Self.freshness }
 
     /// The number of fresh samples.
-    package func freshCount(at now: Milliseconds) -> Int {
-        samples.count - (samples.lastIndex { now - $0.time > Self.freshness } ?? -1) - 1
+    package func freshCount(at heard: Milliseconds) -> Int {
+        samples.count - (samples.lastIndex { heard - $0.time > Self.freshness } ?? -1) - 1
     }
 
     /// The newest fresh values, newest first, at most `limit`.
-    private func newest(_ limit: Int, at now: Milliseconds) -> [Int8] {
-        samples.suffix(min(freshCount(at: now), limit)).reversed().map(\.rssi)
+    private func newest(_ limit: Int, at heard: Milliseconds) -> [Int8] {
+        samples.suffix(min(freshCount(at: heard), limit)).reversed().map(\.rssi)
     }
 
     /// At most three fresh values, newest first.
-    package func list(at now: Milliseconds) -> [Int8] { newest(Self.listLength, at: now) }
+    package func list(at heard: Milliseconds) -> [Int8] { newest(Self.listLength, at: heard) }
 
     /// At most fifty values of any age, newest first.
     package var history: [Int8] { samples.reversed().map(\.rssi) }
 
     /// Mean of `list`; nil with fewer than two values.
-    package func mean(at now: Milliseconds) -> Double? {
-        let list = list(at: now)
+    package func mean(at heard: Milliseconds) -> Double? {
+        let list = list(at: heard)
         guard list.count >= 2 else { return nil }
         return Double(list.reduce(0) { $0 + Int($1) }) / Double(list.count)
     }
 
     /// Median of at most five fresh values; nil with fewer than two.
-    package func median(at now: Milliseconds) -> Double? {
-        let values = newest(5, at: now).sorted()
+    package func median(at heard: Milliseconds) -> Double? {
+        let values = newest(5, at: heard).sorted()
         guard values.count >= 2 else { return nil }
         let middle = values.count / 2
         return values.count.isMultiple(of: 2)

@@ -5,7 +5,8 @@ import DoorReaders
 /// is encoded again from the properties.
 struct BlueZDevice {
     var address: String?
-    var isRandom = false
+    /// nil until bluetoothd has reported the type of the address.
+    var isRandom: Bool?
     var isConnected = false
     var rssi: Int16?
     private var name: String?
@@ -21,13 +22,6 @@ struct BlueZDevice {
     private static let maximumBytes = 255
 
     init() {}
-
-    /// Creates a device of which only the object path is known, such as `/org/bluez/hci0/dev_C0_11_22_33_44_55`. The path does
-    /// not show whether the address is random.
-    init(path: String) {
-        guard let name = path.split(separator: "/").last, name.hasPrefix("dev_") else { return }
-        address = String(name.dropFirst(4).map { $0 == "_" ? ":" : $0 })
-    }
 
     private static let types = [
         "Address": "s", "AddressType": "s", "RSSI": "n", "TxPower": "n", "Name": "s", "UUIDs": "as", "Connected": "b",

@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import DoorReaders
 
-/// The devices of bluetoothd that match a profile, by object path. They are stored because a signal contains only the
+/// The devices of bluetoothd, by object path. They are stored from the first signal on, because a signal contains only the
 /// properties that have changed.
 struct BlueZDevices {
     private var devices: [String: BlueZDevice] = [:]
     /// More than the readers in a `ReaderTracker`.
     private static let capacity = 8192
 
-    /// The stored device, or one of which only the path is known.
-    subscript(path: String) -> BlueZDevice { devices[path] ?? BlueZDevice(path: path) }
+    subscript(path: String) -> BlueZDevice? { devices[path] }
 
-    /// Stores the device if it matches a profile.
     mutating func keep(_ device: BlueZDevice, at path: String) {
-        let isKnown = devices[path] != nil
-        guard isKnown || AdvertisementDecoder().decode(device.advertisingData.span).profile != nil else { return }
-        if !isKnown, devices.count >= Self.capacity { devices.removeAll() }
+        if devices.count >= Self.capacity, devices[path] == nil { makeRoom() }
         devices[path] = device
+    }
+
+    /// Forgets the devices that match no profile; if too many match, all of them. `BlueZScanner` reads the properties of a
+    /// forgotten device again when it is received.
+    private mutating func makeRoom() {
+        let decoder = AdvertisementDecoder()
+        devices = devices.filter { decoder.decode($0.value.advertisingData.span).profile != nil }
+        if devices.count > Self.capacity / 2 { devices = [:] }
     }
 
     mutating func remove(_ path: String) { devices[path] = nil }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import DoorReaders
 import Scanners
 
 /// The discovery of one adapter, with its filter: org.bluez.Adapter1.
@@ -21,6 +22,9 @@ import Scanners
     }
 
     private(set) var state = State.off
+    /// The monitors of the adapter are active, so the kernel does not let the controller drop repeated advertisements.
+    private(set) var hasMonitors = false
+    private var repeats = RepeatWatch()
     /// Called with the result of a start.
     var onOutcome: @Loop (Outcome) -> Void = { _ in }
 
@@ -48,6 +52,7 @@ import Scanners
         guard state == .starting else { return }
         if answer?.kind == .return {
             state = .on
+            repeats.restarted()
             onOutcome(.started)
         } else if answer?.errorName == "org.bluez.Error.NotReady" {
             state = .off
@@ -81,6 +86,18 @@ import Scanners
 
     /// Switching off the adapter has ended the discovery.
     func adapterSwitchedOff() { state = .off }
+
+    // MARK: Repeated advertisements
+
+    /// The monitors of the adapter became active, or were removed.
+    func setMonitors(_ areActive: Bool) { (hasMonitors, repeats) = (areActive, RepeatWatch()) }
+
+    /// A device was received. `time` does not include pauses.
+    /// - Returns: whether `repeatResult` has changed.
+    func received(_ path: String, at time: Milliseconds) -> Bool { !hasMonitors && repeats.received(path, at: time) }
+
+    /// Whether the controller drops repeated advertisements.
+    var repeatResult: RepeatWatch.Result { hasMonitors ? .passes : repeats.result }
 
     // MARK: Filter
 

@@ -16,6 +16,18 @@ enum BlueZFault {
         advice: "another program may use the radio exclusively; systemctl restart bluetooth ends that"
     )
 
+    /// The controllers of these adapters drop repeated advertisements.
+    static func dropsRepeats(_ adapters: [String]) -> ScannerFault {
+        ScannerFault(
+            .scan,
+            "\(adapters.joined(separator: ", ")) reports each sender only once in about ten seconds, so no reader comes "
+                + "into range",
+            advice:
+                "use [ble] backend = mgmt, or start bluetoothd with the option -E, so that repeated "
+                + "advertisements are not dropped"
+        )
+    }
+
     /// The fault that an error in place of an answer means; nil: there was no answer in time.
     static func refused(_ answer: BusMessage?) -> ScannerFault {
         guard answer?.errorName == "org.freedesktop.DBus.Error.AccessDenied" else { return noService }

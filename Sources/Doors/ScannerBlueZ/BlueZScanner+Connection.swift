@@ -14,9 +14,11 @@ extension BlueZScanner {
             bus.onEnd = { [weak self] in self?.connectionLost() }
             self.bus = bus
             monitors = BlueZMonitorRegistration(bus, demand?.profiles ?? []) { [weak self] path in
+                guard let discovery = self?.discoveries[path] else { return }
+                discovery.setMonitors(true)
                 // A discovery that started before the monitors must start again to use them.
-                guard let discovery = self?.discoveries[path], discovery.state == .on else { return }
-                discovery.restart()
+                if discovery.state == .on { discovery.restart() }
+                self?.update()
             }
             addMatch("type='signal',sender='\(BlueZName.service)'")
             addMatch("type='signal',sender='\(BlueZName.bus)',member='NameOwnerChanged',arg0='\(BlueZName.service)'")
@@ -50,6 +52,7 @@ extension BlueZScanner {
     func forgetObjects() {
         reportRemovedAdapters()
         (bus, monitors, owner, adapters, discoveries, devices) = (nil, nil, nil, [:], [:], BlueZDevices())
+        reading = []
     }
 
     private func reportRemovedAdapters() {
@@ -109,7 +112,7 @@ extension BlueZScanner {
     func ownerChanged(to new: String) {
         guard new != owner else { return }
         reportRemovedAdapters()
-        (owner, adapters, discoveries, devices) = (nil, [:], [:], BlueZDevices())
+        (owner, adapters, discoveries, devices, reading) = (nil, [:], [:], BlueZDevices(), [])
         monitors?.forgetAll()
         if new.isEmpty {
             fail(BlueZFault.serviceEnded)

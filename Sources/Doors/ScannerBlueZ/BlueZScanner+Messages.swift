@@ -25,8 +25,7 @@ extension BlueZScanner {
             default: break
             }
         } catch {
-            malformed += 1
-            status.malformed = malformed
+            countMalformed()
         }
     }
 
@@ -59,9 +58,14 @@ extension BlueZScanner {
         let path = message.path
         switch try message.string() {
         case BlueZName.device:
-            var device = devices[path]
+            let known = devices[path]
+            var device = known ?? BlueZDevice()
             try device.read(message)
-            deviceChanged(device, path)
+            if known != nil {
+                deviceChanged(device, path)
+            } else if device.rssi != nil {
+                readProperties(of: path)
+            }
         case BlueZName.adapter:
             guard var adapter = adapters[path] else { return }
             let wasPowered = adapter.isPowered
@@ -90,13 +94,41 @@ extension BlueZScanner {
         update()
     }
 
+    /// Reads all properties of a device that was received and is not stored, for example because too many are.
+    private func readProperties(of path: String) {
+        guard demand != nil, reading.count < Self.maximumReading, reading.insert(path).inserted else { return }
+        bus?.call(
+            BlueZName.service,
+            path,
+            BlueZName.properties,
+            "GetAll",
+            arguments: { $0.append(BlueZName.device) },
+            answer: { [weak self] answer in
+                self?.reading.remove(path)
+                // Without an answer the device is gone.
+                guard let self, let answer, answer.kind == .return, self.demand != nil else { return }
+                var device = BlueZDevice()
+                guard (try? device.read(answer)) != nil else { return self.countMalformed() }
+                self.deviceChanged(device, path)
+            }
+        )
+    }
+
+    private func countMalformed() {
+        malformed += 1
+        status.malformed = malformed
+    }
+
     /// Reports the device as an advertisement when its signal strength was updated.
     private func deviceChanged(_ device: BlueZDevice, _ path: String) {
-        guard let text = device.address, let address = DeviceAddress(text, isRandom: device.isRandom) else { return }
+        guard let text = device.address, let isRandom = device.isRandom,
+            let address = DeviceAddress(text, isRandom: isRandom)
+        else { return }
         devices.keep(device, at: path)
         guard let rssi = device.rssi, demand != nil else { return }
         let report = AdvertisingReport(address: address, rssi: Int8(clamping: rssi))
-        let adapter = path.lastIndex(of: "/").flatMap { adapters[String(path[..<$0])]?.number }
-        observer?.received(report, device.advertisingData.span, adapter: adapter ?? 0)
+        let adapter = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
+        if let discovery = discoveries[adapter], discovery.received(path, at: time.heard(at: now())) { update() }
+        observer?.received(report, device.advertisingData.span, adapter: adapters[adapter]?.number ?? 0)
     }
 }

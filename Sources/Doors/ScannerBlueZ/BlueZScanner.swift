@@ -42,6 +42,13 @@ package import Scanners
     var monitors: BlueZMonitorRegistration?
     var fault: ScannerFault?
     var malformed = 0
+    /// The devices whose properties are being read.
+    var reading: Set<String> = []
+    static let maximumReading = 16
+    /// The time in which the discovery does not pause.
+    let time = ListeningTime()
+    /// The clock; tests replace it.
+    var now: @Loop () -> Milliseconds = { Loop.now }
     /// Failed attempts since the last success.
     var failures = 0
     var retryAlarm: Loop.Alarm?
@@ -80,6 +87,7 @@ package import Scanners
         bus?.close()
         forgetObjects()
         dutyCycle.reset()
+        time.setPaused(false, at: now())
         (retryAlarm, fault, failures, malformed) = (nil, nil, 0, 0)
         status = ScannerStatus()
     }
@@ -156,13 +164,19 @@ package import Scanners
     private func setDutyCycle() { if demand?.mode == .powerSaving { dutyCycle.begin() } else { dutyCycle.end() } }
 
     private func dutyCycleChanged() {
+        time.setPaused(dutyCycle.isPausing, at: now())
         for path in adapters.keys {
             if dutyCycle.isPausing { discoveries[path]?.end() } else { startDiscovery(path) }
         }
         retryDiscoveries()
+        update()
     }
 
     // MARK: Status
+
+    /// The kernel starts its scan again after 10.3 to 10.9 s; before that a controller that drops repeated advertisements
+    /// reports no sender again.
+    private static let repeatInterval: Milliseconds = 10_900
 
     func fail(_ fault: ScannerFault) {
         self.fault = fault
@@ -176,6 +190,9 @@ package import Scanners
             return adapter.shown(isListening: adapter.isPowered && (isDiscovering || dutyCycle.isPausing))
         }
         new.isListening = new.adapters.contains(where: \.isListening)
+        new.isPausing = dutyCycle.isPausing && new.isListening
+        let listening = adapters.values.filter(\.isPowered).compactMap { discoveries[$0.path] }
+        if listening.contains(where: { $0.repeatResult != .passes }) { new.repeatInterval = Self.repeatInterval }
         new.malformed = malformed
         new.fault = fault ?? (owner == nil ? nil : adapterFault)
         guard new != status else { return }
@@ -187,6 +204,8 @@ package import Scanners
         if adapters.isEmpty { return .noAdapter }
         let powered = adapters.values.filter(\.isPowered)
         if powered.isEmpty { return .adapterOff }
-        return powered.allSatisfy { discoveries[$0.path]?.state == .refused } ? BlueZFault.refusesScan : nil
+        if powered.allSatisfy({ discoveries[$0.path]?.state == .refused }) { return BlueZFault.refusesScan }
+        let dropping = powered.filter { discoveries[$0.path]?.repeatResult == .drops }
+        return dropping.isEmpty ? nil : BlueZFault.dropsRepeats(dropping.map(\.name).sorted())
     }
 }

@@ -19,8 +19,11 @@ extension MgmtScanner {
         case nil:
             malformed += 1
             status.malformed = malformed
-        case .deviceFound(let index, let report, let data):
-            observer?.received(report, packet.extracting(data), adapter: Int(index))
+        case .deviceFound(let index, var report, let data):
+            let content = packet.extracting(data)
+            report.isContinuation =
+                continuations.isContinuation(report, content, adapter: Int(index), at: Loop.now)
+            observer?.received(report, content, adapter: Int(index))
         case let event?:
             handle(event)
             update()

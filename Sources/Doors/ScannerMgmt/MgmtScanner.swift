@@ -23,6 +23,8 @@ package import Scanners
         package var retry: Int64 = 1000
         /// Window of discovery of the recovery step `probe`.
         package var probe: Int64 = ScanWatchdog.probeTime
+        /// Shortest time between two windows that `requestScanResponses` opens. Forged advertisements can cause requests.
+        package var request: Int64 = 10_000
         /// Time until an inspection without an answer fails.
         package var inspection: Int64 = 2000
         /// Time until an answer counts as lost. A controller that hangs needs seconds.
@@ -45,9 +47,12 @@ package import Scanners
     var hasList = false
     var fault: ScannerFault?
     var malformed = 0
+    var continuations = ContinuationFilter()
     /// A window of discovery is open.
     var isWindowOpen = false
     private var windowAlarm: Loop.Alarm?
+    /// When `requestScanResponses` may open a window again.
+    private var nextRequest: Int64 = 0
     var retryAlarm: Loop.Alarm?
     private weak var inspection: ManagementInspection?
     /// Adapters for which a command to add a monitor was unanswered at the end of the scan. The answer has the handle with
@@ -168,6 +173,12 @@ package import Scanners
             }
         }
         return true
+    }
+
+    package func requestScanResponses() {
+        guard demand != nil, !isWindowOpen, Loop.now >= nextRequest else { return }
+        nextRequest = Loop.now + timing.request
+        openWindow(adapters.values, for: timing.powerSaving.window)
     }
 
     // MARK: Commands

@@ -45,6 +45,11 @@ extension Radio {
         let report = "\(status.malformed) messages could not be read: report this with the system's versions"
         let isWell = status.malformed == 0
         checks.append(HealthCheck("bluetoothMessages", ok: isWell, advice: isWell ? nil : report))
+        let count = tracker.fragmentedSenders
+        let fragments =
+            "\(count) senders look like readers only in later fragments of their advertisements, which the kernel does not "
+            + "join, and are ignored: let the readers send shorter advertisements, with the service first"
+        checks.append(HealthCheck("bluetoothFragments", ok: count == 0, advice: count == 0 ? nil : fragments))
         return checks
     }
 

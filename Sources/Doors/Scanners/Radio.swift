@@ -99,13 +99,14 @@ package import Host
             let now = self.clock.now
             for listener in self.listeners.values { listener.readerChanged(change, reader, at: now) }
         }
+        tracker.wantsNames = { [weak self] in self?.scanners.first?.requestScanResponses() }
     }
 
     private func endScan() {
         scanners.first?.stop()
         // A scanner that failed may work in the next scan.
         scanners = allScanners
-        tracker.observer = nil
+        (tracker.observer, tracker.wantsNames) = (nil, nil)
         tracker = ReaderTracker(configuration: configuration)
         silenceMonitor.reset()
     }
@@ -178,7 +179,7 @@ package import Host
             new.errorSince = new.error == state.error ? state.errorSince : clock.now
         }
         guard new != state else { return }
-        if let error = new.error, error != state.error { log("no scan: \(error)") }
+        if let error = new.error, error != state.error { log("\(new.isListening ? "scan" : "no scan"): \(error)") }
         state = new
         for listener in listeners.values { listener.radioStateChanged() }
     }
@@ -215,7 +216,10 @@ extension Radio: ScannerObserver {
             scanners.removeFirst()
             scanners.first?.scan(demand)
         }
-        silenceMonitor.statusChanged(scanners.first?.status ?? ScannerStatus(), at: clock.now)
+        let status = scanners.first?.status ?? ScannerStatus()
+        tracker.setPaused(status.isPausing, at: clock.now)
+        tracker.setRepeatInterval(status.repeatInterval)
+        silenceMonitor.statusChanged(status, at: clock.now)
         updateState()
         schedule()
     }

@@ -27,9 +27,16 @@ package import DoorReaders
     /// Returns the status that a scan would have, without a scan. Must not be called during a scan.
     func inspect() async -> ScannerStatus
 
+    /// Requests scan responses for a moment, if the scanner does not do so all the time. They contain names.
+    func requestScanResponses()
+
     /// Takes a recovery step for one adapter or, with nil, for all adapters.
     /// - Returns: false when the backend has no such step or must not take it now.
     func recover(_ step: RecoveryStep, adapter: Int?) -> Bool
+}
+
+extension Scanner {
+    package func requestScanResponses() {}
 }
 
 /// Receives the results of a scanner.

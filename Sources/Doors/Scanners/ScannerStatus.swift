@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import DoorReaders
 
 /// The state of a scanner.
 package struct ScannerStatus: Sendable, Equatable {
     /// The radio listens, as the system reports.
     package var isListening = false
     package var adapters: [RadioAdapter] = []
-    /// Why the scan does not run.
+    /// The scan pauses as planned, to be continued soon. Meanwhile the radio receives nothing.
+    package var isPausing = false
+    /// Milliseconds after which the radio reports a sender again, because it drops repeated advertisements or may do so; nil:
+    /// every advertisement is reported.
+    package var repeatInterval: Milliseconds?
+    /// Why the scan does not run, or what it lacks.
     package var fault: ScannerFault?
     /// Messages of the system that could not be decoded in this scan.
     package var malformed = 0

@@ -24,6 +24,7 @@ struct DoorReaderState {
         object.member("address", reader.address.description)
         object.member("addressType", reader.address.kind.rawValue)
         object.member("lockServiceCode", reader.lockServiceCode)
+        object.member("lockServiceCodes", reader.lockServiceCodes)
         object.member("openingTypes", types.map(\.name))
         object.object("inRange") { inRange in
             for type in types {
@@ -60,9 +61,9 @@ struct DoorReaderState {
         let signal = reader.signal
         object.member("last", signal.last)
         object.member("ageMs", now - signal.lastSeen)
-        object.member("list", signal.list(at: now))
-        object.member("mean", tenths: signal.mean(at: now))
-        object.member("median", tenths: signal.median(at: now))
+        object.member("list", reader.list(at: now))
+        object.member("mean", tenths: reader.mean(at: now))
+        object.member("median", tenths: reader.median(at: now))
         object.member("ema", tenths: signal.average)
         object.member("level", tenths: signal.level)
         if withHistory { object.member("history", signal.history) }

@@ -13,7 +13,10 @@ public struct DoorReader: ServerMessage, NamedMessage {
     /// `seos`, `pkoc`, `aliro`, `ccc`, `ibeacon` or `eddystone`.
     public var profile: String
     public var name: String?
+    /// The first one of `lockServiceCodes`.
     public var lockServiceCode: Int?
+    /// All lock service codes that the reader has advertised.
+    public var lockServiceCodes: [Int]
     public var openingTypes: [String]
     /// The `openingTypes` for which the reader is near enough.
     public var inRange: [String]
@@ -29,6 +32,7 @@ public struct DoorReader: ServerMessage, NamedMessage {
         profile: String,
         name: String? = nil,
         lockServiceCode: Int? = nil,
+        lockServiceCodes: [Int]? = nil,
         openingTypes: [String] = [],
         inRange: [String] = [],
         level: Double,
@@ -36,6 +40,7 @@ public struct DoorReader: ServerMessage, NamedMessage {
         isActive: Bool = true
     ) {
         (self.id, self.profile, self.name, self.lockServiceCode) = (id, profile, name, lockServiceCode)
+        self.lockServiceCodes = lockServiceCodes ?? lockServiceCode.map { [$0] } ?? []
         (self.openingTypes, self.inRange, self.level) = (openingTypes, inRange, level)
         (self.lastRSSI, self.isActive) = (lastRSSI, isActive)
     }
@@ -54,6 +59,7 @@ public struct DoorReader: ServerMessage, NamedMessage {
             profile: profile,
             name: json["name"]?.string,
             lockServiceCode: json["lockServiceCode"]?.int,
+            lockServiceCodes: json["lockServiceCodes"]?.array?.compactMap(\.int),
             openingTypes: json["openingTypes"]?.strings ?? [],
             inRange: json["inRange"]?.members?.filter { $0.value.bool == true }.map(\.key).sorted() ?? [],
             level: level,

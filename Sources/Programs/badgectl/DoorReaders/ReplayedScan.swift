@@ -46,6 +46,7 @@ enum ReplayedScan {
                 profile: reader.profile.rawValue,
                 name: reader.name,
                 lockServiceCode: reader.lockServiceCode,
+                lockServiceCodes: reader.lockServiceCodes,
                 openingTypes: reader.openingTypes.types.map(\.name),
                 inRange: reader.inRange.types.map(\.name),
                 level: reader.signal.level,

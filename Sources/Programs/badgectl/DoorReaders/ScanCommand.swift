@@ -72,7 +72,8 @@ enum ScanCommand {
     }
 
     static func warn(_ status: ScanStatus) {
-        if let error = status.error { Output.note("badgectl: no scan: \(error)") }
+        // While the radio listens, the error is a restriction of the scan.
+        if let error = status.error { Output.note("badgectl: \(status.isListening ? "scan" : "no scan"): \(error)") }
     }
 
     /// Closes the connection after `time`, which ends its events.
