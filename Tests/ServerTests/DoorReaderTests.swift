@@ -64,6 +64,7 @@ struct DoorReaderTests {
         let appeared = try #require(await client.next("DOOR_READER")?["reader"])
         #expect(appeared["id"]?.string == "seos-C0:00:00:00:00:01")
         #expect(appeared["lockServiceCode"]?.int == 2)
+        #expect(appeared["lockServiceCodes"] == "[2]")
         #expect(appeared["rssi"]?["last"]?.int == -60)
         #expect(appeared["rssi"]?["mean"] == .null)
         #expect(appeared["rssi"]?["history"] == nil)
@@ -165,6 +166,57 @@ struct DoorReaderTests {
         #expect(stage.radio.tracker.readers.count == 4096)
         stage.clock.advance(700_000)
         #expect(stage.radio.tracker.readers.isEmpty)
+    }
+
+    @Test("every advertisement is sent, at any rate; a client that is slow to read is told how many it has missed")
+    @Loop func everyAdvert() async throws {
+        let stage = try RadioStage()
+        let client = try await stage.scanning(#","adverts":"raw""#)
+        for number in 0..<1000 { stage.scanner.receive([2, 1, 6], from: RadioStage.door(UInt64(number)), -60) }
+        for number in 0..<1000 {
+            let advert = try #require(await client.next("ADVERT"))
+            #expect(advert["address"]?.string == RadioStage.door(UInt64(number)).description)
+            #expect(advert["lost"] == nil)
+        }
+        // More than the socket and the buffer of the session take while nobody reads.
+        var (total, sent, lost) = (20_000, 0, 0)
+        for number in 0..<total { stage.scanner.receive([2, 1, 6], from: RadioStage.door(UInt64(number)), -60) }
+        while sent + lost < total {
+            // The count comes with the next advertisement for which there is room.
+            stage.scanner.receive([2, 1, 6], from: RadioStage.door(0), -60)
+            total += 1
+            let batch = await client.exchange().filter { $0["msg"] == .string("ADVERT") }
+            sent += batch.count
+            lost += batch.reduce(0) { $0 + ($1["lost"]?.int ?? 0) }
+        }
+        #expect(sent + lost == total)
+        #expect(lost > 0 && sent > 1000)
+    }
+
+    @Test("a pause of the radio makes no reader leave the range")
+    @Loop func pause() async throws {
+        let stage = try RadioStage()
+        let client = try await stage.scanning()
+        var status = RadioStage.listening
+        stage.scanner.change(status)
+        for _ in 0..<3 {
+            stage.scanner.receive(RadioStage.seos(), from: RadioStage.door(1), -60)
+            stage.clock.advance(100)
+        }
+        let closest = #"{"cmd":"GET_CLOSEST_DOOR_READER","openingType":"motion"}"#
+        for _ in 0..<3 {
+            status.isPausing = true
+            stage.scanner.change(status)
+            stage.clock.advance(4000)
+            let answer = await client.ask(closest, "CLOSEST_DOOR_READER")
+            #expect(answer?["reader"]?["inRange"]?["motion"] == .bool(true))
+            #expect(answer?["reader"]?["rssi"]?["mean"] == .number("-60.0"))
+            status.isPausing = false
+            stage.scanner.change(status)
+            stage.scanner.receive(RadioStage.seos(), from: RadioStage.door(1), -60)
+        }
+        stage.clock.advance(3500)
+        #expect(await client.ask(closest, "CLOSEST_DOOR_READER")?["reason"] == .string("outOfRange"))
     }
 
     @Test(

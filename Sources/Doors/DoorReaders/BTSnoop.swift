@@ -69,11 +69,11 @@ package enum BTSnoop {
     /// The header of a file of HCI packets with type bytes.
     package static var header: [UInt8] { magic + bigEndian(DataLink.uart.rawValue) }
 
-    /// A record with an HCI event from the controller.
-    package static func record(event: [UInt8], microseconds: Int64) -> [UInt8] {
+    /// A record with an HCI event from the controller. `drops` is the number of packets that the file lacks before this one.
+    package static func record(event: [UInt8], microseconds: Int64, drops: Int = 0) -> [UInt8] {
         let length = bigEndian(UInt32(event.count + 1))
         // Flags 3: received, event.
-        var record = length + length + bigEndian(UInt32(3)) + bigEndian(UInt32(0))
+        var record = length + length + bigEndian(UInt32(3)) + bigEndian(UInt32(clamping: drops))
         record += bigEndian(UInt64(bitPattern: microseconds &+ epoch))
         record.append(0x04)
         return record + event

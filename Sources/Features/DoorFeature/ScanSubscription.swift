@@ -36,6 +36,8 @@ import Text
     private static let rate = 0.2
     private var budget = burst
     private var budgetTime: Milliseconds = 0
+    /// Advertisements that were not sent since the last ADVERT.
+    private var lostAdverts = 0
 
     init(_ session: Session, _ feature: DoorFeature, _ radio: Radio, _ settings: ScanSettings) {
         (self.session, self.feature, self.radio) = (session, feature, radio)
@@ -63,11 +65,12 @@ import Text
 
     func received(_ report: AdvertisingReport, _ data: Span<UInt8>, adapter: Int) {
         // A fragment is received again as a part of the whole advertisement.
-        guard let adverts = settings.adverts, isAnswered, report.part == .whole, spend(radio.now) else { return }
+        guard let adverts = settings.adverts, isAnswered, report.part == .whole, let session else { return }
         let address = adverts == .raw ? report.address : AddressPseudonym.of(report.address)
         var bytes: [UInt8] = []
         for index in data.indices { bytes.append(data[index]) }
-        session?.push(AdvertMessage(adapter: adapter, address: address, report: report, data: bytes))
+        let message = AdvertMessage(adapter: adapter, address: address, report: report, data: bytes, lost: lostAdverts)
+        lostAdverts = session.offer(message) ? 0 : lostAdverts + 1
     }
 
     // MARK: Messages

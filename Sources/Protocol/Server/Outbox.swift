@@ -17,6 +17,9 @@ struct Outbox {
     private var sent = 0
     private var latest: [(key: String, line: [UInt8])] = []
 
+    /// Whether the client has read enough that events can be sent that it may miss.
+    var hasRoom: Bool { backlog < Self.highWater }
+
     var backlog: Int { buffer.count - sent }
     var isEmpty: Bool { backlog == 0 && latest.isEmpty }
 

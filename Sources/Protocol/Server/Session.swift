@@ -195,6 +195,14 @@ package import Wire
         if !isHandling { flush() }
     }
 
+    /// Sends a message as `push` does, unless the client is slow to read. For messages of which a client may miss some.
+    /// - Returns: false when the message was not sent.
+    package func offer(_ message: some Message) -> Bool {
+        guard !isClosed, outbox.hasRoom else { return false }
+        push(message)
+        return true
+    }
+
     private func encode(_ message: some Message, _ request: UnsafeRawBufferPointer?) {
         writer.removeAll()
         message.encode(to: &writer, level, request: request)

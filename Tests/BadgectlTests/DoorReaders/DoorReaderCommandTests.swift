@@ -100,11 +100,27 @@ private func capture() throws -> String {
             with: #""error":"off: switch it on","errorAgo":5,"lastAdvertAgo""#
         )
         let peer = try ScriptedPeer { peer in
-            peer.answer("START_SCAN", bad)
+            peer.answer("START_SCAN", bad.replacing(#""radio":true"#, with: #""radio":false"#))
             peer.untilClosed()
         }
         let program = try badgectl(peer, "scan", "--watch")
         #expect(await program.says("badgectl: no scan: off: switch it on\n", on: .error))
+        program.signal(SIGINT)
+        #expect(await program.exitCode == 130)
+    }
+
+    @Test("A restriction of a scan that runs is not called 'no scan'")
+    func restriction() async throws {
+        let bad = scanning.replacing(
+            #""lastAdvertAgo""#,
+            with: #""error":"hci0 is slow: replace it","errorAgo":5,"lastAdvertAgo""#
+        )
+        let peer = try ScriptedPeer { peer in
+            peer.answer("START_SCAN", bad)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "scan", "--watch")
+        #expect(await program.says("badgectl: scan: hci0 is slow: replace it\n", on: .error))
         program.signal(SIGINT)
         #expect(await program.exitCode == 130)
     }
@@ -149,7 +165,7 @@ private func capture() throws -> String {
             peer.answer("START_SCAN", scanning)
             peer.send(advert)
             peer.send(#"{"address":"nonsense","msg":"ADVERT"}"#)
-            peer.send(advert)
+            peer.send(advert.replacing("}", with: #","lost":7}"#))
         }
         let program = try RunningProgram("badgectl", ["--socket", peer.path, "capture", path] + options)
         // The file is complete when badged closes.
@@ -162,6 +178,9 @@ private func capture() throws -> String {
         }
         let report = AdvertisingReport(address: DeviceAddress(bits: 0xC000_0000_0001, isRandom: true), rssi: -60)
         #expect(reports == [report, report])
+        #expect(program.text(.error).contains("badgectl: 7 advertisements are missing in \(path)"))
+        // The last record begins 24 bytes before its packet of 18 bytes. It has the number at byte 12.
+        #expect(file.suffix(42).dropFirst(12).prefix(4).elementsEqual([0, 0, 0, 7]))
     }
 
     @Test("scan --replay needs no badged and filters by code")

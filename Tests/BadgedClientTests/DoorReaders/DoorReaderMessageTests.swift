@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Messages of door readers") struct DoorReaderMessageTests {
     private static let entry =
-        #"{"id":"x","profile":"seos","name":"Door","lockServiceCode":2,"openingTypes":["motion","proximity"],"#
+        #"{"id":"x","profile":"seos","name":"Door","lockServiceCode":2,"lockServiceCodes":[2,33],"openingTypes":["motion","proximity"],"#
         + #""inRange":{"proximity":true,"motion":true,"seamless":false},"rssi":{"last":-61,"level":-60.3},"#
         + #""active":false}"#
     private static let reader = DoorReader(
@@ -12,6 +12,7 @@ import Testing
         profile: "seos",
         name: "Door",
         lockServiceCode: 2,
+        lockServiceCodes: [2, 33],
         openingTypes: ["motion", "proximity"],
         inRange: ["motion", "proximity"],
         level: -60.3,
@@ -49,14 +50,15 @@ import Testing
         ),
         MessageCase(
             #"{"msg":"ADVERT","adapter":"hci0","address":"C0:00:00:00:00:01","addressType":"static","data":"0a0B","#
-                + #""rssi":-60,"scanResponse":true}"#,
+                + #""rssi":-60,"scanResponse":true,"lost":3}"#,
             Advertisement(
                 adapter: "hci0",
                 address: "C0:00:00:00:00:01",
                 addressType: "static",
                 data: [0x0A, 0x0B],
                 rssi: -60,
-                isScanResponse: true
+                isScanResponse: true,
+                lost: 3
             )
         ),
         MessageCase(

@@ -106,6 +106,8 @@ public struct Advertisement: ServerMessage, NamedMessage {
     /// dBm.
     public var rssi: Int?
     public var isScanResponse: Bool
+    /// How many advertisements before this one were not sent, because this program was slow to read.
+    public var lost: Int
 
     public init(
         adapter: String,
@@ -113,10 +115,11 @@ public struct Advertisement: ServerMessage, NamedMessage {
         addressType: String,
         data: [UInt8],
         rssi: Int? = nil,
-        isScanResponse: Bool = false
+        isScanResponse: Bool = false,
+        lost: Int = 0
     ) {
         (self.adapter, self.address, self.addressType) = (adapter, address, addressType)
-        (self.data, self.rssi, self.isScanResponse) = (data, rssi, isScanResponse)
+        (self.data, self.rssi, self.isScanResponse, self.lost) = (data, rssi, isScanResponse, lost)
     }
 
     init(_ json: JSON) throws(UnreadableMember) {
@@ -126,7 +129,8 @@ public struct Advertisement: ServerMessage, NamedMessage {
             addressType: try json.required("addressType", as: \.string),
             data: try json.required("data") { $0.string.flatMap { Hex.decode($0) } },
             rssi: json["rssi"]?.int,
-            isScanResponse: json["scanResponse"]?.bool ?? false
+            isScanResponse: json["scanResponse"]?.bool ?? false,
+            lost: json["lost"]?.int ?? 0
         )
     }
 }

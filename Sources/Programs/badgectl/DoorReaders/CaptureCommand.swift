@@ -14,7 +14,11 @@ enum CaptureCommand {
             """
             Overwrites FILE. Its format is btsnoop, which Wireshark and btmon read. Without --raw each address is
             replaced by a made-up one of the same kind. Needs the permission admin.
+            """,
             """
+            Advertisements that arrive faster than this program writes them are counted: a line says how many the file
+            lacks, and its records contain the number.
+            """,
         ],
         run: run
     )
@@ -32,13 +36,18 @@ enum CaptureCommand {
         }
         defer { close(file) }
         try append(BTSnoop.header, file, path)
+        var lost = 0
         for await event in connection.events {
             switch event.message {
             case let status as ScanStatus: ScanCommand.warn(status)
             case let advertisement as Advertisement:
                 guard let report = report(advertisement) else { continue }
+                if advertisement.lost > 0 {
+                    lost += advertisement.lost
+                    Output.note("badgectl: \(lost) advertisements are missing in \(path): this program was too slow")
+                }
                 let hci = HCIEvent.event(report, data: advertisement.data)
-                try append(BTSnoop.record(event: hci, microseconds: now), file, path)
+                try append(BTSnoop.record(event: hci, microseconds: now, drops: lost), file, path)
             default: continue
             }
         }
