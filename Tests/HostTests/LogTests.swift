@@ -37,6 +37,58 @@ struct LogTests {
         #expect(Log.words(upTo: .warning) == ["error", "warning"])
     }
 
+    private static func pipe() -> (read: Int32, write: Int32) {
+        var ends: [Int32] = [-1, -1]
+        return Glibc.pipe(&ends) == 0 ? (ends[0], ends[1]) : (-1, -1)
+    }
+
+    private static func socket() -> (read: Int32, write: Int32) {
+        var ends: [Int32] = [-1, -1]
+        return socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0 ? (ends[0], ends[1]) : (-1, -1)
+    }
+
+    private static func drain(_ descriptor: Int32) -> String {
+        var (text, bytes): ([UInt8], [UInt8]) = ([], Array(repeating: 0, count: 65_536))
+        while true {
+            let count = recv(descriptor, &bytes, bytes.count, Int32(MSG_DONTWAIT))
+            let got = count < 0 && errno == ENOTSOCK ? nonBlockingRead(descriptor, &bytes) : count
+            guard got > 0 else { return String(decoding: text, as: UTF8.self) }
+            text += bytes[..<got]
+        }
+    }
+
+    private static func nonBlockingRead(_ descriptor: Int32, _ bytes: inout [UInt8]) -> Int {
+        var ready = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&ready, 1, 0) == 1 ? read(descriptor, &bytes, bytes.count) : 0
+    }
+
+    @Test(
+        "a reader that is too slow loses lines, is told their number, and never blocks the writer",
+        arguments: [true, false]
+    )
+    func slowReader(isPipe: Bool) throws {
+        let ends = isPipe ? Self.pipe() : Self.socket()
+        defer {
+            close(ends.read)
+            close(ends.write)
+        }
+        let output = LogOutput(ends.write)
+        let line = String(repeating: "x", count: 99) + "\n"
+        for _ in 0..<20_000 { output.write(line) { "lost \($0)\n" } }
+        let lines = Self.drain(ends.read).split(separator: "\n")
+        #expect(lines.count > 100 && lines.count < 20_000)
+        let whole = lines.count { $0.utf8.count == 99 }
+        output.write("next\n") { "lost \($0)\n" }
+        output.write("last\n") { "lost \($0)\n" }
+        let rest = Self.drain(ends.read)
+        #expect(rest.hasSuffix("\nnext\nlast\n"), "\(rest)")
+        // A short line about a loss may fit where a long one does not, so there may be several.
+        let told = (lines + rest.split(separator: "\n")).filter { $0.hasPrefix("lost ") }.compactMap { Int($0.dropFirst(5)) }
+        #expect(told.reduce(0, +) == 20_000 - whole)
+        // Other processes share the descriptor, so its mode is the same as before.
+        #expect(fcntl(ends.write, F_GETFL) & O_NONBLOCK == 0)
+    }
+
     @Test("stderr is the journal only when JOURNAL_STREAM holds its device and inode")
     func journal() {
         var status = stat()

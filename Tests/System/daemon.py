@@ -98,6 +98,30 @@ daemon.end()
 check("no PIN and no CAN is in the log, even at level debug",
       not re.search("271828|314159|161803", daemon.log()) and "CHANGE_PIN ended" in daemon.log(), daemon.log())
 
+# A log that nobody reads
+read, write = os.pipe()
+daemon = Daemon(program, usual + ["--log-level", "debug"], work, stderr=write)
+os.close(write)
+# Each connection makes two lines of at least 30 bytes, and the pipe has room for 64 KiB.
+for _ in range(2000):
+    Client(path).close()
+check("badged serves although nobody reads its log", serves(path))
+os.set_blocking(read, False)
+try:
+    while os.read(read, 65536):
+        pass
+except BlockingIOError:
+    pass
+check("badged serves when its log is read again", serves(path))
+os.set_blocking(read, True)
+text = b""
+while b"lost" not in text:
+    text += os.read(read, 65536)
+check("the log says how many lines were lost",
+      re.search(rb"<4>[1-9][0-9]{2,} lines of this log were lost: their reader was too slow\n", text), text)
+daemon.end()
+os.close(read)
+
 # Access rules
 if is_root:
     nobody = pwd.getpwnam("nobody").pw_uid
@@ -106,13 +130,13 @@ if is_root:
     daemon = Daemon(program, usual + ["--config", config], work)
     os.chmod(path, 0o666)
 
-    def as_nobody(command, answer):
-        """The name of the message that user nobody gets. A fork, because nobody may be unable to start Python."""
+    def as_nobody(command, answer, uid=nobody):
+        """The name of the message that a user gets. A fork, because nobody may be unable to start Python."""
         read, write = os.pipe()
         if os.fork() == 0:
             os.setgroups([])
             os.setresgid(nobody, nobody, nobody)
-            os.setresuid(nobody, nobody, nobody)
+            os.setresuid(uid, uid, uid)
             got = Client(path).ask(answer, cmd=command)
             os.write(write, got["msg"].encode() if got else b"closed")
             os._exit(0)
@@ -129,6 +153,15 @@ if is_root:
     configure("[access]\nuser:nobody = cards\n")
     daemon.reload()
     check("after SIGHUP the new rule applies", as_nobody("RUN_CHANGE_PIN", "CHANGE_PIN") == "CHANGE_PIN")
+    configure("[access]\nuser:badged-test-ghost = none\n")
+    daemon.reload()
+    nameless = 3_123_456_789
+    check("a denial with a name that is unknown concerns clients without a name",
+          as_nobody("GET_READER_LIST", "ACCESS_DENIED", nameless) == "ACCESS_DENIED")
+    check("the same denial does not concern a client with another name",
+          as_nobody("GET_READER_LIST", "READER_LIST") == "READER_LIST")
+    check("a warning names the unknown user", "names the user 'badged-test-ghost', which is unknown" in daemon.log(),
+          daemon.log())
     daemon.end()
 else:
     print("  (access rules of other users: needs root)")

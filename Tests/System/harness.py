@@ -73,7 +73,9 @@ class Daemon:
 
     count = 0
 
-    def __init__(self, program, arguments, work, wait=True, environment=None, user=None, abstract=False):
+    def __init__(self, program, arguments, work, wait=True, environment=None, user=None, abstract=False,
+                 stderr=None):
+        """`stderr` is a descriptor for the log instead of a file."""
         Daemon.count += 1
         name = f"notify-{os.getpid()}-{Daemon.count}"
         self.manager = Manager("@" + name if abstract else os.path.join(work, name))
@@ -81,7 +83,8 @@ class Daemon:
         clean = {k: v for k, v in os.environ.items() if k not in ("XDG_RUNTIME_DIR", "JOURNAL_STREAM")}
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
-                [program, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, user=user, group=user,
+                [program, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=log if stderr is None else stderr, user=user, group=user,
                 extra_groups=None if user is None else [],
                 env={**clean, "NOTIFY_SOCKET": self.manager.address, **(environment or {})})
         children.append(self.process)

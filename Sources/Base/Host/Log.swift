@@ -5,8 +5,9 @@ import Synchronization
 /// The daemon's log: lines on stderr.
 ///
 /// At a terminal a line reads `badged: warning: text`. Everywhere else (journal, pipe, file) it reads `<4>text` with
-/// the priority of syslog(3), which the journal removes; sd-daemon(3). Each line is one `write`, so lines of
-/// different threads never mix.
+/// the priority of syslog(3), which the journal removes; sd-daemon(3). Each line is one `write` of at most PIPE_BUF
+/// bytes, so lines of different threads and processes never mix. A line that the reader does not accept at once is lost;
+/// the next line that arrives says how many were lost.
 package enum Log {
     package enum Level: Int, Sendable, CaseIterable, Comparable {
         case error = 3
@@ -56,8 +57,9 @@ package enum Log {
 
     private static let threshold = Atomic<Int>(Level.notice.rawValue)
     private static let isTerminal = isatty(STDERR_FILENO) == 1
-    /// The longest line in bytes, so that text of a client cannot fill the journal.
-    static let longest = 4096
+    private static let output = LogOutput(STDERR_FILENO)
+    /// The longest text of a line in bytes. So text of a client cannot fill the journal, and a line fits into PIPE_BUF.
+    static let longest = 4000
 
     /// The lowest severity that is logged; `notice` at first.
     package static var level: Level {
@@ -111,11 +113,9 @@ package enum Log {
         return fstat(STDERR_FILENO, &status) == 0 && stream == "\(status.st_dev):\(status.st_ino)"
     }
 
-    private static func put(_ line: String) {
-        var line = line
-        line.withUTF8 { bytes in
-            // Never block the daemon for its log: lines that the pipe does not accept are lost.
-            while Glibc.write(STDERR_FILENO, bytes.baseAddress, bytes.count) < 0, errno == EINTR {}
+    private static func put(_ text: String) {
+        output.write(text) { lost in
+            line(.warning, "\(lost) lines of this log were lost: their reader was too slow", atTerminal: isTerminal)
         }
     }
 }
