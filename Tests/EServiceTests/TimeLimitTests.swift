@@ -30,7 +30,9 @@ struct TimeLimitTests {
 
     private func session() throws -> HTTPSession {
         let tls = TLSGuard(.standard, isDeveloperMode: false, log: { _ in })
-        return try HTTPSession(tls, Self.configuration.limits, HTTPCanceller(), Stopwatch())
+        let canceller = HTTPCanceller()
+        let addresses = HostAddresses(HostAddresses.system, canceller)
+        return try HTTPSession(tls, Self.configuration.limits, canceller, addresses, Stopwatch())
     }
 
     @Test("the TcToken is given up", arguments: Server.allCases)

@@ -123,9 +123,11 @@ static struct curl_slist *list(const char *lines) {
     return all;
 }
 
-static void configure(CURL *easy, const ccurl_request *request, struct curl_slist *headers, char *words) {
+static void configure(CURL *easy, const ccurl_request *request, struct curl_slist *headers, struct curl_slist *resolve,
+                      char *words) {
 #define SET(option, value) curl.curl_easy_setopt(easy, CURLOPT_##option, value)
     SET(URL, request->url);
+    SET(RESOLVE, resolve);
     SET(PROTOCOLS_STR, request->is_secure ? "https" : "http");
     SET(FOLLOWLOCATION, 0L);
     SET(HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
@@ -180,9 +182,10 @@ ccurl_outcome ccurl_run(ccurl_session *session, const ccurl_request *request) {
     ccurl_outcome outcome = {.end = CCURL_BROKEN};
     char words[CURL_ERROR_SIZE] = "";
     struct curl_slist *headers = list(request->headers);
+    struct curl_slist *resolve = *request->resolve ? list(request->resolve) : NULL;
     CURLcode code = CURLE_FAILED_INIT;
     curl.curl_easy_reset(session->easy);
-    configure(session->easy, request, headers, words);
+    configure(session->easy, request, headers, resolve, words);
     if (curl.curl_multi_add_handle(session->multi, session->easy) == CURLM_OK) {
         bool finished = drive(session, request, &code);
         curl.curl_easy_getinfo(session->easy, CURLINFO_RESPONSE_CODE, &outcome.status);
@@ -195,6 +198,7 @@ ccurl_outcome ccurl_run(ccurl_session *session, const ccurl_request *request) {
     }
     curl.curl_easy_reset(session->easy);
     curl.curl_slist_free_all(headers);
+    curl.curl_slist_free_all(resolve);
     if (code != CURLE_OK)
         snprintf(outcome.words, sizeof outcome.words, "%s", *words ? words : curl.curl_easy_strerror(code));
     return outcome;

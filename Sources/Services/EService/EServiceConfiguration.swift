@@ -29,6 +29,8 @@ package struct EServiceConfiguration: Sendable {
     package var limits = Limits()
     /// Returns the day on which certificates have to be valid.
     package var today: @Sendable () -> CVDate = { CVDate.today }
+    /// Returns the addresses of a host as text; empty if the name is unknown. It may block.
+    package var lookUp: @Sendable (_ host: String) -> [String] = HostAddresses.system
     /// Logs a line. Contents of messages are never logged, with or without `Pragma: no-log`.
     package var log: @Sendable (String) -> Void = { _ in }
     /// Logs a line about a fault that the administrator has to repair.

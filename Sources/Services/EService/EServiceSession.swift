@@ -18,6 +18,8 @@ package actor EServiceSession: EServiceConnection {
     /// The connections to the service, for the TcToken and the refresh address.
     private var web: HTTPSession?
     private var paos: PAOSClient?
+    /// Shared by all connections.
+    private let addresses: HostAddresses
     private let stopwatch = Stopwatch()
     private var request: AuthenticationRequest?
     private var transmits = 0
@@ -36,6 +38,7 @@ package actor EServiceSession: EServiceConnection {
     ) {
         (self.tcTokenURL, self.isDeveloperMode) = (tcTokenURL, isDeveloperMode)
         self.configuration = configuration
+        addresses = HostAddresses(configuration.lookUp, canceller)
         thread = try? NetworkThread(start: startThread)
     }
 
@@ -173,6 +176,7 @@ package actor EServiceSession: EServiceConnection {
         case .success(let valid):
             token = valid
             (refreshAddress, communicationErrorAddress) = (valid.refreshAddress, valid.communicationErrorAddress)
+            addresses.begin(valid.refreshAddress.origin.host)
         case .failure(let refusal):
             (refreshAddress, communicationErrorAddress) = (refusal.refreshAddress, refusal.communicationErrorAddress)
             throw EServiceFailure(.getTcTokenInvalidData, .invalidTcToken, detail: refusal.words)
@@ -213,7 +217,7 @@ package actor EServiceSession: EServiceConnection {
     ) throws(EServiceFailure) -> HTTPSession {
         let tls = TLSGuard(profile, preSharedKey: key, isDeveloperMode: isDeveloperMode, log: configuration.log)
         do throws(HTTPFault) {
-            return try HTTPSession(tls, configuration.limits, canceller, stopwatch)
+            return try HTTPSession(tls, configuration.limits, canceller, addresses, stopwatch)
         } catch {
             if case .unavailable(let words) = error {
                 configuration.warn("online authentication needs libcurl (Debian package libcurl4): \(words)")

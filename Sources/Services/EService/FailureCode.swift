@@ -7,6 +7,8 @@ package enum FailureCode: String, Error, Sendable {
     // MARK: Any workflow
     case userCancelled = "User_Cancelled"
     case cardRemoved = "Card_Removed"
+    /// Not a reason of the SDK.
+    case promptTimeout = "Prompt_Timeout"
 
     // MARK: The TcToken
     case parseTcTokenInvalidURL = "Parse_TcToken_Invalid_Url"

@@ -88,6 +88,7 @@ package struct FailureStatus: Sendable, Hashable {
         "Developer mode is for test services only."
     )
 
+    package static let promptTimeout = Self(.inputTimeout, "The user did not answer in time.")
     package static let cancelledByUser = Self(.cancellationByUser, "It was cancelled.")
     package static let cancelledOnReader = Self(.cancellationByUser, "It was cancelled on the reader.")
     package static let cardRemoved = Self(.cancellationByUser, "The card was removed.")

@@ -9,6 +9,10 @@ final class HTTPCanceller: Sendable {
         var isClosed = false
         /// `ccurl_session`s; ccurl_wake, the only function called on them here, is thread-safe.
         var sessions: [OpaquePointer] = []
+        /// Functions that end the waits for look-ups of names.
+        var wakers: [Int: @Sendable () -> Void] = [:]
+        var nextWaker = 0
+        var cancelTime: ContinuousClock.Instant?
     }
     private let state = Mutex(State())
 
@@ -16,7 +20,12 @@ final class HTTPCanceller: Sendable {
     var isCancelled: Bool { state.withLock { $0.isCancelled || $0.isClosed } }
 
     /// Ends running transfers; new ones are refused until `reset`.
-    func cancel() { end { $0.isCancelled = true } }
+    func cancel() {
+        end { state in
+            state.isCancelled = true
+            if state.cancelTime == nil { state.cancelTime = .now }
+        }
+    }
 
     /// Ends running transfers; new ones are refused for good.
     func close() { end { $0.isClosed = true } }
@@ -24,11 +33,18 @@ final class HTTPCanceller: Sendable {
     /// Allows transfers again after `cancel`.
     func reset() { state.withLock { $0.isCancelled = false } }
 
+    /// When look-ups of names have to end: never, or soon after the first `cancel`, also after `reset`.
+    var lookUpDeadline: ContinuousClock.Instant {
+        let time = state.withLock { $0.cancelTime }
+        return time.map { $0 + HostAddresses.patienceAfterCancel } ?? .now + .seconds(86_400)
+    }
+
     private func end(_ mark: (inout State) -> Void) {
         state.withLock { state in
             mark(&state)
             // Inside the lock, so that no session is freed meanwhile.
             for session in state.sessions { ccurl_wake(session) }
+            for wake in state.wakers.values { wake() }
         }
     }
 
@@ -41,6 +57,17 @@ final class HTTPCanceller: Sendable {
         let session = SendablePointer(session)
         state.withLock { state in state.sessions.removeAll { $0 == session.pointer } }
     }
+
+    /// Adds a function that `cancel` and `close` call.
+    func add(_ wake: @escaping @Sendable () -> Void) -> Int {
+        state.withLock { state in
+            state.nextWaker += 1
+            state.wakers[state.nextWaker] = wake
+            return state.nextWaker
+        }
+    }
+
+    func remove(_ waker: Int) { state.withLock { $0.wakers[waker] = nil } }
 
     private struct SendablePointer: @unchecked Sendable {
         let pointer: OpaquePointer

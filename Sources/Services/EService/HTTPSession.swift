@@ -60,6 +60,7 @@ final class HTTPSession {
     let tls: TLSGuard
     let stopwatch: Stopwatch
     private let canceller: HTTPCanceller
+    private let addresses: HostAddresses
     private let session: OpaquePointer
     private let limits: EServiceConfiguration.Limits
 
@@ -76,12 +77,13 @@ final class HTTPSession {
         _ tls: TLSGuard,
         _ limits: EServiceConfiguration.Limits,
         _ canceller: HTTPCanceller,
+        _ addresses: HostAddresses,
         _ stopwatch: Stopwatch
     ) throws(HTTPFault) {
         if let words = ccurl_load() { throw .unavailable(String(cString: words)) }
         guard let session = ccurl_session_new() else { throw .unavailable("libcurl has no session left") }
         (self.tls, self.session, self.limits) = (tls, session, limits)
-        (self.canceller, self.stopwatch) = (canceller, stopwatch)
+        (self.canceller, self.addresses, self.stopwatch) = (canceller, addresses, stopwatch)
         canceller.add(session)
     }
 
@@ -92,14 +94,20 @@ final class HTTPSession {
 
     /// Runs one transfer on this thread. The transfer ends at `deadline`, or earlier by its own limit.
     func run(_ request: HTTPRequest, by deadline: ContinuousClock.Instant) throws(HTTPFault) -> HTTPResponse {
-        let total = min(limits.transfer, ContinuousClock.now.duration(to: deadline)).milliseconds
+        let origin = request.address.origin
+        let begin = ContinuousClock.now
+        let end = min(begin + limits.transfer, deadline)
+        guard begin < end else { throw .timeout }
+        let found = try addresses.find(origin.host, by: min(end, begin + limits.connect))
+        let total = ContinuousClock.now.duration(to: end).milliseconds
         guard total > 0 else { throw .timeout }
-        tls.reset(host: request.address.origin.host)
+        tls.reset(host: origin.host)
         (method, maximumLength) = (request.method, request.maximumLength)
         (attempts, isTooLarge, lines, headerBytes, body) = (0, false, [], 0, [])
         defer { (lines, body) = ([], []) }
-        let begin = ContinuousClock.now
-        let outcome = perform(request, total)
+        // libcurl then looks up nothing itself: its look-ups cannot be left behind.
+        let resolve = found.isEmpty ? "" : "\(origin.host):\(origin.port):\(found.joined(separator: ","))"
+        let outcome = perform(request, total, resolve)
         let answer = method == .connect ? .zero : Duration.microseconds(outcome.answer_microseconds)
         stopwatch.add(transfer: begin.duration(to: .now), answer: answer)
         let words = withUnsafeBytes(of: outcome.words) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
@@ -119,7 +127,7 @@ final class HTTPSession {
         return HTTPResponse(status: outcome.status, headers: headers, body: body)
     }
 
-    private func perform(_ request: HTTPRequest, _ total: Int) -> ccurl_outcome {
+    private func perform(_ request: HTTPRequest, _ total: Int, _ resolve: String) -> ccurl_outcome {
         let method =
             switch request.method {
             case .get: CCURL_GET
@@ -132,23 +140,26 @@ final class HTTPSession {
         return request.address.text.withCString { url in
             headers.withCString { headers in
                 request.body.withUnsafeBytes { body in
-                    var call = ccurl_request(
-                        method: method,
-                        url: url,
-                        is_secure: request.address.isSecure,
-                        headers: headers,
-                        body: body.baseAddress,
-                        body_count: body.count,
-                        connect_milliseconds: limits.connect.milliseconds,
-                        total_milliseconds: total,
-                        owner: owner,
-                        prepare_tls: { HTTPSession.of($0).tls.prepare(OpaquePointer($1)) },
-                        connected: { HTTPSession.of($0).maySend() },
-                        header: { HTTPSession.of($0).takeHeader($1, $2) },
-                        received: { HTTPSession.of($0).takeBody($1, $2) },
-                        cancelled: { HTTPSession.of($0).canceller.isCancelled }
-                    )
-                    return ccurl_run(session, &call)
+                    resolve.withCString { resolve in
+                        var call = ccurl_request(
+                            method: method,
+                            url: url,
+                            resolve: resolve,
+                            is_secure: request.address.isSecure,
+                            headers: headers,
+                            body: body.baseAddress,
+                            body_count: body.count,
+                            connect_milliseconds: limits.connect.milliseconds,
+                            total_milliseconds: total,
+                            owner: owner,
+                            prepare_tls: { HTTPSession.of($0).tls.prepare(OpaquePointer($1)) },
+                            connected: { HTTPSession.of($0).maySend() },
+                            header: { HTTPSession.of($0).takeHeader($1, $2) },
+                            received: { HTTPSession.of($0).takeBody($1, $2) },
+                            cancelled: { HTTPSession.of($0).canceller.isCancelled }
+                        )
+                        return ccurl_run(session, &call)
+                    }
                 }
             }
         }

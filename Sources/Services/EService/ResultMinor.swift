@@ -18,6 +18,7 @@ package struct ResultMinor: Sendable, Hashable {
     package static let communicationError = ResultMinor("/al/common#communicationError")
     package static let trustedChannelEstablishmentFailed = ResultMinor("/dp#trustedChannelEstablishmentFailed")
     package static let invalidCertificatePath = ResultMinor("/il/signature#invalidCertificatePath")
+    package static let inputTimeout = ResultMinor("/ifdl/common#timeoutError")
     package static let cancellationByUser = ResultMinor("/sal#cancellationByUser")
 
     /// Says in one English sentence what the code means.

@@ -27,6 +27,8 @@ typedef enum {
 typedef struct {
     ccurl_method method;
     const char *_Nonnull url;
+    /* The addresses of the host, `HOST:PORT:ADDRESS,ADDRESS`; empty when the host is an address. */
+    const char *_Nonnull resolve;
     /* Whether the scheme of `url` is https; other schemes than this one are refused. */
     bool is_secure;
     /* Header lines with "\n" between them. */
