@@ -19,6 +19,10 @@ import Server
     private var passedOver: Set<Insertion> = []
     /// Whether the client was asked to insert a card.
     private var isAnnounced = false
+    /// The place among the workflows that wait. It stays the same when the card is lost.
+    private let ticket: ReaderRegistry.Ticket
+    /// Whether a card is being opened, so that others may take the cards in other readers.
+    private var isOpening = false
 
     private struct Explanation: Hashable {
         let obstacle: CardObstacle
@@ -29,12 +33,16 @@ import Server
     init(_ registry: ReaderRegistry, _ workflow: Workflow, readerName: String?, _ requirements: Requirements) {
         (self.registry, self.workflow, self.readerName) = (registry, workflow, readerName)
         self.requirements = requirements
+        ticket = registry.makeTicket()
     }
 
     private var owner: ObjectIdentifier { ObjectIdentifier(workflow) }
 
-    /// Returns the first usable card by reader name. Waits without a time limit.
+    /// Returns the first usable card by reader name. Waits without a time limit. A card that several workflows could
+    /// take goes to the one that asked first; a card of SET_CARD goes to the workflow of its client.
     func acquire() async throws(Interruption) -> (lease: CardLease, card: Requirements.Card) {
+        registry.queue(ticket) { [weak self] reader in self?.canTake(reader) ?? false }
+        defer { registry.leaveQueue(ticket) }
         isAnnounced = false
         var losses = unseenLosses
         while true {
@@ -69,10 +77,13 @@ import Server
 
     private func takeFirst() async -> (lease: CardLease, card: Requirements.Card)? {
         for reader in candidates {
-            guard obstacle(of: reader) == nil, let insertion = reader.insertion,
+            guard canTake(reader), let insertion = reader.insertion,
                 case .known(let profile) = reader.card, let profile = profile as? Requirements.Profile,
-                !passedOver.contains(insertion), registry.claim(reader, for: owner)
+                registry.isFirst(ticket, for: reader)
             else { continue }
+            isOpening = true
+            defer { isOpening = false }
+            guard registry.claim(reader, for: owner) else { continue }
             workflow.awaitedEvent = nil
             // After a loss the user has to insert the card again.
             isAnnounced = false
@@ -80,6 +91,14 @@ import Server
             registry.release(reader)
         }
         return nil
+    }
+
+    /// Whether the card in a reader is usable, and not reserved for another workflow.
+    private func canTake(_ reader: Reader) -> Bool {
+        guard !isOpening, !workflow.isCancelled, readerName == nil || readerName == reader.name,
+            obstacle(of: reader) == nil, let insertion = reader.insertion, case .known = reader.card
+        else { return false }
+        return !passedOver.contains(insertion) && (reader.supplier == nil || reader.supplier == owner)
     }
 
     /// Makes two attempts to open a known card. After them the card is not used until its next insertion.

@@ -23,7 +23,7 @@ package import Readers
     package internal(set) var card = Card.none
     /// The workflow that holds the reader.
     package internal(set) var owner: ObjectIdentifier?
-    /// The workflow whose SET_CARD has inserted the card.
+    /// The workflow whose SET_CARD has inserted the card. No other workflow takes the card.
     var supplier: ObjectIdentifier?
     let backend: any ReaderBackend
     var recognition: Task<Void, Never>?

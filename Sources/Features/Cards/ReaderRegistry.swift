@@ -20,6 +20,14 @@ package import Readers
     private var health: [String: [HealthCheck]] = [:]
     private var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
     private var nextWaiter: UInt64 = 0
+    /// The workflows that wait for a card, with the readers whose card each one could take.
+    private var queue: [Ticket: @Loop (Reader) -> Bool] = [:]
+    private var nextTicket: UInt64 = 0
+
+    /// The place of a workflow in the order in which workflows asked for a card.
+    struct Ticket: Hashable {
+        fileprivate let number: UInt64
+    }
 
     package nonisolated init() {}
 
@@ -165,6 +173,27 @@ package import Readers
         return profile
     }
 
+    // MARK: The order of workflows that wait for a card
+
+    func makeTicket() -> Ticket {
+        nextTicket += 1
+        return Ticket(number: nextTicket)
+    }
+
+    /// Adds a workflow to those that wait. `canTake` says whether it could take the card in a reader now.
+    func queue(_ ticket: Ticket, canTake: @escaping @Loop (Reader) -> Bool) { queue[ticket] = canTake }
+
+    /// Removes a workflow, so that the next one may take a card.
+    func leaveQueue(_ ticket: Ticket) {
+        queue[ticket] = nil
+        wakeWaiters()
+    }
+
+    /// Whether no workflow that asked earlier could take the card in a reader.
+    func isFirst(_ ticket: Ticket, for reader: Reader) -> Bool {
+        !queue.contains { $0.key.number < ticket.number && $0.value(reader) }
+    }
+
     // MARK: Calls of workflows
 
     /// Lends a reader to a workflow. Returns false if another workflow has the reader.
@@ -212,8 +241,15 @@ package import Readers
         if let insertion = reader.insertion, reader.owner == nil, reader.hasUselessCard {
             await shelve(reader, insertion)
         }
-        try await shelf.insert(description, into: reader.name)
+        // Before the insertion, because the card may be recognised before `insert` returns.
+        let before = reader.supplier
         reader.supplier = supplier
+        do throws(CardShelfError) {
+            try await shelf.insert(description, into: reader.name)
+        } catch {
+            reader.supplier = before
+            throw error
+        }
     }
 
     /// Removes the cards of an ended workflow from virtual readers, unless another workflow has them.
