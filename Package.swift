@@ -153,7 +153,7 @@ let package = Package(
         proto.target("Wire", ["Secrets", "Text"]),
         proto.target("Activation", ["Text", "Wire", "CLinux", "CWebSockets"]),
 
-        proto.target("Server", ["Text", "Concurrency", "Wire", "Host", "CLinux"]),
+        proto.target("Server", ["Text", "Threads", "Concurrency", "Wire", "Host", "CLinux"]),
 
         // Features
         features.target("Cards", ["Text", "Concurrency", "Wire", "Server", "Host", "Readers", "ISO7816"]),

@@ -31,7 +31,7 @@ struct AccessPolicyTests {
     func precedence(uid: UInt32, gid: UInt32, groups: [UInt32], expected: Permissions) {
         var warnings: [String] = []
         let policy = AccessPolicy(rules: Self.rules, owner: 500, names: Self.names, warnings: &warnings)
-        #expect(policy.permissions(uid: uid, gid: gid, groups: groups) == expected)
+        #expect(policy.permissions(of: .init(uid: uid, gid: gid, groups: groups)) == expected)
         #expect(warnings.isEmpty)
     }
 
@@ -39,7 +39,7 @@ struct AccessPolicyTests {
     func defaults() {
         var warnings: [String] = []
         let policy = AccessPolicy(rules: [], owner: 500, names: Self.names, warnings: &warnings)
-        #expect(policy.permissions(uid: 1001, gid: 1, groups: []) == [.readers, .cards])
+        #expect(policy.permissions(of: .init(uid: 1001, gid: 1, groups: [])) == [.readers, .cards])
     }
 
     @Test("a warning names each user and group that the system does not know")
@@ -51,10 +51,59 @@ struct AccessPolicyTests {
         #expect(warnings.first?.contains("'carol'") == true && warnings.last?.contains("'nobody-here'") == true)
     }
 
+    private static let unknown = [
+        AccessRule(.user("bob"), []), AccessRule(.group("temps"), .readers), AccessRule(.group("kiosk"), .readers),
+        AccessRule(.user("alice"), .cards), AccessRule(.others, [.readers, .cards]),
+    ]
+
+    @Test(
+        "while a name is unknown, its line limits each client that the name could mean",
+        arguments: [
+            // uid, gid, the names that the system knows for them, permissions
+            (1002, 9, nil, nil, []),
+            (1002, 9, nil, "staff", []),
+            (1003, 9, "carol", "staff", [.readers, .cards]),
+            (1003, 9, "carol", nil, .readers),
+            (1003, 50, "carol", nil, .readers),
+            (1001, 9, nil, nil, .cards),
+            (0, 9, nil, nil, .all),
+        ] as [(UInt32, UInt32, String?, String?, Permissions)]
+    )
+    func denials(uid: UInt32, gid: UInt32, user: String?, group: String?, expected: Permissions) {
+        var warnings: [String] = []
+        let names = NameService(
+            user: { ["alice": 1001][$0] },
+            group: { ["kiosk": 50][$0] },
+            userName: { _ in user },
+            groupName: { _ in group }
+        )
+        let policy = AccessPolicy(rules: Self.unknown, owner: 500, names: names, warnings: &warnings)
+        #expect(warnings.count == 2)
+        #expect(policy.permissions(of: .init(uid: uid, gid: gid, groups: []), names: names) == expected)
+    }
+
+    @Test("a name that becomes known decides from then on")
+    func laterNames() {
+        var warnings: [String] = []
+        let none = NameService(user: { _ in nil }, group: { _ in nil })
+        let rules = [AccessRule(.user("bob"), .scan), AccessRule(.group("door"), [])]
+        var policy = AccessPolicy(rules: rules, owner: 500, names: none, warnings: &warnings)
+        let (bob, carol) = (
+            AccessPolicy.Client(uid: 1002, gid: 9, groups: []), AccessPolicy.Client(uid: 1003, gid: 9, groups: [51])
+        )
+        #expect(policy.isUndecided(bob) && policy.isUndecided(carol))
+        #expect(policy.permissions(of: bob, lookingUp: none) == [])
+        #expect(policy.permissions(of: bob, lookingUp: Self.names) == .scan)
+        #expect(!policy.isUndecided(bob) && !policy.isUndecided(carol))
+        #expect(policy.permissions(of: carol) == [])
+    }
+
     @Test("root and numeric identifiers are resolved, and other names are unknown")
     func system() {
         #expect(NameService.system.user("root") == 0 && NameService.system.group("root") == 0)
         #expect(NameService.system.user("4711") == 4711)
         #expect(NameService.system.user("no such user") == nil && NameService.system.group("") == nil)
+        #expect(NameService.system.userName(0) == "root" && NameService.system.groupName(0) == "root")
+        #expect(NameService.system.userName(4_000_000_000) == nil && NameService.system.groupName(4_000_000_000) == nil)
     }
 }

@@ -29,6 +29,10 @@ struct ConfigurationTests {
             [server]
             socket = /run/x.sock
             max_clients=7
+            max_clients_per_user = 6
+            max_workflows = 5
+            max_workflows_per_user = 4
+            prompt_timeout = 30
             [virtual]
             enabled = Yes
             readers = 64
@@ -55,7 +59,10 @@ struct ConfigurationTests {
             """
         )
         #expect(configuration.socketPath == "/run/x.sock")
-        #expect(configuration.maximumClients == 7)
+        var limits = ServerLimits()
+        (limits.clients, limits.clientsPerUser, limits.workflows, limits.workflowsPerUser) = (7, 6, 5, 4)
+        limits.promptTimeout = .seconds(30)
+        #expect(configuration.limits == limits)
         #expect(configuration.isVirtualEnabled && configuration.virtualReaders == 64)
         #expect(configuration.virtualTrustPoint == "/etc/badged/card.cvcert")
         #expect(configuration.trustAnchors == "/etc/badged/anchors")
@@ -80,6 +87,10 @@ struct ConfigurationTests {
         arguments: [
             ("[server]\nmax_clients=0", "b.conf, line 2: [server] max_clients cannot be '0'", "1 to 100000"),
             ("[server]\nmax_clients=many", "line 2", "1 to 100000"),
+            ("[server]\nmax_clients_per_user=0", "line 2", "1 to 100000"),
+            ("[server]\nmax_workflows=0", "line 2", "1 to 10000"),
+            ("[server]\nmax_workflows_per_user=-1", "line 2", "1 to 10000"),
+            ("[server]\nprompt_timeout=9", "line 2: [server] prompt_timeout cannot be '9'", "10 to 86400"),
             ("[server]\nsocket=run", "line 2", "begins with /"),
             ("[server]\nsocket=", "line 2", "begins with /"),
             ("[virtual]\n\nreaders=65", "line 3", "1 to 64"),
@@ -184,7 +195,7 @@ struct ConfigurationTests {
             settings.virtualReaders == 3 && !settings.isPCSCEnabled && !settings.isNFCEnabled
                 && settings.logLevel == .error
         )
-        #expect(settings.maximumClients == 1000)
+        #expect(settings.limits.clients == 1000 && settings.limits.promptTimeout == .seconds(600))
     }
 
     @Test("the installed file is valid and sets nothing")

@@ -87,7 +87,7 @@ struct LendMessage: Message {
     var commands: [CommandSpec] {
         [
             CommandSpec("RUN_LEND", permission: .cards) { [registry] session, _ in
-                guard session.workflow == nil else { return .badState }
+                guard session.workflow == nil, session.workflowRefusal() == nil else { return .badState }
                 session.start("LEND", announcedBy: LendMessage()) { workflow in
                     LendMessage(outcome: await Self.lend(registry, workflow))
                 }
@@ -118,7 +118,7 @@ struct LendMessage: Message {
             do throws(Interruption) {
                 pin = try await workflow.ask(LibraryPINPrompt(lease: lease))
             } catch {
-                throw error == .cancelled ? .cancelled : .cardLost
+                throw CardStop(error)
             }
             do throws(CardError) {
                 guard try await lease.connection.transmit(LibraryCommand.verify(pin)).status == .ok else {
@@ -133,6 +133,7 @@ struct LendMessage: Message {
         return switch outcome {
         case .done: "lent"
         case .cancelled: "cancelled"
+        case .timedOut: "timed out"
         case .failed(let reason): reason
         }
     }

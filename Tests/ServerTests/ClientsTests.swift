@@ -163,7 +163,7 @@ struct ClientsTests {
 
     @Test("a client beyond the maximum is refused with an error; a disconnection admits a new client")
     @Loop func maximum() async throws {
-        let server = try TestServer(maximumClients: 2)
+        let server = try TestServer(limits: .clients(2))
         try await server.ready()
         let (first, second) = (try server.connect(), try server.connect())
         _ = await (first.exchange(), second.exchange())

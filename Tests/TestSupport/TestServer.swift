@@ -25,8 +25,9 @@ import Wire
     package init(
         readers count: Int = 1,
         backends: [any ReaderBackend] = [],
-        maximumClients: Int = 1000,
+        limits: ServerLimits = ServerLimits(),
         permissions: Permissions = .all.union(.activate),
+        access: AccessControl? = nil,
         radio: Radio? = nil,
         moreCards: [any VirtualCardKind] = [],
         moreFeatures: (ReaderRegistry) -> [any Feature] = { _ in [] },
@@ -50,8 +51,10 @@ import Wire
         server = SocketServer(
             features: features,
             info: ServerInfo(version: "0.0.0", drivers: registry.drivers),
-            maximumClients: maximumClients,
-            permissions: { _ in permissions },
+            limits: limits,
+            permissions: { peer in
+                await access?.permissions(uid: peer.uid, gid: peer.gid, groups: peer.groups) ?? permissions
+            },
             log: { _, text in box.lines.append(text) }
         )
         log = box
@@ -69,14 +72,27 @@ import Wire
 
     /// Connects a client that the server already serves.
     package func connect() throws -> TestClient {
+        let (own, client) = try pair()
+        server.serve(own)
+        return client
+    }
+
+    /// Connects a client of another user, as the browser port does.
+    package func connect(uid: UInt32?, _ permissions: Permissions = .all) throws -> TestClient {
+        let (own, client) = try pair()
+        server.serve(own, permissions, from: "test", uid: uid)
+        return client
+    }
+
+    /// Makes a connection: the socket of the server, and the client.
+    private func pair() throws -> (Int32, TestClient) {
         var pair: [Int32] = [-1, -1]
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0 else { throw SystemError("socketpair") }
         for socket in pair {
             clinux_set_nonblocking(socket)
             clinux_set_cloexec(socket)
         }
-        server.serve(pair[1])
-        return try TestClient(socket: pair[0])
+        return (pair[1], try TestClient(socket: pair[0]))
     }
 
     /// Starts to listen on a temporary socket, for clients on other threads, and returns its path.
@@ -128,5 +144,14 @@ import Wire
     /// Removes a card as a user would.
     package func withdraw(from name: String = "Simulator") async {
         for shelf in shelves { await shelf.shelve(reader: name) }
+    }
+}
+
+extension ServerLimits {
+    /// Limits with this number of clients.
+    package static func clients(_ count: Int) -> ServerLimits {
+        var limits = ServerLimits()
+        limits.clients = count
+        return limits
     }
 }

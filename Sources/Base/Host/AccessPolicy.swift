@@ -12,19 +12,34 @@ package struct AccessRule: Sendable, Equatable {
     }
 }
 
-/// The rules of `[access]`, with names resolved to ids once, when the configuration is read.
+/// The rules of `[access]`, with names resolved to ids.
+///
+/// The line of a name that the system does not know still counts: it limits every client that the name could mean.
 package struct AccessPolicy: Sendable, Equatable {
     private var users: [UInt32: Permissions] = [:]
     private var groups: [UInt32: Permissions] = [:]
     private var others: Permissions
     private var owner: UInt32
+    /// The rules whose names the system does not know.
+    private var unknown: [AccessRule] = []
 
     /// The permissions of a client that no line of `[access]` applies to.
     package static let defaultPermissions: Permissions = [.readers, .cards]
 
+    /// The ids of a client, as the kernel reports them.
+    package struct Client: Sendable, Equatable {
+        package let uid: UInt32
+        /// Its group and its supplementary groups.
+        package let gids: Set<UInt32>
+
+        package init(uid: UInt32, gid: UInt32, groups: some Sequence<UInt32>) {
+            (self.uid, gids) = (uid, Set(groups).union([gid]))
+        }
+    }
+
     /// Resolves the rules. `owner` is the user of the daemon, who has all permissions, as root has.
     ///
-    /// `warnings` gets one line for each unknown name; its rule is ignored.
+    /// `warnings` gets one line for each unknown name.
     package init(
         rules: [AccessRule],
         owner: UInt32 = geteuid(),
@@ -33,46 +48,98 @@ package struct AccessPolicy: Sendable, Equatable {
     ) {
         self.owner = owner
         others = Self.defaultPermissions
+        unknown = rules
+        resolve(names)
+        for rule in unknown {
+            let (kind, name) =
+                switch rule.subject {
+                case .user(let name): ("user", name)
+                case .group(let name): ("group", name)
+                case .others: ("default", "")
+                }
+            warnings.append(
+                "[access] names the \(kind) '\(name)', which is unknown; until it is known, its line also limits clients"
+                    + " without a known name"
+            )
+        }
+    }
+
+    /// Looks up the names that were unknown so far.
+    private mutating func resolve(_ names: NameService) {
+        let rules = unknown
+        unknown = []
         for rule in rules {
             switch rule.subject {
             case .others: others = rule.permissions
             case .user(let name):
-                if let id = names.user(name) {
-                    users[id] = rule.permissions
-                } else {
-                    warnings.append("[access] names the user '\(name)', which is unknown; the line is ignored")
-                }
+                if let id = names.user(name) { users[id] = rule.permissions } else { unknown.append(rule) }
             case .group(let name):
                 if let id = names.group(name) {
                     groups[id, default: []].formUnion(rule.permissions)
                 } else {
-                    warnings.append("[access] names the group '\(name)', which is unknown; the line is ignored")
+                    unknown.append(rule)
                 }
             }
         }
     }
 
+    /// Whether an unknown name may change the permissions of a client.
+    package func isUndecided(_ client: Client) -> Bool {
+        guard client.uid != 0, client.uid != owner, users[client.uid] == nil else { return false }
+        return !unknown.isEmpty
+    }
+
     /// Returns the permissions of a client.
     ///
     /// A line for the user decides alone. Otherwise all lines of its groups are combined. Otherwise `default` applies.
-    package func permissions(uid: UInt32, gid: UInt32, groups memberships: some Sequence<UInt32>) -> Permissions {
-        if uid == 0 || uid == owner { return .all }
-        if let own = users[uid] { return own }
-        let shared = ([gid] + memberships).compactMap { groups[$0] }
-        return shared.isEmpty ? others : shared.reduce(into: []) { $0.formUnion($1) }
+    /// A line with an unknown name takes away what it does not grant, if the name could mean the client.
+    package func permissions(of client: Client, names: NameService = .none) -> Permissions {
+        if client.uid == 0 || client.uid == owner { return .all }
+        if let own = users[client.uid] { return own }
+        let shared = client.gids.compactMap { groups[$0] }
+        var result = shared.isEmpty ? others : shared.reduce(into: []) { $0.formUnion($1) }
+        guard !unknown.isEmpty else { return result }
+        // An id with a name of its own is not the one that the unknown name means.
+        let isUnknownUser = names.userName(client.uid) == nil
+        let isInUnknownGroup = client.gids.contains { names.groupName($0) == nil }
+        for rule in unknown {
+            switch rule.subject {
+            case .user where isUnknownUser: result.formIntersection(rule.permissions)
+            // One more group would only add permissions to those of the known groups.
+            case .group where isInUnknownGroup && shared.isEmpty: result.formIntersection(rule.permissions)
+            case .user, .group, .others: break
+            }
+        }
+        return result
+    }
+
+    /// Looks up the unknown names again, and returns the permissions of a client. This may block.
+    package mutating func permissions(of client: Client, lookingUp names: NameService) -> Permissions {
+        resolve(names)
+        return permissions(of: client, names: names)
     }
 }
 
-/// Resolves names of users and groups to ids. Decimal numbers are ids already.
+/// Translates names of users and groups to ids and back. Decimal numbers are ids already.
 package struct NameService: Sendable {
     package var user: @Sendable (String) -> UInt32?
     package var group: @Sendable (String) -> UInt32?
+    package var userName: @Sendable (UInt32) -> String?
+    package var groupName: @Sendable (UInt32) -> String?
 
-    package init(user: @escaping @Sendable (String) -> UInt32?, group: @escaping @Sendable (String) -> UInt32?) {
-        (self.user, self.group) = (user, group)
+    package init(
+        user: @escaping @Sendable (String) -> UInt32?,
+        group: @escaping @Sendable (String) -> UInt32?,
+        userName: @escaping @Sendable (UInt32) -> String? = { _ in nil },
+        groupName: @escaping @Sendable (UInt32) -> String? = { _ in nil }
+    ) {
+        (self.user, self.group, self.userName, self.groupName) = (user, group, userName, groupName)
     }
 
-    /// The C functions are getpwnam_r and getgrnam_r.
+    /// Knows no name.
+    package static let none = NameService(user: { _ in nil }, group: { _ in nil })
+
+    /// The C functions are getpwnam_r, getgrnam_r, getpwuid_r and getgrgid_r. They may block.
     package static let system = NameService(
         user: { name in
             if let number = UInt32(name) { return number }
@@ -89,17 +156,31 @@ package struct NameService: Sendable {
                 let code = getgrnam_r(name, &entry, base, count, &found)
                 return (code, found?.pointee.gr_gid)
             }
+        },
+        userName: { id in
+            lookUp { base, count in
+                var (entry, found) = (passwd(), UnsafeMutablePointer<passwd>?.none)
+                let code = getpwuid_r(id, &entry, base, count, &found)
+                return (code, found.map { String(cString: $0.pointee.pw_name) })
+            }
+        },
+        groupName: { id in
+            lookUp { base, count in
+                var (entry, found) = (Glibc.group(), UnsafeMutablePointer<Glibc.group>?.none)
+                let code = getgrgid_r(id, &entry, base, count, &found)
+                return (code, found.map { String(cString: $0.pointee.gr_name) })
+            }
         }
     )
 
     /// Repeats `call` with a larger buffer until the entry fits. A group may have thousands of members.
-    private static func lookUp(_ call: (UnsafeMutablePointer<CChar>, Int) -> (Int32, UInt32?)) -> UInt32? {
+    private static func lookUp<Value>(_ call: (UnsafeMutablePointer<CChar>, Int) -> (Int32, Value?)) -> Value? {
         var size = 4096
         while size <= 4 << 20 {
             let buffer = UnsafeMutablePointer<CChar>.allocate(capacity: size)
             defer { buffer.deallocate() }
-            let (code, id) = call(buffer, size)
-            guard code == ERANGE else { return id }
+            let (code, value) = call(buffer, size)
+            guard code == ERANGE else { return value }
             size *= 4
         }
         return nil

@@ -6,8 +6,8 @@ package struct Configuration: Sendable, Equatable {
 
     /// `[server] socket`
     package var socketPath: String?
-    /// `[server] max_clients`: connections at a time, 1 to 100 000.
-    package var maximumClients = 1000
+    /// `[server] max_clients` and the other limits.
+    package var limits = ServerLimits()
     /// `[virtual] enabled`
     package var isVirtualEnabled = false
     /// `[virtual] readers`: 1 to 64.
@@ -72,7 +72,11 @@ package struct Configuration: Sendable, Equatable {
             let value = Value(text: entry.value, place: "\(place): \(name)")
             switch (entry.section, entry.key) {
             case ("server", "socket"): socketPath = try value.absolutePath()
-            case ("server", "max_clients"): maximumClients = try value.number(in: 1...100_000)
+            case ("server", "max_clients"): limits.clients = try value.number(in: 1...100_000)
+            case ("server", "max_clients_per_user"): limits.clientsPerUser = try value.number(in: 1...100_000)
+            case ("server", "max_workflows"): limits.workflows = try value.number(in: 1...10_000)
+            case ("server", "max_workflows_per_user"): limits.workflowsPerUser = try value.number(in: 1...10_000)
+            case ("server", "prompt_timeout"): limits.promptTimeout = .seconds(try value.number(in: 10...86_400))
             case ("virtual", "enabled"): isVirtualEnabled = try value.bool()
             case ("virtual", "readers"): virtualReaders = try value.number(in: 1...64)
             case ("virtual", "cvca"): virtualTrustPoint = value.text.isEmpty ? nil : try value.absolutePath()
@@ -242,7 +246,7 @@ package struct Day: Sendable, Equatable {
 
 /// The settings of this run: the command line overrides the configuration.
 package struct Settings: Sendable, Equatable {
-    package var maximumClients: Int
+    package var limits: ServerLimits
     /// Number of virtual readers, 0 when off.
     package var virtualReaders: Int
     /// Path of the file with the trust point of their cards.
@@ -258,7 +262,7 @@ package struct Settings: Sendable, Equatable {
     package var logLevel: Log.Level
 
     package init(_ options: CommandLineOptions, _ configuration: Configuration) {
-        maximumClients = configuration.maximumClients
+        limits = configuration.limits
         virtualReaders = options.isVirtual || configuration.isVirtualEnabled ? configuration.virtualReaders : 0
         (virtualTrustPoint, trustAnchors) = (configuration.virtualTrustPoint, configuration.trustAnchors)
         date = configuration.date

@@ -27,6 +27,8 @@ import Wire
     package enum Outcome {
         case done
         case cancelled
+        /// A prompt got no answer in time.
+        case timedOut
         case failed(Reason)
     }
 
@@ -41,6 +43,7 @@ import Wire
                 switch error {
                 case .cardLost: continue
                 case .cancelled: return .cancelled
+                case .timedOut: return .timedOut
                 case .failed(let reason): return .failed(reason)
                 }
             }
@@ -72,7 +75,7 @@ import Wire
             do throws(Interruption) {
                 try await pauseForBadCardPosition()
             } catch {
-                throw .cancelled
+                throw CardStop(error)
             }
             position.reset()
         }
@@ -98,5 +101,17 @@ package enum CardStop<Reason: Sendable>: Error {
     /// The client has to be asked again, about this card or another one.
     case cardLost
     case cancelled
+    /// A prompt got no answer in time.
+    case timedOut
     case failed(Reason)
+
+    /// The stop after a prompt without an answer.
+    package init(_ interruption: Interruption) {
+        self =
+            switch interruption {
+            case .cancelled: .cancelled
+            case .outdated: .cardLost
+            case .timedOut: .timedOut
+            }
+    }
 }

@@ -82,7 +82,7 @@ struct AuthenticationResult: Equatable {
         do throws(Interruption) {
             consent = try await workflow.ask(AccessRightsPrompt(consent: Consent(request, today: today)))
         } catch {
-            throw EServiceFailure(.userCancelled, .cancelledByUser)
+            throw error == .timedOut ? Self.timedOut : EServiceFailure(.userCancelled, .cancelledByUser)
         }
         let authorization = PACEAuthorization(
             chat: CHAT(.terminal, consent.effective),
@@ -110,9 +110,12 @@ struct AuthenticationResult: Equatable {
         switch outcome {
         case .done: break
         case .cancelled: throw EServiceFailure(.userCancelled, .cancelledByUser)
+        case .timedOut: throw Self.timedOut
         case .failed(let reason): throw EServiceFailure(reason, Self.status(of: reason))
         }
     }
+
+    private static let timedOut = EServiceFailure(.promptTimeout, .promptTimeout)
 
     /// Returns the status for a failure of the dialogue before the eID-Server's part.
     private static func status(of reason: FailureCode) -> FailureStatus {

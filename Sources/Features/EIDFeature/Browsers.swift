@@ -46,7 +46,9 @@ extension EIDFeature {
             return .answered
         }
         guard case .value(let url) = command.string("tcTokenURL"), Self.hasHost(url) else { return refuse(.noTcToken) }
-        guard userInterface.workflow == nil, browserAuthentications[id] == nil else { return refuse(.busy) }
+        guard userInterface.workflow == nil, browserAuthentications[id] == nil,
+            userInterface.workflowRefusal() == nil
+        else { return refuse(.busy) }
         let request = SavedRequest(command)
         browserAuthentications[id] = authenticate(in: userInterface, at: url) { [weak self, weak session] end in
             self?.browserAuthentications[id] = nil

@@ -29,6 +29,7 @@ import Wire
         return switch outcome {
         case .done: nil
         case .cancelled: .userCancelled
+        case .timedOut: .promptTimeout
         case .failed(let reason): reason
         }
     }

@@ -134,13 +134,8 @@ extension CardDialogue<EIDRequirements, FailureCode> {
         do throws(Interruption) {
             return try await workflow.ask(PasswordPrompt(kind: kind, digits: digits, lease: card.lease))
         } catch {
-            switch error {
-            case .cancelled:
-                await card.destroyChannel()
-                throw .cancelled
-            case .outdated:
-                throw .cardLost
-            }
+            if error != .outdated { await card.destroyChannel() }
+            throw CardStop(error)
         }
     }
 }

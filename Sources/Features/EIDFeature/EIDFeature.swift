@@ -54,6 +54,10 @@ import Wire
             return .answered
         case .value(let name): readerName = name
         }
+        if let refusal = session.workflowRefusal() {
+            session.answer(ChangePINRefusedMessage(error: refusal), to: command)
+            return .answered
+        }
         session.takeStatusFlag(command)
         session.start("CHANGE_PIN", announcedBy: ChangePINStartedMessage()) { [registry, now] workflow in
             let reason = await ChangePIN(registry, workflow, readerName: readerName, now: now).run()

@@ -41,6 +41,7 @@ extension EIDFeature {
         }
         var developerMode = false
         if case .value(let flag) = command.bool("developerMode") { developerMode = flag }
+        if let refusal = session.workflowRefusal() { return refuse(refusal) }
         session.takeStatusFlag(command)
         authenticate(in: session, at: url, readerName: readerName, developerMode: developerMode)
         return .answered

@@ -31,7 +31,9 @@ import Wire
     private let trustPoint: [UInt8]?
     /// The Bluetooth management socket, opened while the process had the capability; nil without the capability.
     let management: ManagementSocket?
-    private var policy: AccessPolicy
+    private let access: AccessControl
+    /// The number of SIGHUPs.
+    private var reloads = 0
     private var server: SocketServer?
     private var radio: Radio?
     private var watched: [Loop.Registration] = []
@@ -49,7 +51,7 @@ import Wire
         (self.options, self.settings, self.signals, self.socket) = (options, settings, signals, socket)
         (self.trustPoint, self.configuration) = (trustPoint, configuration)
         self.management = management
-        policy = Self.policy(configuration)
+        access = AccessControl(Self.policy(configuration))
     }
 
     private func eidCards() throws(CardShelfError) -> VirtualEIDKind {
@@ -63,7 +65,8 @@ import Wire
         }
     }
 
-    private static func policy(_ configuration: Configuration) -> AccessPolicy {
+    /// Looks up the names of the access rules, which may block.
+    private nonisolated static func policy(_ configuration: Configuration) -> AccessPolicy {
         var warnings: [String] = []
         let policy = AccessPolicy(rules: configuration.access, warnings: &warnings)
         for warning in warnings + configuration.warnings { Log.warning("\(warning)") }
@@ -103,8 +106,10 @@ import Wire
         let server = SocketServer(
             features: features,
             info: ServerInfo(version: Version.current, drivers: registry.drivers, scanners: radio?.names ?? []),
-            maximumClients: settings.maximumClients,
-            permissions: { [self] peer in policy.permissions(uid: peer.uid, gid: peer.gid, groups: peer.groups) },
+            limits: settings.limits,
+            permissions: { [access] peer in
+                await access.permissions(uid: peer.uid, gid: peer.gid, groups: peer.groups)
+            },
             log: { level, text in Log.write(level) { "\(text)" } }
         )
         self.server = server
@@ -149,18 +154,27 @@ import Wire
         while let signal = signals.next() {
             switch signal {
             case .terminate: Task { @Loop in await self.end() }
-            case .reload: reload()
+            case .reload: Task.immediate { @Loop in await self.reload() }
             }
         }
     }
 
     /// Reads the configuration again. Access rules, log level and the names of NFC devices apply at once; everything else
     /// needs a restart. Also looks for readers that send no event.
-    private func reload() {
+    private func reload() async {
         service.reloading()
+        reloads += 1
+        let reload = reloads
         do throws(StartError) {
             let configuration = try Configuration(path: options.configurationPath)
-            policy = Self.policy(configuration)
+            // A directory service may need minutes, and clients are served meanwhile.
+            let names = ThreadQueue(thread: "badged-names") {}
+            let policy = await names?.run { Self.policy(configuration) }
+            names?.finish()
+            guard let policy else { throw StartError("no thread is left", hint: "allow more threads (TasksMax=)") }
+            // A later SIGHUP has read the file again.
+            guard reload == reloads else { return }
+            access.policy = policy
             let settings = Settings(options, configuration)
             Log.level = settings.logLevel
             nfc?.change(devices: settings.nfcDevices)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
+import Host
 package import Wire
 
 /// A request of a workflow to its client for a value.
@@ -26,6 +27,8 @@ package enum Interruption: Error, Sendable {
     case cancelled
     /// The subject of the prompt no longer exists.
     case outdated
+    /// The client has not answered in time. `[server] prompt_timeout`.
+    case timedOut
 }
 
 /// A prompt that waits for its answer.
@@ -74,11 +77,15 @@ extension OpenPrompt: AnyOpenPrompt {
 }
 
 extension Workflow {
-    /// Asks the client and waits for the answer.
+    /// Asks the client and waits for the answer, at most for `ServerLimits.promptTimeout`.
     package func ask<P: Prompt>(_ prompt: P) async throws(Interruption) -> P.Answer {
         guard !isCancelled else { throw .cancelled }
         guard prompt.isCurrent else { throw .outdated }
         let number = session.nextPromptNumber()
+        // A wrong answer does not extend the time, so that no client holds a card for ever.
+        let alarm = Loop.Alarm { [weak self] in self?.openPrompt?.interrupt(.timedOut) }
+        alarm.set(after: Int64(session.server.limits.promptTimeout / .milliseconds(1)))
+        defer { alarm.cancel() }
         let result = await withCheckedContinuation { continuation in
             openPrompt = OpenPrompt(number, prompt, self, continuation)
             session.push(prompt.message(number, to: session, error: nil))

@@ -11,6 +11,8 @@ package import Wire
     package let permissions: Permissions
     /// The name of the client in the log.
     package let name: String
+    /// The user of the client; nil if the kernel does not tell it.
+    package let uid: UInt32?
 
     package internal(set) var level = APILevel.three
     /// Whether STATUS is sent without GET_STATUS: the last boolean `status` of a RUN command.
@@ -31,8 +33,15 @@ package import Wire
     private var isClosed = false
     private var endWaiters: [CheckedContinuation<Void, Never>] = []
 
-    init(_ socket: Int32, _ permissions: Permissions, name: String, server: SocketServer) throws(SystemError) {
+    init(
+        _ socket: Int32,
+        _ permissions: Permissions,
+        name: String,
+        uid: UInt32?,
+        server: SocketServer
+    ) throws(SystemError) {
         (self.socket, self.permissions, self.name, self.server) = (socket, permissions, name, server)
+        self.uid = uid
         registration = try Loop.watch(socket, .read) { [weak self] events in self?.ready(events) }
     }
 
@@ -69,6 +78,13 @@ package import Wire
     }
 
     // MARK: Workflow
+
+    /// Why no workflow may start now, although the session runs none; nil if one may start. `[server] max_workflows`.
+    package func workflowRefusal() -> String? {
+        guard let refusal = server.workflowRefusal(of: self) else { return nil }
+        server.log(.notice, "\(name): workflow refused. \(refusal)")
+        return refusal
+    }
 
     /// Starts a workflow in a session without one. `first` is the first message, and `body` returns the final one.
     @discardableResult

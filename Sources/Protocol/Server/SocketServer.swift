@@ -14,25 +14,28 @@ package import Wire
     let commands: [String: CommandSpec]
     let info: ServerInfo
     package let log: LogFunction
-    private let maximumClients: Int
-    private let permissions: @Loop (Peer) -> Permissions
+    package let limits: ServerLimits
+    private let permissions: @Loop (Peer) async -> Permissions
     private var listener: Int32 = -1
     private var acceptance: Loop.Registration?
     private var sessionsByID: [ObjectIdentifier: Session] = [:]
     private var sessionCount = 0
+    /// For each user, the clients whose permissions are not known yet.
+    private var arriving: [UInt32: Int] = [:]
+    private var isStopped = false
 
     package init(
         features: [any Feature],
         info: ServerInfo,
-        maximumClients: Int,
-        permissions: @escaping @Loop (Peer) -> Permissions,
+        limits: ServerLimits,
+        permissions: @escaping @Loop (Peer) async -> Permissions,
         log: @escaping LogFunction
     ) {
         self.features = [CoreFeature()] + features
         commands = self.features.reduce(into: [:]) { table, feature in
             for command in feature.commands { table[command.name] = command }
         }
-        (self.info, self.maximumClients) = (info, maximumClients)
+        (self.info, self.limits) = (info, limits)
         (self.permissions, self.log) = (permissions, log)
     }
 
@@ -56,6 +59,7 @@ package import Wire
 
     /// Ends all sessions after their workflows have released the cards. Returns at the end of the last session.
     package func stop() async {
+        isStopped = true
         acceptance?.cancel()
         acceptance = nil
         for session in sessions { session.end(becauseOf: "the daemon ends") }
@@ -97,18 +101,32 @@ package import Wire
             log(.warning, "a client was refused: its credentials cannot be read")
             return refuse(socket)
         }
-        serve(socket, permissions(peer), from: "pid \(peer.pid), uid \(peer.uid)")
+        guard hasRoom(for: peer.uid) else { return refuse(socket) }
+        arriving[peer.uid, default: 0] += 1
+        Task.immediate { @Loop in
+            let permissions = await permissions(peer)
+            let others = (arriving[peer.uid] ?? 1) - 1
+            arriving[peer.uid] = others > 0 ? others : nil
+            begin(socket, permissions, from: "pid \(peer.pid), uid \(peer.uid)", uid: peer.uid)
+        }
     }
 
-    /// Serves a client of the browser port, for which the kernel has no credentials. `origin` is its name in the log.
-    package func serve(_ socket: Int32, _ permissions: Permissions, from origin: String) {
-        guard clientCount < maximumClients else {
-            log(.warning, "a client was refused: \(clientCount) are connected")
-            return refuse(socket)
+    /// Serves a client of the browser port. `origin` is its name in the log.
+    /// - Parameter uid: the user of the client; nil if the kernel does not tell it.
+    package func serve(_ socket: Int32, _ permissions: Permissions, from origin: String, uid: UInt32? = nil) {
+        guard hasRoom(for: uid) else { return refuse(socket) }
+        begin(socket, permissions, from: origin, uid: uid)
+    }
+
+    private func begin(_ socket: Int32, _ permissions: Permissions, from origin: String, uid: UInt32?) {
+        guard !isStopped else {
+            close(socket)
+            return
         }
         sessionCount += 1
+        let name = "client \(sessionCount) (\(origin))"
         do throws(SystemError) {
-            let session = try Session(socket, permissions, name: "client \(sessionCount) (\(origin))", server: self)
+            let session = try Session(socket, permissions, name: name, uid: uid, server: self)
             sessionsByID[ObjectIdentifier(session)] = session
             session.start()
         } catch {
@@ -116,6 +134,38 @@ package import Wire
             close(socket)
         }
     }
+
+    // MARK: Limits
+
+    /// Whether one more client may connect. Clients without a known user count as one user.
+    private func hasRoom(for uid: UInt32?) -> Bool {
+        let all = clientCount + arriving.values.reduce(0, +)
+        guard all < limits.clients else {
+            log(.warning, "a client was refused: \(all) are connected (max_clients)")
+            return false
+        }
+        let own = sessionsByID.values.count { $0.uid == uid } + (uid.flatMap { arriving[$0] } ?? 0)
+        guard own < limits.clientsPerUser else {
+            log(.warning, "a client of \(Self.text(uid)) was refused: \(own) are connected (max_clients_per_user)")
+            return false
+        }
+        return true
+    }
+
+    /// Returns why a session may not start a workflow now; nil if it may start one.
+    func workflowRefusal(of session: Session) -> String? {
+        let running = sessionsByID.values.filter { $0.workflow != nil }
+        if running.count >= limits.workflows {
+            return "Too many workflows are running (max_workflows = \(limits.workflows)): try again when one has ended"
+        }
+        if running.count(where: { $0.uid == session.uid }) >= limits.workflowsPerUser {
+            return "Too many workflows of this user are running (max_workflows_per_user = \(limits.workflowsPerUser)):"
+                + " try again when one has ended"
+        }
+        return nil
+    }
+
+    private static func text(_ uid: UInt32?) -> String { uid.map { "uid \($0)" } ?? "an unknown user" }
 
     private func refuse(_ socket: Int32) {
         var writer = JSONWriter()

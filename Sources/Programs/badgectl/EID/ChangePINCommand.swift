@@ -85,6 +85,8 @@ enum ChangePINCommand {
                 "badged could not open a secure channel to the card",
                 "take the card off, put it back, and try again; badgectl health checks the reader"
             )
+        case "Prompt_Timeout":
+            return failure("nothing was typed in time: the PIN was not changed", again)
         case "Change_Pin_Input_Timeout":
             return failure("nothing was typed on the reader in time", again)
         case "Change_Pin_New_Pin_Mismatch":

@@ -108,6 +108,7 @@ enum ConsentText {
     private static func hint(_ reason: String?) -> String {
         switch reason {
         case "User_Cancelled", "Establish_Pace_Channel_User_Cancelled": "start the authentication again"
+        case "Prompt_Timeout": "start the authentication again, and answer each question in time"
         case "Card_Removed": "leave the card on the reader until the end, and try again"
         case "Establish_Pace_Channel_Puk_Inoperative": "go to the office that issued the card: it can set a new PIN"
         case "Get_TcToken_Network_Error", "Get_TcToken_Invalid_Url": "check the address and the network"
