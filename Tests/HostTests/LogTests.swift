@@ -83,7 +83,9 @@ struct LogTests {
         let rest = Self.drain(ends.read)
         #expect(rest.hasSuffix("\nnext\nlast\n"), "\(rest)")
         // A short line about a loss may fit where a long one does not, so there may be several.
-        let told = (lines + rest.split(separator: "\n")).filter { $0.hasPrefix("lost ") }.compactMap { Int($0.dropFirst(5)) }
+        let told = (lines + rest.split(separator: "\n")).filter { $0.hasPrefix("lost ") }.compactMap {
+            Int($0.dropFirst(5))
+        }
         #expect(told.reduce(0, +) == 20_000 - whole)
         // Other processes share the descriptor, so its mode is the same as before.
         #expect(fcntl(ends.write, F_GETFL) & O_NONBLOCK == 0)

@@ -36,12 +36,12 @@ import Text
         )
         let access = AccessControl(Self.policy(names), names: names, patience: .seconds(600))
         #expect(await access.permissions(uid: 1002, gid: 9, groups: []) == [])
-        #expect(await access.permissions(uid: 1003, gid: 9, groups: []) == [.readers, .cards])
+        #expect(await access.permissions(uid: 1003, gid: 9, groups: []) == AccessPolicy.defaultPermissions)
         #expect(asked.withLock { $0 } == ["bob", "alice", "bob", "bob"])
         known.withLock { $0["bob"] = 1003 }
         #expect(await access.permissions(uid: 1003, gid: 9, groups: []) == [])
         // Now all names are known.
-        #expect(await access.permissions(uid: 1002, gid: 9, groups: []) == [.readers, .cards])
+        #expect(await access.permissions(uid: 1002, gid: 9, groups: []) == AccessPolicy.defaultPermissions)
         #expect(asked.withLock { $0.count } == 5)
     }
 
@@ -66,6 +66,30 @@ import Text
         for uid in 2000...2100 as ClosedRange<UInt32> {
             #expect(await access.permissions(uid: uid, gid: 9, groups: []) == [])
         }
+    }
+
+    @Test("rules whose names are not found in time are loaded, and deny")
+    func loadWithoutNames() async {
+        let release = DispatchSemaphore(value: 0)
+        defer { release.signal() }
+        let names = NameService(
+            user: { _ in
+                release.wait()
+                release.signal()
+                return 1002
+            },
+            group: { _ in nil }
+        )
+        var warnings: [String] = []
+        let access = AccessControl(
+            AccessPolicy(rules: [], warnings: &warnings),
+            names: names,
+            patience: .milliseconds(1)
+        )
+        let rules = [AccessRule(.user("bob"), []), AccessRule(.others, .scan)]
+        let lines = await access.load(rules, owner: 500)
+        #expect(lines == ["the name service does not answer, so every name in [access] is unknown for now"])
+        #expect(await access.permissions(uid: 1002, gid: 9, groups: []) == [])
     }
 
     @Test("SIGHUP during a look-up: the new rules decide")

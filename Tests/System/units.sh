@@ -29,6 +29,8 @@ for key in CapabilityBoundingSet AmbientCapabilities; do
 done
 check "there is no PrivateUsers=, which would hide who a client is" lacks "$units/badged.service" '^PrivateUsers='
 check "crash reports are off" holds "$units/badged.service" '^Environment=SWIFT_BACKTRACE=enable=no'
+check "the unit waits for names of users, which [access] has" holds "$units/badged.service" \
+    '^After=.*nss-user-lookup\.target'
 check "core files are off" holds "$units/badged.service" '^LimitCORE=0'
 
 check "systemd-sysusers makes user and group" make_user

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
+import Glibc
 package import Host
 import Threads
 
@@ -11,6 +12,7 @@ import Threads
     /// The current rules; SIGHUP replaces them.
     package var policy: AccessPolicy { didSet { generation += 1 } }
     private var generation = 0
+    private var loads = 0
     private let names: NameService
     private let patience: Duration
     /// Started with the first look-up.
@@ -21,12 +23,48 @@ import Threads
     /// The number of clients whose names are looked up at once. Further clients are decided without a look-up.
     static let maximumPending = 64
 
-    /// - Parameter patience: how long a client waits for the look-up. After it the unknown names limit the client.
+    /// `patience` is how long a client waits for a look-up. After this time the unknown names limit the client.
     package init(_ policy: AccessPolicy, names: NameService = .system, patience: Duration = .seconds(5)) {
         (self.policy, self.names, self.patience) = (policy, names, patience)
     }
 
     deinit { thread?.finish() }
+
+    /// Replaces the rules. Their names are looked up on a thread; those that are not found in time stay unknown for now.
+    ///
+    /// A later call wins over an earlier one that still waits.
+    /// - Returns: a line for the log for each unknown name.
+    package func load(_ rules: [AccessRule], owner: UInt32 = geteuid()) async -> [String] {
+        loads += 1
+        var warnings: [String] = []
+        guard rules.contains(where: { $0.subject != .others }) else {
+            policy = AccessPolicy(rules: rules, owner: owner, names: names, warnings: &warnings)
+            return warnings
+        }
+        let (load, names) = (loads, names)
+        let found = OneShot<(AccessPolicy, [String])?>()
+        let isStarted = startThread("badged-names") {
+            var warnings: [String] = []
+            let policy = AccessPolicy(rules: rules, owner: owner, names: names, warnings: &warnings)
+            found.fill((policy, warnings))
+        }
+        let result = isStarted ? await value(of: found) : nil
+        guard load == loads else { return [] }
+        if let (policy, warnings) = result {
+            self.policy = policy
+            return warnings
+        }
+        policy = AccessPolicy(rules: rules, owner: owner, names: .none, warnings: &warnings)
+        return ["the name service does not answer, so every name in [access] is unknown for now"]
+    }
+
+    /// Waits for a look-up, but not longer than `patience`.
+    private func value<Value: Sendable>(of found: OneShot<Value?>) async -> Value? {
+        let alarm = Loop.Alarm { found.fill(nil) }
+        alarm.set(after: Int64(patience / .milliseconds(1)))
+        defer { alarm.cancel() }
+        return await found.value(whenCancelled: nil)
+    }
 
     /// Returns the permissions of a client. Suspends only while an unknown name may concern the client.
     package func permissions(uid: UInt32, gid: UInt32, groups: [UInt32]) async -> Permissions {
@@ -43,11 +81,7 @@ import Threads
             found.fill((policy, permissions))
             Task { @Loop in self?.pending -= 1 }
         }
-        let alarm = Loop.Alarm { found.fill(nil) }
-        alarm.set(after: Int64(patience / .milliseconds(1)))
-        let result = await found.value(whenCancelled: nil)
-        alarm.cancel()
-        guard let (resolved, permissions) = result, generation == self.generation else {
+        guard let (resolved, permissions) = await value(of: found), generation == self.generation else {
             return policy.permissions(of: client)
         }
         if policy != resolved {
