@@ -74,7 +74,7 @@ import Wire
     @Test("a browser waits for the URL of the daemon, and the TcToken URL arrives unchanged")
     func activation() async throws {
         let daemon = FakeDaemon()
-        let port = try TestBrowserPort { daemon.accept($0) }
+        let port = try TestBrowserPort { socket, _ in daemon.accept(socket) }
         async let answer = get(port, "/eID-Client?tcTokenURL=https%3A%2F%2Fa.example%2F%2Fb%3Fc%3Dd%26e%3D%2525%2B")
         let client = await daemon.next()
         #expect(await client.next() == json(#"{"cmd":"ACTIVATE","tcTokenURL":"https://a.example//b?c=d&e=%25+"}"#))
@@ -96,7 +96,7 @@ import Wire
     )
     func refused(error: String, status: String) async throws {
         let daemon = FakeDaemon()
-        let port = try TestBrowserPort { daemon.accept($0) }
+        let port = try TestBrowserPort { socket, _ in daemon.accept(socket) }
         async let answer = get(port, "/eID-Client?tcTokenURL=https%3A%2F%2Fa.example")
         let client = await daemon.next()
         _ = await client.next()
@@ -108,7 +108,7 @@ import Wire
     @Test("data behind a request is dropped, and the request is answered")
     func behindRequest() async throws {
         let daemon = FakeDaemon()
-        let port = try TestBrowserPort { daemon.accept($0) }
+        let port = try TestBrowserPort { socket, _ in daemon.accept(socket) }
         let request = "GET /eID-Client?tcTokenURL=x HTTP/1.1\r\nHost: localhost\r\n\r\n"
         async let answer = TestBrowserPort.answer {
             // One write, so that the port reads all of it at once.
@@ -129,7 +129,7 @@ import Wire
     @Test("when a browser leaves, its connection to the daemon is closed")
     func browserLeaves() async throws {
         let daemon = FakeDaemon()
-        let port = try TestBrowserPort { daemon.accept($0) }
+        let port = try TestBrowserPort { socket, _ in daemon.accept(socket) }
         let request = "GET /eID-Client?tcTokenURL=x HTTP/1.1\r\nHost: localhost\r\n\r\n"
         let browser = try TestBrowserPort.begin(request, port: port.port)
         let client = await daemon.next()
@@ -141,7 +141,7 @@ import Wire
     @Test("the browser gets an internal error when the daemon closes the connection")
     func daemonGone() async throws {
         let daemon = FakeDaemon()
-        let port = try TestBrowserPort { daemon.accept($0) }
+        let port = try TestBrowserPort { socket, _ in daemon.accept(socket) }
         async let answer = get(port, "/eID-Client?tcTokenURL=https%3A%2F%2Fa.example")
         var client: TestClient? = await daemon.next()
         _ = await client?.next()

@@ -11,7 +11,7 @@ struct HostileClientTests {
 
     /// A browser port without a daemon.
     private func makePort(requestTimeout: UInt32 = 10) async throws -> TestBrowserPort {
-        try await TestBrowserPort(requestTimeout: requestTimeout) { close($0) }
+        try await TestBrowserPort(requestTimeout: requestTimeout) { socket, _ in close(socket) }
     }
 
     @Test("idle connections count for the limit, and a closed one makes room")

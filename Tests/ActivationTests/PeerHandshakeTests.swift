@@ -98,7 +98,7 @@ struct PeerHandshakeTests {
     @Test("each recorded handshake has the same answer, except for the named differences")
     func handshakes() async throws {
         #expect(Remark.handshakes.map(\.attempt).sorted() == Self.answers.keys.sorted())
-        let port = try await TestBrowserPort { close($0) }
+        let port = try await TestBrowserPort { socket, _ in close(socket) }
         for remark in Remark.handshakes {
             let answer = try #require(Self.answers[remark.attempt])
             let text = try await TestBrowserPort.answer { try port.exchange(answer.request) }

@@ -6,11 +6,17 @@ import Testing
 
 @Suite("The rules of the browser port")
 struct RulesTests {
-    private let rules = ActivationRules(origins: ["https://app.example"], identity: TestBrowserPort.identity)
+    private let rules = ActivationRules(
+        origins: ["https://app.example"],
+        port: 24727,
+        identity: TestBrowserPort.identity
+    )
 
     private func status(_ request: ActivationRequest) -> Int? {
-        if case .answer(let answer) = rules.decide(request) { return answer.status }
-        return nil
+        switch rules.decide(request) {
+        case .answer(let answer), .refuse(let answer, _): answer.status
+        case .authenticate, .showUserInterface, .upgrade: nil
+        }
     }
 
     @Test(
@@ -41,11 +47,36 @@ struct RulesTests {
         arguments: [
             (nil, nil), ("https://app.example", nil), ("http://app.example", 403), ("https://app.example:444", 403),
             ("https://app.example.evil.example", 403), ("null", 403), ("", 403),
+            // Libraries such as websocket-client send the address to which they connect.
+            ("http://localhost:24727", nil), ("http://127.0.0.1:24727", nil), ("http://[::1]:24727", nil),
+            ("http://LocalHost:24727", nil), ("https://localhost:24727", 403), ("http://localhost", 403),
+            ("http://localhost:8080", 403), ("http://localhost:247271", 403), ("http://127.0.0.2:24727", 403),
+            ("http://localhost:24727.evil.example", 403), ("http://evil.example:24727", 403),
         ] as [(String?, Int?)]
     )
     func origin(origin: String?, refusal: Int?) {
-        let request = ActivationRequest(.get, "/eID-Kernel", host: "localhost", origin: origin, webSocketVersion: "13")
+        var request = ActivationRequest(.get, "/eID-Kernel", host: "localhost", origin: origin, webSocketVersion: "13")
         #expect(status(request) == refusal)
+        // In a browser this port has no pages.
+        request.isOfBrowser = true
+        #expect(status(request) == (origin == nil || origin == "https://app.example" ? nil : 403))
+        guard let origin, refusal != nil, case .refuse(_, let reason) = rules.decide(request) else { return }
+        #expect(reason.hasPrefix("WebSocket refused: Origin '\(origin)' is "))
+    }
+
+    @Test("a port that is the one of http has an origin without a port")
+    func portOfScheme() {
+        let rules = ActivationRules(port: 80, identity: TestBrowserPort.identity)
+        for (origin, isAllowed) in [("http://localhost", true), ("http://localhost:80", false)] {
+            let request = ActivationRequest(
+                .get,
+                "/eID-Kernel",
+                host: "localhost",
+                origin: origin,
+                webSocketVersion: "13"
+            )
+            #expect((rules.decide(request) == .upgrade) == isAllowed)
+        }
     }
 
     @Test(

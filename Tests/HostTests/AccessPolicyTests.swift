@@ -35,11 +35,11 @@ struct AccessPolicyTests {
         #expect(warnings.isEmpty)
     }
 
-    @Test("without rules a client can list readers and use cards")
+    @Test("without rules a client can list readers, use cards, and serve the browsers of its user")
     func defaults() {
         var warnings: [String] = []
         let policy = AccessPolicy(rules: [], owner: 500, names: Self.names, warnings: &warnings)
-        #expect(policy.permissions(of: .init(uid: 1001, gid: 1, groups: [])) == [.readers, .cards])
+        #expect(policy.permissions(of: .init(uid: 1001, gid: 1, groups: [])) == [.readers, .cards, .agent])
     }
 
     @Test("a warning names each user and group that the system does not know")

@@ -49,11 +49,12 @@ struct ConfigurationTests {
             enabled = yes
             port = 4711
             permissions = readers
+            root_serves_all = yes
             origins = https://App.example, http://localhost:3000
             [log]
             level = debug
             [access]
-            user:alice = readers, cards
+            user:alice = readers, cards, agent
             group:kiosk=readers
             default = none
             """
@@ -68,14 +69,14 @@ struct ConfigurationTests {
         #expect(configuration.trustAnchors == "/etc/badged/anchors")
         #expect(configuration.date == Day(year: 2028, month: 2, day: 29))
         #expect(configuration.isActivationEnabled && configuration.activationPort == 4711)
-        #expect(configuration.activationPermissions == .readers)
+        #expect(configuration.activationPermissions == .readers && configuration.rootServesAll)
         #expect(configuration.activationOrigins == ["https://app.example", "http://localhost:3000"])
         #expect(!configuration.isPCSCEnabled && !configuration.isNFCEnabled)
         #expect(configuration.nfcDevices == ["pn532_uart:/dev/ttyUSB0:9600", "acr122_usb"])
         #expect(configuration.logLevel == .debug)
         #expect(
             configuration.access == [
-                AccessRule(.user("alice"), [.readers, .cards]), AccessRule(.group("kiosk"), .readers),
+                AccessRule(.user("alice"), [.readers, .cards, .agent]), AccessRule(.group("kiosk"), .readers),
                 AccessRule(.others, []),
             ]
         )
@@ -114,8 +115,8 @@ struct ConfigurationTests {
                 "a list of origins like https://example.org, with commas"
             ),
             ("[log]\nlevel=loud", "line 2", "error, warning, notice, info, debug"),
-            ("[access]\ndefault=read", "line 2", "readers, cards, scan, admin"),
-            ("[access]\ndefault=readers,", "line 2", "readers, cards, scan, admin"),
+            ("[access]\ndefault=read", "line 2", "readers, cards, agent, scan, admin"),
+            ("[access]\ndefault=readers,", "line 2", "readers, cards, agent, scan, admin"),
             ("[access]\nalice=readers", "line 2: [access] alice is no user", "user:NAME"),
             ("[access]\nuser:=readers", "line 2", "user:NAME"),
             ("key=1", "line 1: 'key' stands before", "[section]"),

@@ -152,8 +152,9 @@ struct PermissionTests {
     private static let cards: Set<String> = [
         "RUN_AUTH", "GET_ACCESS_RIGHTS", "SET_ACCESS_RIGHTS", "GET_CERTIFICATE", "ACCEPT", "RUN_CHANGE_PIN", "SET_PIN",
         "SET_NEW_PIN",
-        "SET_CAN", "SET_PUK", "SET_CARD", "CANCEL", "CONTINUE", "SET_USER_INTERFACE",
+        "SET_CAN", "SET_PUK", "SET_CARD", "CANCEL", "CONTINUE",
     ]
+    private static let agent: Set<String> = ["SET_USER_INTERFACE"]
     /// Commands that only connections of the browser port may send.
     private static let browserPort: Set<String> = ["ACTIVATE"]
     private static let scan: Set<String> = [
@@ -164,9 +165,9 @@ struct PermissionTests {
     @Loop func denied(_ name: String) async throws {
         let needed: [(Permissions, Set<String>)] = [
             (.readers, Self.readers), (.cards, Self.cards), (.scan, Self.scan),
-            (.activate, Self.browserPort),
+            (.agent, Self.agent), (.activate, Self.browserPort),
         ]
-        let table = ([[], .readers, .cards, .scan, [.scan, .admin], .activate, .all] as [Permissions]).map {
+        let table = ([[], .readers, .cards, .agent, .scan, [.scan, .admin], .activate, .all] as [Permissions]).map {
             permissions in
             (permissions, isAllowed: needed.allSatisfy { permissions.isSuperset(of: $0) || !$1.contains(name) })
         }

@@ -141,6 +141,100 @@ import Wire
         #expect(busy?["error"] == .string("Busy"))
     }
 
+    private static let activate = #"{"cmd":"ACTIVATE","tcTokenURL":"https://a.example/t"}"#
+
+    private func agent(uid: UInt32?, _ server: TestServer) async throws -> TestClient {
+        let agent = try server.connect(uid: uid)
+        #expect(await agent.ask(Self.setUserInterface(true), "USER_INTERFACE") == Self.role(true))
+        return agent
+    }
+
+    private static func setUserInterface(_ active: Bool) -> String {
+        #"{"cmd":"SET_USER_INTERFACE","active":\#(active)}"#
+    }
+
+    private static func role(_ active: Bool) -> JSON {
+        .object([.init("active", .bool(active)), .init("msg", .string("USER_INTERFACE"))])
+    }
+
+    @Test("the role needs the permission agent")
+    func agentPermission() async throws {
+        let client = try server.connect(uid: 1001, [.readers, .cards])
+        let answer = await client.ask(Self.setUserInterface(true), "USER_INTERFACE", "ACCESS_DENIED")
+        #expect(answer?["msg"] == .string("ACCESS_DENIED"))
+    }
+
+    @Test("a browser is served by the user interface of its own user only")
+    func ownUser() async throws {
+        let (alice, bob) = (try await agent(uid: 1001, server), try await agent(uid: 1002, server))
+        let browser = try server.connect(uid: 1001, [.activate])
+        #expect(await browser.ask(Self.activate, "ACTIVATION")?["accepted"] == .bool(true))
+        #expect(await alice.next("ACCESS_RIGHTS") != nil)
+        #expect(await !bob.exchange().contains { $0["msg"] == .string("AUTH") })
+        for uid in [1003, 0, nil] as [UInt32?] {
+            let other = try server.connect(uid: uid, [.activate])
+            #expect(await other.ask(Self.activate, "ACTIVATION")?["error"] == .string("No user interface"))
+            let show = await other.ask(#"{"cmd":"ACTIVATE","showUI":""}"#, "ACTIVATION")
+            #expect(show?["error"] == .string("No user interface"))
+        }
+    }
+
+    @Test("root's user interface serves other users only if the configuration says so", arguments: [false, true])
+    func root(servesAll: Bool) async throws {
+        let server = try TestServer(rootServesAll: servesAll)
+        let root = try await agent(uid: 0, server)
+        let browser = try server.connect(uid: 1001, [.activate])
+        let answer = await browser.ask(Self.activate, "ACTIVATION")
+        #expect((answer?["accepted"] == .bool(true)) == servesAll)
+        #expect((answer?["error"] == .string("No user interface")) == !servesAll)
+        if servesAll { #expect(await root.next("ACCESS_RIGHTS") != nil) }
+        // The user's own one comes first.
+        let own = try await agent(uid: 1002, server)
+        let second = try server.connect(uid: 1002, [.activate])
+        #expect(await second.ask(Self.activate, "ACTIVATION")?["accepted"] == .bool(true))
+        #expect(await own.next("ACCESS_RIGHTS") != nil)
+        // A user whom the kernel does not tell is not root.
+        let unknown = try server.connect(uid: nil, [.activate])
+        #expect(
+            (await unknown.ask(Self.activate, "ACTIVATION")?["error"] == .string("No user interface")) == !servesAll
+        )
+    }
+
+    @Test("the user interface that another one replaces is told, and again when it takes over")
+    func ousted() async throws {
+        let (first, other) = (try await agent(uid: 1001, server), try await agent(uid: 1002, server))
+        let second = try await agent(uid: 1001, server)
+        #expect(await first.next("USER_INTERFACE") == Self.role(false))
+        // The same again tells nobody.
+        _ = await second.ask(Self.setUserInterface(true), "USER_INTERFACE")
+        second.close()
+        #expect(await first.next("USER_INTERFACE") == Self.role(true))
+        let third = try await agent(uid: 1001, server)
+        #expect(await first.next("USER_INTERFACE") == Self.role(false))
+        _ = await third.ask(Self.setUserInterface(false), "USER_INTERFACE")
+        #expect(await first.next("USER_INTERFACE") == Self.role(true))
+        #expect(await !other.exchange().contains { $0["msg"] == .string("USER_INTERFACE") })
+        #expect(await !first.exchange().contains { $0["msg"] == .string("USER_INTERFACE") })
+    }
+
+    @Test("two user interfaces at once do not mix their browsers")
+    func twoBrowsers() async throws {
+        let agents = [try await agent(uid: 1001, server), try await agent(uid: 1002, server)]
+        var browsers: [TestClient?] = [
+            try server.connect(uid: 1001, [.activate]), try server.connect(uid: 1002, [.activate]),
+        ]
+        for (agent, browser) in zip(agents, browsers) {
+            _ = await browser?.ask(Self.activate, "ACTIVATION")
+            _ = await agent.next("ACCESS_RIGHTS")
+        }
+        browsers[0] = nil
+        #expect(await agents[0].next("AUTH")?["result"]?["reason"] == .string("Browser_Send_Failed"))
+        #expect(await agents[1].ask(#"{"cmd":"GET_STATUS"}"#, "STATUS")?["state"] == .string("ACCESS_RIGHTS"))
+        await agents[1].send(#"{"cmd":"CANCEL"}"#)
+        #expect(await agents[1].next("AUTH")?["result"]?["reason"] == .string("User_Cancelled"))
+        #expect(await browsers[1]?.next("ACTIVATION")?["url"] != nil)
+    }
+
     @Test("a client of the socket may not send ACTIVATE")
     func permission() async throws {
         let ordinary = try TestServer(permissions: [.readers, .cards])

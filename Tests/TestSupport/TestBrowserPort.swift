@@ -5,11 +5,23 @@ package import Concurrency
 import Glibc
 package import Host
 import Server
+import Synchronization
 
 /// The real browser port of a test server on a free TCP port, with clients that connect to it.
 @Loop package final class TestBrowserPort {
     nonisolated package let port: UInt16
     private let activation: ActivationServer
+    private let lines: Lines
+
+    private final class Lines: Sendable {
+        private let all = Mutex<[String]>([])
+        func withLock<Result: Sendable>(_ body: (inout sending [String]) -> sending Result) -> Result {
+            all.withLock(body)
+        }
+    }
+
+    /// The lines of its log.
+    package var logged: [String] { lines.withLock { $0 } }
 
     nonisolated package static let identity = ActivationIdentity(
         name: "badged",
@@ -17,25 +29,28 @@ import Server
         fields: [("Name", "badged"), ("Implementation-Version", "1.2.3")]
     )
 
-    /// Starts a browser port; `serve` gets the daemon's end of each connection.
+    /// Starts a browser port; `serve` gets the daemon's end of each connection and the user of its client.
     package init(
         origins: Set<String> = [],
         requestTimeout: UInt32 = 10,
-        serve: @escaping @Loop @Sendable (Int32) -> Void
+        serve: @escaping @Loop @Sendable (Int32, UInt32?) -> Void
     ) throws {
         let (listener, port) = try Self.listen()
         self.port = port
-        let rules = ActivationRules(origins: origins, identity: Self.identity)
+        let lines = Lines()
+        self.lines = lines
+        let rules = ActivationRules(origins: origins, port: port, identity: Self.identity)
         let activation = ActivationServer(
             rules,
             requestTimeout: requestTimeout,
-            connect: {
+            connect: { client in
+                let uid = LoopbackClient(socket: client)?.user(connectedTo: port)
                 guard let pair = try? Self.pair() else { return nil }
                 clinux_set_nonblocking(pair.1)
-                Task { @Loop in serve(pair.1) }
+                Task { @Loop in serve(pair.1, uid) }
                 return pair.0
             },
-            log: { _ in }
+            log: { text, isRefusal in lines.withLock { $0.append((isRefusal ? "refusal: " : "") + text) } }
         )
         self.activation = activation
         _ = startThread("browser-port") { _ = activation.run(listeners: [listener]) }
@@ -47,7 +62,7 @@ import Server
         origins: Set<String> = [],
         permissions: Permissions = [.readers, .cards, .activate]
     ) throws {
-        try self.init(origins: origins) { server.server.serve($0, permissions, from: "test port") }
+        try self.init(origins: origins) { server.server.serve($0, permissions, from: "test port", uid: $1) }
     }
 
     deinit { activation.stop() }

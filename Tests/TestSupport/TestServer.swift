@@ -28,6 +28,7 @@ import Wire
         limits: ServerLimits = ServerLimits(),
         permissions: Permissions = .all.union(.activate),
         access: AccessControl? = nil,
+        rootServesAll: Bool = false,
         radio: Radio? = nil,
         moreCards: [any VirtualCardKind] = [],
         moreFeatures: (ReaderRegistry) -> [any Feature] = { _ in [] },
@@ -44,10 +45,13 @@ import Wire
         let start = ContinuousClock.now
         let services = OnlineServices(today: { TestService.today }, connect: service)
         let features: [any Feature] =
-            [ReaderFeature(registry), EIDFeature(registry, services, now: { start }), DoorFeature(radio)]
+            [
+                ReaderFeature(registry), EIDFeature(registry, services, rootServesAll: rootServesAll, now: { start }),
+                DoorFeature(radio),
+            ]
             + moreFeatures(registry)
         registry.kinds = features.compactMap { $0 as? any CardFeature }.flatMap(\.cardKinds)
-        registry.log = { box.lines.append($0) }
+        registry.log = { box.lines.append(($0, $1)) }
         server = SocketServer(
             features: features,
             info: ServerInfo(version: "0.0.0", drivers: registry.drivers),
@@ -55,7 +59,7 @@ import Wire
             permissions: { peer in
                 await access?.permissions(uid: peer.uid, gid: peer.gid, groups: peer.groups) ?? permissions
             },
-            log: { _, text in box.lines.append(text) }
+            log: { box.lines.append(($0, $1)) }
         )
         log = box
     }
@@ -65,10 +69,13 @@ import Wire
 
     @Loop private final class LogBox {
         nonisolated init() {}
-        var lines: [String] = []
+        var lines: [(level: Log.Level, text: String)] = []
     }
 
-    package var logged: [String] { log.lines }
+    package var logged: [String] { log.lines.map(\.text) }
+
+    /// What the log has at the default level.
+    package var notices: [String] { log.lines.filter { $0.level <= .notice }.map(\.text) }
 
     /// Connects a client that the server already serves.
     package func connect() throws -> TestClient {

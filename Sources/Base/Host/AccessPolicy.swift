@@ -24,7 +24,7 @@ package struct AccessPolicy: Sendable, Equatable {
     private var unknown: [AccessRule] = []
 
     /// The permissions of a client that no line of `[access]` applies to.
-    package static let defaultPermissions: Permissions = [.readers, .cards]
+    package static let defaultPermissions: Permissions = [.readers, .cards, .agent]
 
     /// The ids of a client, as the kernel reports them.
     package struct Client: Sendable, Equatable {

@@ -32,6 +32,8 @@ package struct Configuration: Sendable, Equatable {
     package var activationPort: UInt16 = 24727
     /// `[activation] permissions`: the permissions of WebSocket clients.
     package var activationPermissions: Permissions = [.readers, .cards]
+    /// `[activation] root_serves_all`: whether a user interface of root serves the browsers of users without one.
+    package var rootServesAll = false
     /// `[activation] origins`: the origins whose pages may open a WebSocket.
     package var activationOrigins: [String] = []
     /// `[ble]`
@@ -89,6 +91,7 @@ package struct Configuration: Sendable, Equatable {
             case ("activation", "port"):
                 activationPort = UInt16(truncatingIfNeeded: try value.number(in: 1...65_535))
             case ("activation", "permissions"): activationPermissions = try value.permissions()
+            case ("activation", "root_serves_all"): rootServesAll = try value.bool()
             case ("activation", "origins"): activationOrigins = try value.origins()
             case ("ble", "enabled"): radio.isEnabled = try value.bool()
             case ("ble", "backend"): radio.backend = try value.word()

@@ -57,6 +57,21 @@ package enum LoopbackSockets {
         return descriptor
     }
 
+    /// Returns the port of a listening socket; nil if it has none.
+    package static func port(of socket: Int32) -> UInt16? {
+        var address = sockaddr_storage()
+        var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        let family = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                getsockname(socket, address, &size) == 0 ? Int32(address.pointee.sa_family) : -1
+            }
+        }
+        guard family == AF_INET || family == AF_INET6 else { return nil }
+        // Both kinds of addresses have the port at the same place.
+        let port = withUnsafeBytes(of: &address) { $0.loadUnaligned(fromByteOffset: 2, as: UInt16.self) }
+        return UInt16(bigEndian: port)
+    }
+
     /// Asks the eID client that owns the port to show itself (TR-03124-1). Blocks for at most a second.
     /// - Returns: the name of that client; nil if there is no eID client.
     package static func askOwnerToShowItself(port: UInt16) -> String? {

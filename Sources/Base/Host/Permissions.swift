@@ -14,12 +14,15 @@ package struct Permissions: OptionSet, Sendable, Hashable {
     /// Everything that concerns other clients.
     package static let admin = Permissions(rawValue: 8)
 
+    /// Be the user interface that authenticates for the browsers of its user.
+    package static let agent = Permissions(rawValue: 32)
+
     /// Have the user interface authenticate for a browser. Only the browser port has it; no configuration grants it.
     package static let activate = Permissions(rawValue: 16)
 
     /// Everything that a configuration can grant.
-    package static let all: Permissions = [.readers, .cards, .scan, .admin]
+    package static let all: Permissions = [.readers, .cards, .agent, .scan, .admin]
     static let names: [(name: String, value: Permissions)] = [
-        ("readers", .readers), ("cards", .cards), ("scan", .scan), ("admin", .admin),
+        ("readers", .readers), ("cards", .cards), ("agent", .agent), ("scan", .scan), ("admin", .admin),
     ]
 }

@@ -97,22 +97,42 @@ int clinux_drop_capability(unsigned capability) {
 int clinux_spawn_close_from(void *actions, int lowest) { return posix_spawn_file_actions_addclosefrom_np(actions, lowest); }
 int clinux_die_with_parent(void) { return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); }
 
-int clinux_pass_descriptor(int socket, int fd) {
-    char byte = 0, control[CMSG_SPACE(sizeof fd)] = {0};
-    struct iovec piece = {&byte, 1};
+int clinux_tcp_peer(int fd, uint8_t address[16], uint16_t *port) {
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } peer;
+    socklen_t size = sizeof peer;
+    if (getpeername(fd, &peer.any, &size) != 0) return -1;
+    if (peer.any.sa_family == AF_INET) {
+        memcpy(address, &peer.v4.sin_addr, 4);
+        *port = ntohs(peer.v4.sin_port);
+        return 4;
+    }
+    if (peer.any.sa_family != AF_INET6) return -1;
+    memcpy(address, &peer.v6.sin6_addr, 16);
+    *port = ntohs(peer.v6.sin6_port);
+    return 16;
+}
+
+int clinux_pass_descriptor(int socket, int fd, const uint8_t *note, int note_count) {
+    char control[CMSG_SPACE(sizeof fd)] = {0};
+    struct iovec piece = {(void *)note, (size_t)note_count};
     struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET, header->cmsg_type = SCM_RIGHTS, header->cmsg_len = CMSG_LEN(sizeof fd);
     memcpy(CMSG_DATA(header), &fd, sizeof fd);
-    return sendmsg(socket, &message, MSG_NOSIGNAL) == 1 ? 0 : -1;
+    return sendmsg(socket, &message, MSG_NOSIGNAL) == note_count ? 0 : -1;
 }
 
-int clinux_take_descriptor(int socket) {
-    char byte, control[CMSG_SPACE(sizeof(int))];
-    struct iovec piece = {&byte, 1};
+int clinux_take_descriptor(int socket, uint8_t note[64], int *note_count) {
+    char control[CMSG_SPACE(sizeof(int))];
+    struct iovec piece = {note, 64};
     struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
     ssize_t count = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     if (count < 0) return errno == EAGAIN || errno == EINTR ? -1 : -2;
+    *note_count = (int)count;
     if (count == 0) return -2;
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
     if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||

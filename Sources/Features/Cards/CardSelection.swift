@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import Host
 import ISO7816
 import Readers
 import Server
@@ -117,7 +118,10 @@ import Server
                     throw error
                 }
             } catch {
-                registry.log("card in '\(reader.name)' could not be opened, attempt \(attempt): \(error)")
+                registry.log(
+                    CardObstacle(error) == nil ? .info : .notice,
+                    "card in '\(reader.name)' could not be opened, attempt \(attempt): \(error)"
+                )
                 guard let obstacle = CardObstacle(error) else {
                     passedOver.insert(insertion)
                     return nil

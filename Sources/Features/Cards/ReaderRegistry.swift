@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
-import Host
+package import Host
 import ISO7816
 package import Readers
 
@@ -8,7 +8,7 @@ package import Readers
 @Loop package final class ReaderRegistry {
     /// Called after each change that clients can see, with the name of the reader.
     var observer: @Loop (_ reader: String) -> Void = { _ in }
-    package var log: @Loop (_ text: String) -> Void = { _ in }
+    package var log: @Loop (Log.Level, _ text: String) -> Void = { _, _ in }
     /// The kinds of cards, in the order of recognition.
     package var kinds: [any CardKind] = []
 
@@ -71,10 +71,14 @@ package import Readers
         switch event {
         case .added(let description):
             guard readersByName[description.name] == nil else {
-                log("reader '\(description.name)' of \(backend.name) has the name of another reader and is ignored")
+                log(
+                    .warning,
+                    "reader '\(description.name)' of \(backend.name) has the name of another reader and is ignored"
+                )
                 return
             }
             readersByName[description.name] = Reader(description, backend)
+            log(.notice, "reader '\(description.name)' (\(backend.name)) is there")
             changed(description.name)
         case .changed(let description):
             guard let reader = reader(description.name, of: backend) else { return }
@@ -90,6 +94,7 @@ package import Readers
             guard let reader = reader(name, of: backend) else { return }
             cardLeft(reader)
             readersByName[name] = nil
+            log(.notice, "reader '\(name)' (\(backend.name)) is gone")
             changed(name)
         case .inserted(let insertion, let answerToReset):
             guard let reader = reader(insertion.reader, of: backend) else { return }
@@ -105,6 +110,7 @@ package import Readers
                 wakeWaiters()
             }
         case .health(let checks):
+            logChanges(from: health[backend.name] ?? [], to: checks)
             health[backend.name] = checks
             wakeWaiters()
         }
@@ -145,8 +151,13 @@ package import Readers
             do throws(CardError) {
                 return try await recognize(insertion, answerToReset, in: reader.backend).map { .known($0) } ?? .unknown
             } catch {
-                log("card in '\(insertion.reader)' could not be recognised, attempt \(attempt): \(error)")
-                guard let obstacle = CardObstacle(error) else { return card }
+                let obstacle = CardObstacle(error)
+                // A card that was removed is no failure.
+                log(
+                    obstacle == nil ? .info : .notice,
+                    "card in '\(insertion.reader)' could not be recognised, attempt \(attempt): \(error)"
+                )
+                guard let obstacle else { return card }
                 card = .unusable(obstacle)
                 if obstacle.isFinal { return card }
             }
@@ -302,6 +313,17 @@ package import Readers
     }
 
     // MARK: Health
+
+    /// Logs each check that begins to fail, has other advice, or works again.
+    private func logChanges(from before: [HealthCheck], to checks: [HealthCheck]) {
+        for check in checks where !check.ok {
+            if before.contains(where: { $0.name == check.name && !$0.ok && $0.advice == check.advice }) { continue }
+            log(.notice, "\(check.name) does not work: \(check.advice ?? "see GET_HEALTH")")
+        }
+        for old in before where !old.ok && !checks.contains(where: { $0.name == old.name && !$0.ok }) {
+            log(.notice, "\(old.name) works again")
+        }
+    }
 
     /// The readers that are missing because of a fault, with the advice of their driver.
     var failedReaders: [(reader: String, advice: String)] {

@@ -11,7 +11,7 @@ import Wire
 extension EIDFeature {
     var browserCommands: [CommandSpec] {
         [
-            CommandSpec("SET_USER_INTERFACE", permission: .cards) { [self] session, command in
+            CommandSpec("SET_USER_INTERFACE", permission: .agent) { [self] session, command in
                 session.answer(setUserInterface(session, command), to: command)
                 return .answered
             },
@@ -19,16 +19,38 @@ extension EIDFeature {
         ]
     }
 
+    /// The user interface that is in use for the browsers of a user; nil for a user whom the kernel does not tell.
+    private func userInterface(of uid: UInt32?) -> Session? {
+        guard let uid else { return nil }
+        return userInterfaces.last { $0.uid == uid }
+    }
+
+    private func userInterface(forBrowser browser: Session) -> Session? {
+        userInterface(of: browser.uid) ?? (rootServesAll ? userInterface(of: 0) : nil)
+    }
+
     private func setUserInterface(_ session: Session, _ command: Command) -> UserInterfaceMessage {
-        let isActive = userInterfaces.last === session
+        let isActive = userInterface(of: session.uid) === session
         switch command.bool("active") {
         case .missing: return UserInterfaceMessage(active: isActive, error: "'active' cannot be undefined")
         case .invalid: return UserInterfaceMessage(active: isActive, error: "Invalid 'active'")
         case .value(let flag):
-            userInterfaces.removeAll { $0 === session }
-            if flag { userInterfaces.append(session) }
+            changeUserInterfaces(of: session) { interfaces in
+                interfaces.removeAll { $0 === session }
+                if flag { interfaces.append(session) }
+            }
             return UserInterfaceMessage(active: flag)
         }
+    }
+
+    /// Changes the user interfaces, and tells another client of the same user that its role has changed by this.
+    private func changeUserInterfaces(of session: Session, _ change: (inout [Session]) -> Void) {
+        let before = userInterface(of: session.uid)
+        change(&userInterfaces)
+        let after = userInterface(of: session.uid)
+        guard before !== after else { return }
+        if let before, before !== session { before.push(UserInterfaceMessage(active: false)) }
+        if let after, after !== session { after.push(UserInterfaceMessage(active: true)) }
     }
 
     /// The answer is sent when the authentication ends. There is no time limit for the user.
@@ -39,7 +61,14 @@ extension EIDFeature {
             session.answer(ActivationMessage(error: error.rawValue), to: command)
             return .answered
         }
-        guard let userInterface = userInterfaces.last else { return refuse(.noUserInterface) }
+        guard let userInterface = userInterface(forBrowser: session) else {
+            let reason =
+                session.uid == nil
+                ? "the kernel does not tell the user of this browser"
+                : "this user has no user interface, such as badgectl agent"
+            session.server.log(.notice, "\(session.name): \(reason)")
+            return refuse(.noUserInterface)
+        }
         if case .value(let module) = command.string("showUI") {
             userInterface.push(ShowUIMessage(module: module))
             session.answer(ActivationMessage(), to: command)
@@ -60,7 +89,7 @@ extension EIDFeature {
     }
 
     func browserOrUserInterfaceLeft(_ session: Session) {
-        userInterfaces.removeAll { $0 === session }
+        changeUserInterfaces(of: session) { interfaces in interfaces.removeAll { $0 === session } }
         browserAuthentications.removeValue(forKey: ObjectIdentifier(session))?.browserLeft()
     }
 }

@@ -13,15 +13,19 @@ import Wire
     let now: Now
     /// Authentications that a connection of the browser port waits for.
     var browserAuthentications: [ObjectIdentifier: Authentication] = [:]
-    /// The clients that are user interfaces for browsers. The last one is the newest and is the one in use.
+    /// The clients that are user interfaces for browsers. Of each user the last one is the one in use.
     var userInterfaces: [Session] = []
+    /// Whether a user interface of root serves the browsers of users without one.
+    let rootServesAll: Bool
 
     package init(
         _ registry: ReaderRegistry,
         _ services: OnlineServices,
+        rootServesAll: Bool = false,
         now: @escaping Now = { ContinuousClock.now }
     ) {
         (self.registry, self.services, self.now) = (registry, services, now)
+        self.rootServesAll = rootServesAll
     }
 
     package let cardKinds: [any CardKind] = [EIDCardKind()]
@@ -61,10 +65,23 @@ import Wire
         session.takeStatusFlag(command)
         session.start("CHANGE_PIN", announcedBy: ChangePINStartedMessage()) { [registry, now] workflow in
             let reason = await ChangePIN(registry, workflow, readerName: readerName, now: now).run()
-            session.server.log(.info, "\(session.name): CHANGE_PIN ended, \(reason?.rawValue ?? "success")")
+            session.server.log(
+                reason.logLevel,
+                "\(session.name): CHANGE_PIN ended, \(reason?.rawValue ?? "success")"
+            )
             return ChangePINEndedMessage(reason: reason)
         }
         return .answered
+    }
+}
+
+extension FailureCode? {
+    /// The level of the log line about the end of a workflow: failures are notices, unless the user cancelled.
+    var logLevel: Log.Level {
+        switch self {
+        case nil, .userCancelled: .info
+        default: .notice
+        }
     }
 }
 

@@ -32,20 +32,22 @@ import Wire
             fields: fields.map { ($0.key.description, $0.value) }
         )
         let server = ActivationServer(
-            ActivationRules(origins: origins, identity: identity),
-            connect: { connect(through: daemon) },
-            log: { Log.warning("\($0)") }
+            ActivationRules(origins: origins, port: LoopbackSockets.port(of: listeners[0]), identity: identity),
+            connect: { connect(through: daemon, for: $0) },
+            log: { text, isRefusal in Log.write(isRefusal ? .notice : .warning) { "port for browsers: \(text)" } }
         )
         exit(server.run(listeners: listeners, parent: daemon) ? 0 : 1)
     }
 
-    /// Makes a connection to the daemon: a pair of sockets, one of which the daemon gets.
-    private static func connect(through daemon: Int32) -> Int32? {
+    /// Makes a connection to the daemon for a client: a pair of sockets, one of which the daemon gets. The daemon also
+    /// gets the client's address, by which the kernel tells the user.
+    private static func connect(through daemon: Int32, for client: Int32) -> Int32? {
+        guard let note = LoopbackClient(socket: client)?.bytes else { return nil }
         var pair: [Int32] = [-1, -1]
         let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
         guard socketpair(AF_UNIX, type, 0, &pair) == 0 else { return nil }
         defer { close(pair[1]) }
-        guard clinux_pass_descriptor(daemon, pair[1]) == 0 else {
+        guard clinux_pass_descriptor(daemon, pair[1], note, Int32(note.count)) == 0 else {
             close(pair[0])
             return nil
         }

@@ -9,6 +9,7 @@ import Server
 /// badged-activation serves all connections, and asks the daemon for a session for each of them.
 @Loop final class BrowserPort {
     private let listeners: [Int32]
+    private let port: UInt16
     private let permissions: Permissions
     private let origins: [String]
     private let server: SocketServer
@@ -21,6 +22,7 @@ import Server
     /// Listens at the port of the configuration.
     init(_ configuration: Configuration, _ server: SocketServer) throws(StartError) {
         self.server = server
+        port = configuration.activationPort
         permissions = configuration.activationPermissions.union(.activate)
         origins = configuration.activationOrigins
         listeners = try LoopbackSockets.open(port: configuration.activationPort)
@@ -64,7 +66,9 @@ import Server
 
     private func takeClients() {
         while let program {
-            let socket = clinux_take_descriptor(program.descriptor)
+            var note = [UInt8](repeating: 0, count: 64)
+            var count: Int32 = 0
+            let socket = clinux_take_descriptor(program.descriptor, &note, &count)
             if socket == -1 { return }
             guard socket >= 0 else {
                 program.registration.cancel()
@@ -73,7 +77,9 @@ import Server
                 return programEnded("the program has ended")
             }
             clinux_set_nonblocking(socket)
-            server.serve(socket, permissions, from: "port for browsers")
+            let uid = LoopbackClient(bytes: Array(note.prefix(Int(count))))?.user(connectedTo: port)
+            let origin = "port for browsers, " + (uid.map { "uid \($0)" } ?? "unknown user")
+            server.serve(socket, permissions, from: origin, uid: uid)
         }
     }
 

@@ -51,7 +51,8 @@ import Wire
         (self.options, self.settings, self.signals, self.socket) = (options, settings, signals, socket)
         (self.trustPoint, self.configuration) = (trustPoint, configuration)
         self.management = management
-        access = AccessControl(Self.policy(configuration))
+        var warnings: [String] = []
+        access = AccessControl(AccessPolicy(rules: [], warnings: &warnings))
     }
 
     private func eidCards() throws(CardShelfError) -> VirtualEIDKind {
@@ -65,15 +66,14 @@ import Wire
         }
     }
 
-    /// Looks up the names of the access rules, which may block.
-    private nonisolated static func policy(_ configuration: Configuration) -> AccessPolicy {
-        var warnings: [String] = []
-        let policy = AccessPolicy(rules: configuration.access, warnings: &warnings)
+    /// Applies the access rules of a configuration, and logs its warnings.
+    private func load(_ configuration: Configuration) async {
+        let warnings = await access.load(configuration.access)
         for warning in warnings + configuration.warnings { Log.warning("\(warning)") }
-        return policy
     }
 
     func start() async {
+        await load(configuration)
         // A new driver is one line here and one target.
         if settings.virtualReaders > 0 {
             do throws(CardShelfError) {
@@ -94,12 +94,12 @@ import Wire
             registry.add(boards)
         }
         if settings.radio.isEnabled { radio = makeRadio(settings.radio) }
-        registry.log = { Log.info("\($0)") }
+        registry.log = { level, text in Log.write(level) { "\(text)" } }
 
         // A feature is one line here and one target.
         let features: [any Feature] = [
             ReaderFeature(registry),
-            EIDFeature(registry, OnlineServices(settings)),
+            EIDFeature(registry, OnlineServices(settings), rootServesAll: configuration.rootServesAll),
             DoorFeature(radio),
         ]
         registry.kinds = features.compactMap { $0 as? any CardFeature }.flatMap(\.cardKinds)
@@ -167,14 +167,9 @@ import Wire
         let reload = reloads
         do throws(StartError) {
             let configuration = try Configuration(path: options.configurationPath)
-            // A directory service may need minutes, and clients are served meanwhile.
-            let names = ThreadQueue(thread: "badged-names") {}
-            let policy = await names?.run { Self.policy(configuration) }
-            names?.finish()
-            guard let policy else { throw StartError("no thread is left", hint: "allow more threads (TasksMax=)") }
+            await load(configuration)
             // A later SIGHUP has read the file again.
             guard reload == reloads else { return }
-            access.policy = policy
             let settings = Settings(options, configuration)
             Log.level = settings.logLevel
             nfc?.change(devices: settings.nfcDevices)

@@ -27,6 +27,9 @@ extension ActivationRequest {
             arguments: arguments,
             host: Self.header(socket, WSI_TOKEN_HOST),
             origin: Self.header(socket, WSI_TOKEN_ORIGIN) ?? Self.header(socket, WSI_TOKEN_SWORIGIN),
+            isOfBrowser: Self.header(socket, WSI_TOKEN_HTTP_USER_AGENT)?.hasPrefix("Mozilla/") == true
+                || lws_hdr_total_length(socket, WSI_TOKEN_HTTP_ACCEPT_LANGUAGE) > 0
+                || lws_hdr_custom_length(socket, "sec-fetch-site:", 15) >= 0,
             webSocketVersion: isWebSocket ? Self.header(socket, WSI_TOKEN_VERSION) ?? "" : nil
         )
     }

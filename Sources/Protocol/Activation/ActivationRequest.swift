@@ -9,8 +9,11 @@ package struct ActivationRequest: Sendable, Equatable {
     /// `key=value` or `key` of the query, decoded, in their order.
     package var arguments: [String]
     package var host: String?
-    /// The origin of a web page; other programs send none.
+    /// The origin of a web page. Other programs send none, or that of the address to which they connect.
     package var origin: String?
+    /// Whether the request has a header that each browser sends, and that no page can change: `User-Agent: Mozilla/...`,
+    /// `Accept-Language` or `Sec-Fetch-Site`.
+    package var isOfBrowser: Bool
     /// The requested WebSocket version, empty if missing; nil if the request is not for a WebSocket.
     package var webSocketVersion: String?
 
@@ -20,9 +23,11 @@ package struct ActivationRequest: Sendable, Equatable {
         arguments: [String] = [],
         host: String?,
         origin: String? = nil,
+        isOfBrowser: Bool = false,
         webSocketVersion: String? = nil
     ) {
         (self.method, self.path, self.arguments) = (method, path, arguments)
+        self.isOfBrowser = isOfBrowser
         (self.host, self.origin, self.webSocketVersion) = (host, origin, webSocketVersion)
     }
 }
@@ -30,6 +35,8 @@ package struct ActivationRequest: Sendable, Equatable {
 /// The action of the server for a request.
 package enum ActivationDecision: Sendable, Equatable {
     case answer(HTTPAnswer)
+    /// The request is not allowed; the reason is for the log.
+    case refuse(HTTPAnswer, reason: String)
     /// The browser waits for the end of an authentication. TR-03124-1 2.2.1.
     case authenticate(tcTokenURL: String)
     /// The user interface shows its window.
@@ -42,15 +49,26 @@ package enum ActivationDecision: Sendable, Equatable {
 package struct ActivationRules: Sendable {
     /// The origins whose web pages may open a WebSocket, as browsers write them: `https://example.org`.
     package let origins: Set<String>
+    /// The origins of the port itself. Only badged could serve a page of these origins, and it serves none with scripts.
+    private let ownOrigins: Set<String>
     package let identity: ActivationIdentity
 
-    package init(origins: Set<String> = [], identity: ActivationIdentity) {
+    /// The names of this computer in a Host header.
+    private static let hosts = ["localhost", "127.0.0.1", "[::1]"]
+
+    /// `port` is the port of the server; nil if it has no origin of its own.
+    package init(origins: Set<String> = [], port: UInt16? = nil, identity: ActivationIdentity) {
         (self.origins, self.identity) = (origins, identity)
+        // An origin has no port if it is the one of its scheme. RFC 6454 6.2.
+        ownOrigins = Set(port.map { port in Self.hosts.map { "http://\($0)" + (port == 80 ? "" : ":\(port)") } } ?? [])
     }
 
     package func decide(_ request: ActivationRequest) -> ActivationDecision {
         // A page can make its own domain resolve to this computer (DNS rebinding), but Host still has that domain.
-        guard let host = request.host, Self.isLocal(host) else { return .answer(.forbidden(identity)) }
+        guard let host = request.host, Self.isLocal(host) else {
+            let name = request.host.map { "'\($0)' is no name of this computer" } ?? "is missing"
+            return .refuse(.forbidden(identity), reason: "request refused: Host \(name)")
+        }
         if let version = request.webSocketVersion { return webSocket(request, version) }
         guard request.path == "/eID-Client" else {
             return .answer(Self.isKernel(request.path) ? .upgradeRequired(identity) : .notFound(identity))
@@ -79,17 +97,31 @@ package struct ActivationRules: Sendable {
 
     private func webSocket(_ request: ActivationRequest, _ version: String) -> ActivationDecision {
         guard request.method == .get, Self.isKernel(request.path) else { return .answer(.notFound(identity)) }
-        if let origin = request.origin, !origins.contains(origin) { return .answer(.forbidden(identity)) }
+        if let origin = request.origin, let reason = refusal(of: origin, request) {
+            return .refuse(.forbidden(identity), reason: "WebSocket refused: Origin '\(origin)' \(reason)")
+        }
         // libwebsockets would answer other versions with version 13. RFC 6455 4.2.2.
         guard version == "13" else { return .answer(.wrongWebSocketVersion(identity)) }
         return .upgrade
+    }
+
+    /// Returns why an origin may not open a WebSocket; nil if it may.
+    ///
+    /// Some libraries of other programs send the origin of the address to which they connect. A browser sends this
+    /// origin only for a page that was loaded from this port, for instance when another program had the port before.
+    private func refusal(of origin: String, _ request: ActivationRequest) -> String? {
+        if origins.contains(origin) { return nil }
+        guard ownOrigins.contains(origin.lowercased()) else {
+            return "is a web page that [activation] origins does not list"
+        }
+        return request.isOfBrowser ? "is a page of this port in a browser, and badged serves no such page" : nil
     }
 
     private static func isKernel(_ path: String) -> Bool { path == "/eID-Kernel" || path == "/eID-Kernel/" }
 
     /// Whether a Host header is `localhost`, 127.0.0.1 or [::1], with or without a port.
     private static func isLocal(_ host: String) -> Bool {
-        ["localhost", "127.0.0.1", "[::1]"].contains { name in
+        hosts.contains { name in
             guard host.lowercased().hasPrefix(name) else { return false }
             let port = host.utf8.dropFirst(name.utf8.count)
             guard let first = port.first else { return true }

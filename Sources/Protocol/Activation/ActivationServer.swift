@@ -11,12 +11,13 @@ import Wire
 /// One thread runs the event loop of libwebsockets, which watches the listening sockets, the connections, and the link to
 /// the daemon of each connection. All properties but `shared` belong to this thread.
 package final class ActivationServer: @unchecked Sendable {
-    package typealias Log = @Sendable (String) -> Void
+    /// Takes a line; a refusal of a request is not a fault.
+    package typealias Log = @Sendable (_ text: String, _ isRefusal: Bool) -> Void
 
     private let shared = Mutex<(context: OpaquePointer?, isStopped: Bool)>((nil, false))
     private let rules: ActivationRules
-    /// Makes a connection to the daemon. Returns nil if this fails.
-    private let connect: () -> Int32?
+    /// Makes a connection to the daemon for a client with this socket. Returns nil if this fails.
+    private let connect: (_ client: Int32) -> Int32?
     private let log: Log
     private var host: OpaquePointer?
     private var roles: [OpaquePointer: Role] = [:]
@@ -46,7 +47,7 @@ package final class ActivationServer: @unchecked Sendable {
     package init(
         _ rules: ActivationRules,
         requestTimeout: UInt32 = 10,
-        connect: @escaping @Sendable () -> Int32?,
+        connect: @escaping @Sendable (_ client: Int32) -> Int32?,
         log: @escaping Log
     ) {
         (self.rules, self.requestTimeout, self.connect, self.log) = (rules, requestTimeout, connect, log)
@@ -148,7 +149,7 @@ package final class ActivationServer: @unchecked Sendable {
         case LWS_CALLBACK_CLOSED_HTTP, LWS_CALLBACK_CLOSED: closed(socket)
         case LWS_CALLBACK_WSI_DESTROY: destroyed(socket)
         case LWS_CALLBACK_ESTABLISHED:
-            guard let link = makeLink() else { return -1 }
+            guard let link = makeLink(for: socket) else { return -1 }
             roles[socket] = .webSocket(WebSocketClient(socket, link))
         case LWS_CALLBACK_RECEIVE:
             if case .webSocket(let client) = roles[socket] { client.received(bytes) }
@@ -216,7 +217,7 @@ package final class ActivationServer: @unchecked Sendable {
             let client = clinux_accept(listener)
             guard client >= 0 else { return }
             guard clients.count < Self.maximumConnections else {
-                if !hasLoggedRefusal { log("connections are refused: the limit is \(Self.maximumConnections)") }
+                if !hasLoggedRefusal { log("connections are refused: the limit is \(Self.maximumConnections)", false) }
                 hasLoggedRefusal = true
                 close(client)
                 continue
@@ -231,9 +232,9 @@ package final class ActivationServer: @unchecked Sendable {
 
     private static let http = lws_adoption_type(LWS_ADOPT_HTTP.rawValue | LWS_ADOPT_SOCKET.rawValue)
 
-    private func makeLink() -> DaemonLink? {
-        guard let descriptor = connect() else {
-            log("the daemon accepts no connection")
+    private func makeLink(for client: OpaquePointer) -> DaemonLink? {
+        guard let descriptor = connect(lws_get_socket_fd(client)) else {
+            log("the daemon accepts no connection", false)
             return nil
         }
         let link = DaemonLink(descriptor)
@@ -280,11 +281,14 @@ package final class ActivationServer: @unchecked Sendable {
         case .answer(let answer):
             write(answer, to: socket)
             return -1
+        case .refuse(let answer, let reason):
+            refuse(answer, reason, socket)
+            return -1
         case .upgrade: return -1
         case .authenticate(let url): member = .init("tcTokenURL", .string(url))
         case .showUserInterface(let module): member = .init("showUI", .string(module))
         }
-        guard let link = makeLink() else {
+        guard let link = makeLink(for: socket) else {
             write(.end(.failed, rules.identity), to: socket)
             return -1
         }
@@ -308,8 +312,17 @@ package final class ActivationServer: @unchecked Sendable {
         case .answer(let answer):
             write(answer, to: socket)
             return 1
+        case .refuse(let answer, let reason):
+            refuse(answer, reason, socket)
+            return 1
         case .upgrade, .authenticate, .showUserInterface: return -1
         }
+    }
+
+    /// Any web page can cause these lines, so their number is limited.
+    private func refuse(_ answer: HTTPAnswer, _ reason: String, _ socket: OpaquePointer) {
+        if Self.mayLog() { log(reason, true) }
+        write(answer, to: socket)
     }
 
     private func write(_ answer: HTTPAnswer, to socket: OpaquePointer) {

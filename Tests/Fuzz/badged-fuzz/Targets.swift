@@ -40,6 +40,7 @@ let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "management-event": managementEvent,
     "bluez-messages": blueZMessages,
     "activation": activation,
+    "loopback-client": loopbackClient,
     "server-message": serverMessage,
 ]
 

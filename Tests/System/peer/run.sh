@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # run.sh [TEST...]: AusweisApp2 of Debian, an independent client of the card, is the judge of our virtual card and of our
 # eID-Server; `make peer-test`, docs/testing.md. The tests: `pin` changes PINs through a real pcscd and vpcd, `auth`
-# authenticates to badged-eidserver, `speed` authenticates in turns with badged. Installs the packages that are missing.
+# authenticates to badged-eidserver, `speed` authenticates in turns with badged. `chromium` opens WebSockets of badged from
+# web pages. Installs the packages that are missing.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 bin=${BADGED_BIN:-$(cd "$here/../../.." && pwd)/.build/release}
@@ -20,7 +21,7 @@ export SWIFT_BACKTRACE=enable=no LC_ALL=C.UTF-8 PYTHONDONTWRITEBYTECODE=1 PYTHON
 mkdir -p /run/pcscd
 pcscd --foreground >"$work/pcscd.log" 2>&1 &
 code=0
-for test in ${*:-pin auth speed}; do
+for test in ${*:-pin auth speed chromium}; do
     python3 "$here/${test}_test.py" "$bin" "$work" || code=$?
 done
 exit $code

@@ -43,10 +43,19 @@ int clinux_die_with_parent(void);
 /* Adds to the actions of posix_spawn: close every descriptor from lowest on. The argument is a posix_spawn_file_actions_t. */
 int clinux_spawn_close_from(void *actions, int lowest);
 
-/* Sends a descriptor to the process at the other end of a Unix socket: SCM_RIGHTS. */
-int clinux_pass_descriptor(int socket, int fd);
-/* Returns the next received descriptor; -1 if there is none yet, -2 at the end of the connection. */
-int clinux_take_descriptor(int socket);
+/* Reads the user of the process that has this end of a TCP connection of this computer: NETLINK_SOCK_DIAG,
+ * sock_diag(7). Addresses have 4 or 16 bytes. Returns -1 if no process has the socket any more: the kernel would report
+ * root. */
+int clinux_tcp_owner(int is_ipv6, const uint8_t *own, uint16_t own_port, const uint8_t *other, uint16_t other_port,
+                     uint32_t *uid);
+/* Reads the address and the port of the other end of a TCP connection. Returns the size of the address, 4 or 16; -1 for
+ * another kind of socket. */
+int clinux_tcp_peer(int fd, uint8_t address[16], uint16_t *port);
+
+/* Sends a descriptor and at most 64 bytes to the process at the other end of a Unix socket: SCM_RIGHTS. */
+int clinux_pass_descriptor(int socket, int fd, const uint8_t *note, int note_count);
+/* Returns the next received descriptor and its bytes; -1 if there is none yet, -2 at the end of the connection. */
+int clinux_take_descriptor(int socket, uint8_t note[64], int *note_count);
 
 /* Sets TCP_QUICKACK. The kernel resets this option, so call this before each read. */
 int clinux_tcp_quickack(int fd);

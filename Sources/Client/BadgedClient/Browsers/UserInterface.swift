@@ -28,8 +28,9 @@ public struct ShowUI: ServerMessage, NamedMessage {
 
 /// The commands of a program that speaks with the user for browsers. docs/protocol/browsers.md.
 extension DaemonConnection {
-    /// SET_USER_INTERFACE: this connection speaks with the user for browsers, until another connection asks for the
-    /// same. Then AUTH comes without RUN_AUTH, and `authenticateForBrowser` runs the workflow.
+    /// SET_USER_INTERFACE: this connection speaks with its user for the user's browsers. Another connection of the same
+    /// user that asks for the same takes the role over: `UserInterface` arrives as an event, with `isActive` false, and
+    /// true when that connection ends. While the role is held, AUTH comes without RUN_AUTH, and `authenticateForBrowser` runs the workflow.
     public func setUserInterface(_ isActive: Bool) async throws(ClientError) {
         let _: UserInterface = try await ask("SET_USER_INTERFACE", [.init("active", .bool(isActive))])
     }

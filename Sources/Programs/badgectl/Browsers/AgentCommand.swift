@@ -16,7 +16,7 @@ enum AgentCommand {
             asks and for which data, and asks for your consent and the PIN in this terminal, as auth does. Then the
             browser continues. Runs one after the other, until Ctrl-C.
             """,
-            "If several agents run, badged asks the one that was started last.",
+            "If several agents of one user run, badged asks the one that was started last, and tells the others.",
         ],
         run: run
     )
@@ -54,6 +54,12 @@ extension CommandLineUser {
         case let message as AuthenticationMessage where message.outcome == nil && isIdle:
             reset(notDone: AuthCommand.notDone, isIdle: false)
             say("A browser asks you to prove your identity.")
+        case let message as UserInterface:
+            say(
+                message.isActive
+                    ? "This program serves your browsers again."
+                    : "Another program of yours serves your browsers now; this one continues when that one ends."
+            )
         case is ShowUI: say("A browser has asked this program to show itself.")
         default: return
         }

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
+
+/// The client's end of a TCP connection to a port of this computer: its address and its port.
+package struct LoopbackClient: Sendable, Equatable {
+    /// 4 or 16 bytes.
+    let address: [UInt8]
+    let port: UInt16
+
+    /// Reads the other end of a connected TCP socket; nil for another kind of socket.
+    package init?(socket: Int32) {
+        var address = [UInt8](repeating: 0, count: 16)
+        var port: UInt16 = 0
+        let size = clinux_tcp_peer(socket, &address, &port)
+        guard size > 0 else { return nil }
+        (self.address, self.port) = (Array(address.prefix(Int(size))), port)
+    }
+
+    /// Reads what `bytes` returned; nil for anything else.
+    package init?(bytes: [UInt8]) {
+        guard bytes.count == 6 || bytes.count == 18 else { return nil }
+        (address, port) = (Array(bytes.dropFirst(2)), UInt16(bytes[0]) << 8 | UInt16(bytes[1]))
+    }
+
+    /// The port and the address.
+    package var bytes: [UInt8] { [UInt8(port >> 8), UInt8(port & 0xFF)] + address }
+
+    /// Returns the user whose process has this end of a connection to `server`, a port on 127.0.0.1 or ::1.
+    ///
+    /// Nil if the process has closed the connection, or if the kernel cannot tell. The C function is `clinux_tcp_owner`.
+    package func user(connectedTo server: UInt16) -> UInt32? {
+        let isIPv6 = address.count == 16
+        let local = isIPv6 ? [UInt8](repeating: 0, count: 15) + [1] : [127, 0, 0, 1]
+        var uid: UInt32 = 0
+        return clinux_tcp_owner(isIPv6 ? 1 : 0, address, port, local, server, &uid) == 0 ? uid : nil
+    }
+}

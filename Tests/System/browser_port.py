@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+import asyncio
+import json
+import os
+import pwd
+import random
+import socket
+import sys
+
+import websocket  # websocket-client, which sends the address of the server as Origin
+import websockets
+
+from harness import LIMIT, Client, Daemon, check, finish
+
+program, work = sys.argv[1:]
+path = os.path.join(work, "badged.sock")
+config = os.path.join(work, "badged.conf")
+
+
+def free_port():
+    """A free port below those that the kernel gives to outgoing connections (ip_local_port_range in ip(7))."""
+    while True:
+        port = random.randrange(10000, 32000)
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+            return port
+        except OSError:
+            pass
+
+
+def start(*lines):
+    with open(config, "w", encoding="ascii") as file:
+        file.write("\n".join(["[activation]", "enabled = yes", f"port = {port}", *lines]) + "\n")
+    return Daemon(program, ["--virtual", "--no-pcsc", "--no-nfc", "--socket", path, "--config", config], work)
+
+
+def client(address, **options):
+    """What websocket-client gets: the name in INFO, or the status of the refusal."""
+    try:
+        connection = websocket.create_connection(f"ws://{address}:{port}/eID-Kernel", timeout=LIMIT, **options)
+    except websocket.WebSocketBadStatusException as refusal:
+        return refusal.status_code
+    connection.send('{"cmd":"GET_INFO"}')
+    while (message := json.loads(connection.recv()))["msg"] != "INFO":
+        pass
+    connection.close()
+    return message["VersionInfo"]["Name"]
+
+
+async def asynchronous(host, **options):
+    """The same with websockets."""
+    try:
+        async with websockets.connect(f"ws://{host}:{port}/eID-Kernel", open_timeout=LIMIT, **options) as connection:
+            await connection.send('{"cmd":"GET_INFO"}')
+            while (message := json.loads(await connection.recv()))["msg"] != "INFO":
+                pass
+            return message["VersionInfo"]["Name"]
+    except websockets.exceptions.InvalidStatusCode as refusal:
+        return refusal.status_code
+
+
+port = free_port()
+daemon = start()
+has_ipv6 = socket.has_ipv6 and os.path.exists("/proc/net/if_inet6")
+for host in ["localhost", "127.0.0.1"] + (["[::1]"] if has_ipv6 else []):
+    got = client(host)
+    check(f"websocket-client connects to {host} with the Origin that it sends by default", got == "badged", got)
+    got = client(host, suppress_origin=True)
+    check(f"websocket-client connects to {host} without an Origin", got == "badged", got)
+    got = asyncio.run(asynchronous(host))
+    check(f"websockets connects to {host}", got == "badged", got)
+origin = f"http://localhost:{port}"
+got = asyncio.run(asynchronous("localhost", origin=origin))
+check("websockets connects with the Origin of the port", got == "badged", got)
+for origin in ["https://evil.example", f"http://localhost:{port + 1}", "null"]:
+    got = client("localhost", origin=origin)
+    check(f"the Origin {origin} gets 403", got == 403, got)
+    check("the log says so at its default level, with the reason",
+          f"<5>port for browsers: WebSocket refused: Origin '{origin}' is a web page that [activation] origins does not list"
+          in daemon.log(), daemon.log())
+for name, value in [("Sec-Fetch-Site", "same-origin"), ("User-Agent", "Mozilla/5.0"), ("Accept-Language", "de")]:
+    got = client("localhost", header={name: value})
+    check(f"a page of the port in a browser, which sends {name}, gets 403", got == 403, got)
+got = client("localhost", host="evil.example")
+check("another Host gets 403", got == 403, got)
+check("the log has the Host", "request refused: Host 'evil.example' is no name of this computer" in daemon.log(), daemon.log())
+daemon.end()
+
+daemon = start("origins = https://app.example")
+got = client("localhost", origin="https://app.example")
+check("a listed Origin connects", got == "badged", got)
+daemon.end()
+
+
+# Two users
+def show(uid, host="127.0.0.1"):
+    """The status of ?ShowUI for a browser of this user. A fork, because the user may be unable to start Python."""
+    read, write = os.pipe()
+    if os.fork() == 0:
+        os.setresuid(uid, uid, uid)
+        connection = socket.create_connection((host, port), LIMIT)
+        connection.sendall(f"GET /eID-Client?ShowUI HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n".encode())
+        os.write(write, connection.makefile("rb").readline())
+        os._exit(0)
+    os.close(write)
+    with open(read, encoding="ascii") as pipe:
+        line = pipe.read()
+    os.wait()
+    return line.split()[1]
+
+
+def user_interface(uid):
+    """A client of this user that is a user interface."""
+    os.seteuid(uid)
+    try:
+        client = Client(path)
+    finally:
+        os.seteuid(0)
+    answer = client.ask("USER_INTERFACE", cmd="SET_USER_INTERFACE", active=True)
+    check(f"a client of user {uid} is a user interface", answer is not None and answer["active"], answer)
+    return client
+
+
+if os.geteuid() == 0:
+    nobody = pwd.getpwnam("nobody").pw_uid
+    os.chmod(work, 0o755)
+    daemon = start()
+    os.chmod(path, 0o666)
+    own = user_interface(nobody)
+    for host in ["127.0.0.1"] + (["::1"] if has_ipv6 else []):
+        check(f"a browser at {host} reaches the user interface of its own user", show(nobody, host) == "200")
+        check("which is asked", own.wait_for("SHOW_UI") is not None)
+        check(f"a browser of root at {host} does not", show(0, host) == "503")
+    root = user_interface(0)
+    check("a browser of root reaches root's", show(0) == "200" and root.wait_for("SHOW_UI") is not None)
+    second = user_interface(nobody)
+    told = own.wait_for("USER_INTERFACE")
+    check("a user interface that is replaced is told", told is not None and told["active"] is False, told)
+    second.close()
+    told = own.wait_for("USER_INTERFACE")
+    check("and again when it takes over", told is not None and told["active"] is True, told)
+    check("the browser reaches it then", show(nobody) == "200" and own.wait_for("SHOW_UI") is not None)
+    own.close()
+    check("root's user interface serves no other user", show(nobody) == "503")
+    check("the log says why", f"uid {nobody}): this user has no user interface" in daemon.log(), daemon.log())
+    daemon.end()
+    daemon = start("root_serves_all = yes")
+    os.chmod(path, 0o666)
+    root = user_interface(0)
+    check("root's serves all if the configuration says so", show(nobody) == "200" and root.wait_for("SHOW_UI") is not None)
+    daemon.end()
+else:
+    print("  (browsers of two users: needs root)")
+finish()
