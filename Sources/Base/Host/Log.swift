@@ -10,10 +10,16 @@ import Synchronization
 /// the next line that arrives says how many were lost.
 package enum Log {
     package enum Level: Int, Sendable, CaseIterable, Comparable {
+        /// badged, or a part of it, does not work until somebody repairs it.
         case error = 3
+        /// Something is wrong that badged copes with: a line of the configuration, a client beyond a limit.
         case warning = 4
+        /// What users notice: a workflow that failed and why, a card that cannot be used, readers, boards, pcscd and
+        /// radio that come and go, a refusal by permission. The default level.
         case notice = 5
+        /// The normal course: workflows that succeed or are cancelled, settings, scans.
         case info = 6
+        /// Each connection, and times.
         case debug = 7
 
         package var word: String {

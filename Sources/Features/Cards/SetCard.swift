@@ -94,7 +94,7 @@ extension ReaderFeature {
                 case .occupied:
                     // As with the SDK's simulator, the card in the reader stays, and there is no answer.
                     session.server.log(
-                        .info,
+                        .notice,
                         "\(session.name): SET_CARD ignored, a card is in '\(reader.name)' already"
                     )
                     return nil

@@ -71,7 +71,7 @@ extension EIDFeature {
             let result = await authenticate.run()
             let end = authentication.hasLostBrowser ? result.withoutBrowser : result
             let outcome = end.reason.map { "\($0.rawValue) \(end.detail)" } ?? "success"
-            session.server.log(.info, "\(session.name): AUTH ended, \(outcome)")
+            session.server.log(end.reason.logLevel, "\(session.name): AUTH ended, \(outcome)")
             session.server.log(.debug, "\(session.name): AUTH took, in ms: \(authenticate.times.text)")
             ended(end)
             return AuthEndedMessage(end: end)

@@ -25,7 +25,7 @@ extension OnlineServices {
             configuration.today = { date }
             Log.notice("certificates are judged on \(date.year)-\(date.month)-\(date.day), as [eid] date says")
         }
-        configuration.log = { text in Log.info("\(text)") }
+        configuration.log = { text in Log.notice("\(text)") }
         configuration.warn = { text in Log.warning("\(text)") }
         let final = configuration
         self.init(today: final.today) { url, isDeveloperMode in

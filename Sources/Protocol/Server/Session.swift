@@ -19,6 +19,8 @@ package import Wire
     package var wantsStatus = true
     package private(set) var workflow: Workflow?
     private var promptCount = 0
+    /// The commands that were refused for lack of a permission.
+    private var refused: Set<String> = []
 
     private let socket: Int32
     private var registration: Loop.Registration?
@@ -69,6 +71,10 @@ package import Wire
             return answer(Refusal.UnknownCommand(error: name), to: command)
         }
         guard permissions.contains(spec.permission) else {
+            // Once for each command, so that a client cannot fill the log.
+            if refused.insert(name).inserted {
+                server.log(.notice, "\(self.name): \(name) refused, [access] does not grant the permission")
+            }
             return answer(Refusal.AccessDenied(error: name), to: command)
         }
         switch spec.perform(self, command) {
