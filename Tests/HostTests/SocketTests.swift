@@ -40,9 +40,12 @@ struct SocketTests {
     private let folder: Folder
     private var path: String { folder.path + "/s/badged.sock" }
 
-    init() throws { folder = try Folder() }
+    init() throws {
+        folder = try Folder()
+        mkdir(folder.path + "/s", 0o700)
+    }
 
-    @Test("the directory is created, clients connect, and close removes the socket file")
+    @Test("clients connect, and close removes the socket file")
     func lifecycle() throws {
         let socket = try ListeningSocket.bind(to: path, names: nobodyKnown)
         let peer = client(of: path)
@@ -51,7 +54,6 @@ struct SocketTests {
         #expect(fcntl(socket.descriptor, F_GETFL) & O_NONBLOCK != 0)
         #expect(fcntl(socket.descriptor, F_GETFD) & FD_CLOEXEC != 0)
         #expect(!socket.isFromSystemd && socket.path == path)
-        #expect(mode(folder.path + "/s") == (geteuid() < 1000 ? 0o755 : 0o700))
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path + "/s") == ["badged.sock"])
         socket.close()
         socket.close()
@@ -75,7 +77,6 @@ struct SocketTests {
     @Test("a stale socket file of a dead daemon is replaced")
     func stale() throws {
         let dead = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-        mkdir(folder.path + "/s", 0o700)
         let address = try #require(UnixAddress(path: path))
         #expect(address.withPointer { Glibc.bind(dead, $0, $1) } == 0)
         close(dead)
@@ -111,7 +112,6 @@ struct SocketTests {
 
     @Test("a file that is not a socket is never removed")
     func noSocket() throws {
-        mkdir(folder.path + "/s", 0o700)
         try Data("precious".utf8).write(to: URL(filePath: path))
         let error = refusal { () throws(StartError) in try ListeningSocket.bind(to: path, names: nobodyKnown) }
         #expect(error?.message.contains("is no socket") == true)
@@ -123,11 +123,30 @@ struct SocketTests {
         let long = folder.path + "/" + String(repeating: "x", count: 107)
         let error = refusal { () throws(StartError) in try ListeningSocket.bind(to: long, names: nobodyKnown) }
         #expect(error?.message.contains("has \(long.utf8.count) bytes") == true)
-        let deep = folder.path + "/a/b/c.sock"
-        #expect(
-            refusal { () throws(StartError) in try ListeningSocket.bind(to: deep, names: nobodyKnown) }?
-                .hint.contains("folder must exist") == true
-        )
+    }
+
+    @Test("a missing folder of a chosen path is an error and is not created", arguments: ["a/c.sock", "a/b/c.sock"])
+    func missingFolder(name: String) throws {
+        var options = CommandLineOptions()
+        options.socketPath = folder.path + "/" + name
+        var configuration = Configuration()
+        configuration.socketPath = folder.path + "/" + name
+        for (options, configuration) in [
+            (options, Configuration()), (CommandLineOptions(), configuration),
+        ] {
+            let error = refusal { () throws(StartError) in
+                try ListeningSocket.open(options: options, configuration: configuration) { _ in nil }
+            }
+            #expect(error?.message.contains("\(folder.path)/a") == true, "\(error?.message ?? "")")
+            #expect(error?.message.contains("does not exist") == true)
+            #expect(!FileManager.default.fileExists(atPath: folder.path + "/a"))
+        }
+    }
+
+    @Test("the folder of the usual path is created: /run/badged for others to pass, the folder of a user private")
+    func usualFolder() throws {
+        ListeningSocket.makeFolder(of: folder.path + "/badged/badged.sock")
+        #expect(mode(folder.path + "/badged") == (geteuid() < 1000 ? 0o755 : 0o700))
     }
 
     @Test("of many concurrent attempts to bind one path, one succeeds and the others fail")

@@ -12,6 +12,7 @@ from harness import Client, Daemon, check, finish
 
 program, work = sys.argv[1:]
 path = os.path.join(work, "s", "badged.sock")
+os.mkdir(os.path.dirname(path), 0o755)
 usual = ["--virtual", "--no-pcsc", "--socket", path]
 config = os.path.join(work, "badged.conf")
 is_root = os.geteuid() == 0
@@ -225,5 +226,6 @@ check("a wrong configuration: exit code 78, with the line and the values that ar
 code, _, log = run("--virtual", "--no-pcsc", "--socket", "/" + "x" * 120)
 check("a path of the socket that is too long is an error", code == 1 and "has 121 bytes" in log, (code, log))
 code, _, log = run("--virtual", "--no-pcsc", "--socket", os.path.join(work, "no", "folder", "s"))
-check("a missing folder of the socket is an error", code == 1 and "hint: the folder must exist" in log, (code, log))
+check("a missing folder of the socket is an error", code == 1 and "does not exist" in log and "hint: correct" in log, (code, log))
+check("no folder is created", not os.path.exists(os.path.join(work, "no")))
 finish()

@@ -26,12 +26,9 @@ package final class ListeningSocket: Sendable {
         environment: Environment = systemEnvironment
     ) throws(StartError) -> ListeningSocket {
         if let passed = try SocketActivation.socket(environment: environment) { return passed }
-        let path: String
-        if let chosen = options.socketPath ?? configuration.socketPath {
-            path = chosen
-        } else {
-            path = try usualPath(user: geteuid(), environment: environment)
-        }
+        if let chosen = options.socketPath ?? configuration.socketPath { return try bind(to: chosen) }
+        let path = try usualPath(user: geteuid(), environment: environment)
+        makeFolder(of: path)
         return try bind(to: path)
     }
 

@@ -11,7 +11,8 @@ extension ListeningSocket {
     /// Without that group, or without the right to assign it, the group stays. The mode is then 0660 for root, whose
     /// group has no other members. It is 0600 for other users, because their group may have many members.
     ///
-    /// A socket file on which no process listens is replaced. If a process listens, this function throws.
+    /// A socket file on which no process listens is replaced. If a process listens, this function throws. It also throws
+    /// if the folder does not exist, because the path is then probably a typing error.
     static func bind(to path: String, names: NameService = .system) throws(StartError) -> ListeningSocket {
         guard let address = UnixAddress(path: path) else {
             throw StartError(
@@ -19,7 +20,13 @@ extension ListeningSocket {
                 hint: "the kernel takes 1 to \(UnixAddress.longestPath); choose a shorter one with --socket"
             )
         }
-        makeFolder(of: path)
+        let folder = folder(of: path)
+        guard access(folder, F_OK) == 0 || errno != ENOENT else {
+            throw StartError(
+                "the folder \(folder) of the socket does not exist",
+                hint: "correct the path, or make the folder with mkdir"
+            )
+        }
         // Between `bind` and `listen`, and while an old file is replaced, the path looks unused. The lock admits one
         // process at a time.
         let lock = try SocketLock(for: path)
@@ -50,10 +57,14 @@ extension ListeningSocket {
         return made
     }
 
-    /// Makes the last folder of the path only, because a missing parent folder is probably a typing error.
-    private static func makeFolder(of path: String) {
-        guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return }
-        let folder = String(path[..<slash])
+    private static func folder(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/") else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    /// Makes the last folder of the path. Only for the usual path: the folder in it has the name of the daemon.
+    static func makeFolder(of path: String) {
+        let folder = folder(of: path)
         guard mkdir(folder, 0o700) == 0 else { return }
         // Other users must be able to reach a socket in a system folder. The folder of a user stays private.
         if geteuid() < 1000 { chmod(folder, 0o755) }

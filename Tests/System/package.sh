@@ -1,0 +1,61 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+# The Debian packages, built without a network: what they contain, what they need, and what lintian says of them. The scenario
+# `apt` of Tests/Guest installs them.
+. "$(dirname "$0")/lib.sh"
+needs dpkg-buildpackage dh lintian
+needs_programs badged badgectl badged-virtual-card badged-activation badged-nfc
+cd "$root"
+isolated true 2>/dev/null || cannot "needs root, or user namespaces"
+
+changes() { git status --porcelain 2>/dev/null || true; }
+changes >"$work/before"
+check "the packages are built without a network" isolated unshare --net env BIN="$bin" packaging/deb
+check "the source tree stays as it was" sh -c 'git status --porcelain 2>/dev/null | diff "$1" -' sh "$work/before"
+debs=$root/.build-deb
+version=$("$bin/badged" --version | cut -d' ' -f2)
+architecture=$(dpkg --print-architecture)
+for name in badged badged-activation badged-virtual-card; do
+    for package in $name $name-dbgsym; do
+        check "there is the package $package" test -s "$debs/${package}_${version}_$architecture.deb"
+    done
+done
+deb() { echo "$debs/$1_${version}_$architecture.deb"; }
+
+lintian --allow-root --fail-on none "$debs/badged_${version}_$architecture.changes" >"$work/lintian" 2>&1 || echo "exit code $?" >>"$work/lintian"
+check "lintian has no error and no warning" lacks "$work/lintian" '^[EW]:|^exit code'
+
+for name in badged badged-activation badged-virtual-card; do
+    dpkg-deb -f "$(deb $name)" Depends Recommends Suggests >"$work/needs"
+    check "$name does not depend on a runtime of Swift" lacks "$work/needs" '[Ss]wift'
+    [ $name = badged-activation ] ||
+        check "$name works without libwebsockets" lacks "$work/needs" 'libwebsockets'
+done
+dpkg-deb -f "$(deb badged)" >"$work/control"
+check "badged only suggests badged-activation" sh -c "grep '^Suggests:.*badged-activation' '$work/control' &&
+    ! grep -E '^(Depends|Recommends):.*badged-' '$work/control'"
+check "badged-activation needs the same version of badged" sh -c "dpkg-deb -f '$(deb badged-activation)' Depends | grep -F 'badged (= $version)'"
+dpkg-deb --ctrl-tarfile "$(deb badged)" | tar xO ./conffiles >"$work/conffiles"
+check "the configuration is the only conffile" test "$(cat "$work/conffiles")" = /etc/badged/badged.conf
+
+# The same files as `make install`. Debian puts units and rules below /lib, packs manual pages, has the texts of licences in
+# one place, and adds what belongs to a package.
+mkdir "$work/packages" "$work/installed"
+for name in badged badged-activation badged-virtual-card; do dpkg-deb -x "$(deb $name)" "$work/packages"; done
+make -s install DESTDIR="$work/installed" PREFIX=/usr BIN="$bin"
+cp -R "$work/packages/lib" "$work/packages/usr"
+rm -r "$work/packages/lib" "$work/packages/usr/share/lintian" "$work/packages/usr/share/doc/badged-activation" \
+    "$work/packages/usr/share/doc/badged-virtual-card"
+rm "$work/packages/usr/share/doc/badged/copyright" "$work/packages/usr/share/doc/badged/changelog.gz"
+rm -r "$work/installed/usr/share/doc/badged/LICENSE" "$work/installed/usr/share/doc/badged/LICENSES"
+find "$work/packages/usr/share/man" -name '*.gz' -exec gunzip {} +
+for folder in packages installed; do
+    (cd "$work/$folder" && find . -type f | sort) >"$work/$folder.list"
+    (cd "$work/$folder" && find . -type f -printf '%m %p\n' | sort) >"$work/$folder.modes"
+    # debhelper and install remove the debug symbols in different ways.
+    rm -r "$work/$folder/usr/bin" "$work/$folder/usr/libexec"
+done
+check "the packages have the files of make install" diff "$work/installed.list" "$work/packages.list"
+check "the files have the same modes" diff "$work/installed.modes" "$work/packages.modes"
+check "the files have the same content" diff -r "$work/installed" "$work/packages"
+finish
