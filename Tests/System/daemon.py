@@ -228,4 +228,12 @@ check("a path of the socket that is too long is an error", code == 1 and "has 12
 code, _, log = run("--virtual", "--no-pcsc", "--socket", os.path.join(work, "no", "folder", "s"))
 check("a missing folder of the socket is an error", code == 1 and "does not exist" in log and "hint: correct" in log, (code, log))
 check("no folder is created", not os.path.exists(os.path.join(work, "no")))
+
+# Without the program for browsers, as where its Debian package is not installed
+os.mkdir(os.path.join(work, "alone"))
+configure("[activation]\nenabled = yes\n")
+daemon = Daemon(shutil.copy(program, os.path.join(work, "alone")), usual + ["--config", config], work)
+check("without badged-activation badged serves its other clients", serves(path))
+check("the log says what to install", "hint: apt install badged-activation" in daemon.log(), daemon.log())
+daemon.end()
 finish()

@@ -132,6 +132,11 @@ import Wire
     /// Opens the browser port. A port that is taken is an error in the log; the rest of badged works without it.
     private func openBrowserPort(_ server: SocketServer) {
         guard configuration.isActivationEnabled else { return }
+        // A Debian package of its own contains it.
+        guard ChildProcess.path(of: "badged-activation") != nil else {
+            let hint = "apt install badged-activation"
+            return Log.error("browsers are not served: badged-activation is missing; hint: \(hint)")
+        }
         do throws(StartError) {
             browserPort = try BrowserPort(configuration, server)
         } catch {
