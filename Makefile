@@ -5,11 +5,9 @@ SWIFT ?= swift
 export SWIFT
 # The libraries of Swift are linked statically: the programs start faster and run where no Swift is installed.
 CHECKS = --explicit-target-dependency-import-check error
-RELEASE = -c release --static-swift-stdlib $(CHECKS)
+# The build id connects a program with the debug symbols in its own Debian package.
+RELEASE = -c release --static-swift-stdlib -Xlinker --build-id=sha1 $(CHECKS)
 BIN = .build/release
-PROGRAMS = badged badgectl badged-virtual-card
-# Programs that only badged starts.
-PARTS = badged-activation badged-nfc
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -28,13 +26,16 @@ POLKITDIR ?= /usr/share/polkit-1/rules.d
 CONFDIR ?= /etc/badged
 
 VERSION = $(shell sed -n 's/.*static let current = "\(.*\)"/\1/p' Sources/Base/Host/Version.swift)
-MANUALS = badged.8 badgectl.1 badged-virtual-card.1 badged.conf.5
-FILL = sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@BINDIR@|$(BINDIR)|g'
+FOLDERS = BINDIR LIBEXECDIR MANDIR DOCDIR UNITDIR SYSUSERSDIR UDEVDIR BASHDIR ZSHDIR FISHDIR POLKITDIR CONFDIR
+# The option of install(1) that removes debug symbols from programs.
+STRIP ?= -s
+# Debian packages whose files are installed (packaging/files); empty for all files.
+PACKAGES ?=
 
 # Scenarios of `make system-test`; empty for all, --short for those that take few minutes.
 SCENARIOS ?=
 
-.PHONY: help setup build test test-all system-test run demo bench fuzz sanitize peer-test format lint install uninstall clean
+.PHONY: help setup build programs deb docs test test-all system-test run demo bench fuzz sanitize peer-test format lint install uninstall clean
 
 help:
 	@echo 'make demo         show it at work: build, start badged with a virtual card, change its PIN'
@@ -50,6 +51,8 @@ help:
 	@echo 'make run          run badged with a virtual card in the foreground; ARGS="..." for more options'
 	@echo 'make format       format the sources; make lint checks them'
 	@echo 'make install      install with PREFIX=$(PREFIX) DESTDIR=; make uninstall removes it'
+	@echo 'make docs         make the reference of the client library into .build-docs, for docc'
+	@echo 'make deb          build the Debian packages into .build-deb'
 	@echo 'make clean        remove all build products'
 
 setup:
@@ -57,7 +60,15 @@ setup:
 
 build:
 	@.ci/setup build
+	@$(MAKE) --no-print-directory programs
+
+# The build alone, which needs no network.
+programs:
 	$(SWIFT) build $(RELEASE)
+
+deb: build
+	@.ci/setup package
+	@BIN='$(BIN)' packaging/deb
 
 test:
 	@.ci/setup build run test
@@ -69,9 +80,17 @@ test-all: export BADGED_TEST_ALL = 1
 test-all: test
 
 # The exit code 77 says that this machine cannot run a guest.
-system-test: build
+system-test: deb
 	@.ci/setup run guest
 	@Tests/Guest/run.sh $(SCENARIOS) || [ $$? = 77 ]
+
+# The flags are those of Tests/System/examples.sh, so that one build serves both.
+docs:
+	@.ci/setup build
+	$(SWIFT) build --package-path docs/examples --scratch-path .build-examples \
+		-Xswiftc -emit-symbol-graph -Xswiftc -emit-symbol-graph-dir -Xswiftc '$(CURDIR)/.build-examples/symbols'
+	Sources/Client/reference.sh .build-examples/symbols .build-docs
+	@echo 'The reference is .build-docs/badged.doccarchive. To read it: docc preview, or a web server.'
 
 run: build
 	exec $(BIN)/badged --virtual --socket "$${XDG_RUNTIME_DIR:-/tmp}/badged-run.sock" $(ARGS)
@@ -109,39 +128,17 @@ format:
 lint:
 	@.ci/lint
 
+# What packaging/install reads.
+INSTALL = VERSION='$(VERSION)' BIN='$(BIN)' DESTDIR='$(DESTDIR)' STRIP='$(STRIP)' \
+	$(foreach v,$(FOLDERS),$(v)='$($(v))') packaging/install
+
 install:
-	@for program in $(PROGRAMS) $(PARTS); do test -x $(BIN)/$$program || { \
-		echo 'make install: error: $(BIN)/'$$program' is missing' >&2; \
-		echo 'hint: make build, then make install' >&2; exit 1; }; done
-	install -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(LIBEXECDIR)' '$(DESTDIR)$(UNITDIR)' '$(DESTDIR)$(SYSUSERSDIR)' '$(DESTDIR)$(UDEVDIR)' \
-		'$(DESTDIR)$(POLKITDIR)' '$(DESTDIR)$(CONFDIR)' '$(DESTDIR)$(DOCDIR)/protocol' '$(DESTDIR)$(BASHDIR)' \
-		'$(DESTDIR)$(ZSHDIR)' '$(DESTDIR)$(FISHDIR)' $(foreach s,1 5 8,'$(DESTDIR)$(MANDIR)/man$(s)')
-	install -s -m 755 $(PROGRAMS:%=$(BIN)/%) '$(DESTDIR)$(BINDIR)'
-	install -s -m 755 $(PARTS:%=$(BIN)/%) '$(DESTDIR)$(LIBEXECDIR)'
-	$(FILL) systemd/badged.service >'$(DESTDIR)$(UNITDIR)/badged.service'
-	install -m 644 systemd/badged.socket '$(DESTDIR)$(UNITDIR)'
-	install -m 644 systemd/badged-sysusers.conf '$(DESTDIR)$(SYSUSERSDIR)/badged.conf'
-	install -m 644 systemd/badged-polkit.rules '$(DESTDIR)$(POLKITDIR)/50-badged.rules'
-	install -m 644 udev/94-badged.rules '$(DESTDIR)$(UDEVDIR)'
-	@# The configuration of the administrator is kept.
-	test -e '$(DESTDIR)$(CONFDIR)/badged.conf' || install -m 644 systemd/badged.conf '$(DESTDIR)$(CONFDIR)'
-	$(foreach m,$(MANUALS),$(FILL) docs/man/$(m) >'$(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(m)))/$(m)' &&) true
-	install -m 644 README.md CHANGELOG.md LICENSE LICENSES/Apache-2.0.txt docs/*.md '$(DESTDIR)$(DOCDIR)'
-	install -m 644 docs/protocol/*.md '$(DESTDIR)$(DOCDIR)/protocol'
-	$(BIN)/badgectl completion bash >'$(DESTDIR)$(BASHDIR)/badgectl'
-	$(BIN)/badgectl completion zsh >'$(DESTDIR)$(ZSHDIR)/_badgectl'
-	$(BIN)/badgectl completion fish >'$(DESTDIR)$(FISHDIR)/badgectl.fish'
-	@cd '$(DESTDIR)/' && chmod 644 '.$(UNITDIR)/badged.service' $(foreach m,$(MANUALS),'.$(MANDIR)/man$(subst .,,$(suffix $(m)))/$(m)') \
-		'.$(BASHDIR)/badgectl' '.$(ZSHDIR)/_badgectl' '.$(FISHDIR)/badgectl.fish'
+	@$(INSTALL) $(PACKAGES)
 	@test -n '$(DESTDIR)' || printf '%s\n' 'Now: systemd-sysusers && systemctl daemon-reload && udevadm control --reload' \
 		'     systemctl enable --now badged.socket, and for each user: adduser NAME badged'
 
 uninstall:
-	cd '$(DESTDIR)/' && rm -f $(PROGRAMS:%='.$(BINDIR)/%') $(PARTS:%='.$(LIBEXECDIR)/%') '.$(UNITDIR)/badged.service' '.$(UNITDIR)/badged.socket' \
-		'.$(SYSUSERSDIR)/badged.conf' '.$(POLKITDIR)/50-badged.rules' '.$(UDEVDIR)/94-badged.rules' \
-		$(foreach m,$(MANUALS),'.$(MANDIR)/man$(subst .,,$(suffix $(m)))/$(m)') \
-		'.$(BASHDIR)/badgectl' '.$(ZSHDIR)/_badgectl' '.$(FISHDIR)/badgectl.fish'
-	cd '$(DESTDIR)/' && rm -rf '.$(DOCDIR)'
+	@$(INSTALL) --remove
 	@echo 'kept: $(CONFDIR), /var/lib/badged, user and group badged'
 
 clean:

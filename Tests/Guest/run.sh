@@ -4,8 +4,8 @@
 # system of the host, which it does not change. --short: only the scenarios with the line `# short`. The last line is
 # "N passed, N failed".
 #
-# Comments at the head of a scenario that have an effect: `# short`; `# kernel: OPTION...`, options of the kernel; `# limit: SECONDS`,
-# after which a scenario that hangs is ended. With the option time-travel the guest's clock skips idle time; with
+# Comments at the head of a scenario that have an effect: `# short`; `# kernel: OPTION...`, options of the kernel; `# debian`: the
+# root is a minimal Debian of its own, whose first process is systemd; `# limit: SECONDS`, after which a scenario that hangs is ended. With the option time-travel the guest's clock skips idle time; with
 # time-travel=inf-cpu it also stands still while a program computes, so that a scenario does not depend on the load of the host.
 set -u
 cd "$(dirname "$0")" || exit 1
@@ -33,10 +33,10 @@ boot() {
     mkdir -p "$folder"
     cp init "$folder"
     quote() { printf "%s='%s'\n" "$1" "$(printf %s "$2" | sed "s/'/'\\\\''/g")"; }
-    { quote root "$root"; quote bin "$bin"; quote scenario "$command"; } >"$folder/parameters"
+    { quote root "$root"; quote bin "$bin"; quote scenario "$command"; quote archive "$archive"; } >"$folder/parameters"
     # The console of the guest ends lines with CR LF.
     # shellcheck disable=SC2086  # a list of words
-    $pin timeout --kill-after=5 "$seconds" "$kernel" mem=512M root=none rootfstype=hostfs rootflags=/ ro init="$folder/init" con=null \
+    $pin timeout --kill-after=5 "$seconds" "$kernel" mem=1G root=none rootfstype=hostfs rootflags=/ ro init="$folder/init" con=null \
         con0=null,fd:1 quiet "$@" -- "$folder" </dev/null 2>"$folder/kernel.log" | tr -d '\r' |
         sed -u '/^reboot: System halted$/d'
 }
@@ -49,6 +49,7 @@ cannot() {
 }
 [ "$(uname -m)" = x86_64 ] || cannot "User-mode Linux is for x86_64, this is $(uname -m)"
 kernel=$(./kernel.sh) || exit 1
+archive=
 boot "$work/run/probe" true 300 >"$work/probe.out"
 [ -e "$work/run/probe/code" ] || {
     cat "$work/probe.out" "$work/run/probe/kernel.log"
@@ -70,6 +71,8 @@ for name; do
     name=$(basename "${script%.*}")
     echo "$name"
     case $script in *.py) command="python3 $script" ;; *) command="sh $script" ;; esac
+    archive=
+    ! grep -qx '# debian' "$script" || archive=$(./debian.sh) || { failed=$((failed + 1)); continue; }
     seconds=$(sed -n 's/^# limit: //p' "$script")
     # shellcheck disable=SC2046  # a list of words
     boot "$work/run/$name" "$command" "${seconds:-900}" $(sed -n 's/^# kernel: //p' "$script")

@@ -33,9 +33,18 @@ END
     sort -o "$work/expected" "$work/expected"
     list "$to" | grep -v '/share/doc/badged/' >"$work/found"
     check "$prefix: these files and no others" diff "$work/expected" "$work/found"
-    for file in README.md CHANGELOG.md LICENSE Apache-2.0.txt architecture.md protocol.md protocol/eid.md testing.md; do
+    for file in README.md CHANGELOG.md LICENSE LICENSES/Apache-2.0.txt architecture.md protocol.md protocol/eid.md testing.md \
+        examples/README.md examples/change_pin.py examples/door-readers.btsnoop; do
         check "$prefix: $file is among the documents" test -s "$to$prefix/share/doc/badged/$file"
     done
+    for page in $(cd "$to$prefix/share/doc/badged" && find . -name '*.md'); do
+        check "$prefix: the links of the installed $page lead to files" has_files "$to$prefix/share/doc/badged/$page"
+    done
+    for example in $(cd docs/examples && find . -type f ! -path '*/.*'); do
+        check "$prefix: the example $example is installed" cmp "docs/examples/$example" "$to$prefix/share/doc/badged/examples/$example"
+    done
+    check "$prefix: the capture is replayed" sh -c \
+        "'$to$prefix/bin/badgectl' scan --replay '$to$prefix/share/doc/badged/examples/door-readers.btsnoop' | grep 'Main entrance.*motion'"
     unit=$to$prefix/lib/systemd/system/badged.service
     check "$prefix: the unit starts the installed program" holds "$unit" "^ExecStart=$prefix/bin/badged\$"
     # shellcheck disable=SC2046
@@ -43,7 +52,7 @@ END
         "! grep -rnE '@[A-Z]+@' '$to/etc' '$to$prefix/lib' '$to$prefix/share/man'"
     check "$prefix: every user may read every file" sh -c "! find '$to' -type f ! -perm -444 | grep ."
     check "$prefix: only the programs are executable" sh -c \
-        "! find '$to' -type f -perm /111 | grep -vE '^$to$prefix/(bin|libexec)/'"
+        "! find '$to' -type f -perm /111 | grep -vE '^$to$prefix/((bin|libexec)/|share/doc/badged/examples/)'"
     version=$("$to$prefix/bin/badged" --version)
     check "$prefix: the installed program runs ($version)" test -n "$version"
     check "$prefix: the manual has the same version" holds "$to$prefix/share/man/man8/badged.8" "$version"

@@ -44,6 +44,13 @@ eventually() {
     done
 }
 
+# has_files PAGE: each link in the document leads to a file, or to another site.
+has_files() {
+    for link in $(grep -oE '\]\([^)#]+' "$1" | sed 's/^](//' | grep -v '^http'); do
+        test -e "$(dirname "$1")/$link" || { echo "no file: $link"; return 1; }
+    done
+}
+
 # finish: ends the script; the last line of each.
 finish() { [ "$failures" = 0 ] || exit 1; }
 

@@ -6,7 +6,7 @@ let badged = "badged"
 
 let package = Package(
     name: "examples",
-    dependencies: [.package(name: badged, path: "../..")],
+    dependencies: [.package(name: badged, path: Context.environment["BADGED_SOURCE"] ?? "../..")],
     targets: [
         .executableTarget(name: "change-pin", dependencies: [.product(name: "BadgedClient", package: badged)]),
         .executableTarget(name: "wrapper-app", dependencies: [.product(name: "BadgedClient", package: badged)]),
