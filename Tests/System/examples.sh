@@ -11,13 +11,29 @@ check "the package builds" swift build --package-path "$root/docs/examples" --sc
     -Xswiftc -emit-symbol-graph -Xswiftc -emit-symbol-graph-dir -Xswiftc "$built/symbols"
 examples=$built/debug
 
-docc=$(command -v docc || dirname "$(readlink -f "$(command -v swift)")" | sed 's|$|/docc|')
-mkdir "$work/symbols"
-cp "$built/symbols/BadgedClient.symbols.json" "$work/symbols"
-check "the reference of BadgedClient compiles, and its links lead to symbols" \
-    "$docc" convert "$root/Sources/Client/BadgedClient/BadgedClient.docc" --additional-symbol-graph-dir "$work/symbols" \
-    --output-dir "$work/reference" --fallback-bundle-identifier badged --warnings-as-errors
-check "the reference has the tutorial" test -e "$work/reference/data/documentation/badgedclient/changeapin.json"
+check "the reference compiles, and its links lead to symbols" \
+    "$root/Sources/Client/reference.sh" "$built/symbols" "$work/reference"
+pages=$work/reference/badged.doccarchive/data/documentation
+check "the reference has the tutorial" test -e "$pages/badgedclient/changeapin.json"
+# Every public type has a page: the path in the symbol graph is the path of the page.
+cat >"$work/types.py" <<'END'
+import json, os, sys
+symbols, pages, *modules = sys.argv[1:]
+count = 0
+for module in modules:
+    with open(f"{symbols}/{module}.symbols.json", encoding="utf-8") as file:
+        for symbol in json.load(file)["symbols"]:
+            kind = symbol["kind"]["identifier"].removeprefix("swift.")
+            if kind in ("struct", "class", "enum", "protocol", "typealias") and symbol["accessLevel"] in ("public", "open"):
+                count += 1
+                path = "/".join([module, *symbol["pathComponents"]]).lower()
+                if not os.path.exists(f"{pages}/{path}.json"):
+                    sys.exit(f"no page for {path}")
+print(count, "types")
+sys.exit(0 if count > 50 else "too few types")
+END
+check "every public type of the library has a page in the reference" \
+    python3 "$work/types.py" "$built/symbols" "$pages" BadgedClient BadgedSDKWrapper Secrets
 check "BadgedSDKWrapper has every member of the AusweisApp SDK Wrapper" "$here/wrapper_api.py" \
     "$root/Tests/Vectors/wrapper-api.txt" "$built"/symbols/BadgedSDKWrapper*.symbols.json
 
