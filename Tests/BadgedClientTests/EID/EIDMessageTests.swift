@@ -45,13 +45,16 @@ import Text
         MessageCase(#"{"msg":"AUTH","url":"https://u"}"#, UnreadableMessage(name: "AUTH", member: "result")),
         MessageCase(
             #"{"msg":"ACCESS_RIGHTS","chat":{"required":["A"],"optional":["B","C"],"effective":["A","C"]},"#
-                + #""aux":{"requiredAge":"18","communityId":"0276"},"transactionInfo":"t"}"#,
+                + #""aux":{"ageVerificationDate":"2008-11-22","requiredAge":"18","validityDate":"2026-11-22","#
+                + #""communityId":"0276"},"transactionInfo":"t"}"#,
             AccessRights(
                 required: ["A"],
                 optional: ["B", "C"],
                 effective: ["A", "C"],
                 transactionInfo: "t",
                 requiredAge: 18,
+                ageVerificationDate: "2008-11-22",
+                validityDate: "2026-11-22",
                 communityID: "0276"
             )
         ),

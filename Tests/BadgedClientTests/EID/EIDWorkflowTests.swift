@@ -91,6 +91,110 @@ private func secret(_ digits: String) -> Secret { Secret(digits.utf8) }
         }
     }
 
+    @Test("A task that reads the events beside a running workflow gets them, too, and the workflow goes on")
+    func eventsBeside() async throws {
+        try await withDaemon { _, badged in
+            let (started, start) = AsyncStream.makeStream(of: Void.self)
+            let reading = Task {
+                var names: [String] = []
+                for await event in badged.events {
+                    start.finish()
+                    names.append(event.name)
+                    if (event.message as? ChangePINMessage)?.outcome != nil { break }
+                }
+                return names
+            }
+            try await badged.askForReaders()
+            for await _ in started {}
+            let user = ScriptedUser(["123456", "654321"], over: badged)
+            #expect(try await badged.changePIN(user: user) == ChangePINResult(success: true))
+            let names = await reading.value
+            for name in ["READER_LIST", "INSERT_CARD", "ENTER_PIN", "ENTER_NEW_PIN", "CHANGE_PIN"] {
+                #expect(names.contains(name))
+            }
+            #expect(user.log == ["card", "pin 3", "newPIN 3"])
+        }
+    }
+
+    @Test("A second workflow on the same connection is refused at once, and the first one goes on")
+    func secondWorkflow() async throws {
+        try await withDaemon { _, badged in
+            let held = HeldQuestion()
+            let user = EIDClosures { _ in
+                await held.answer("123456")
+            } insertCard: { _, _ in
+                _ = try? await badged.setCard(in: "Simulator")
+            }
+            let first = Task { try await badged.changePIN(user: user) }
+            await held.isAsked()
+            let error = await #expect(throws: ClientError.workflowRunning) {
+                try await badged.changePIN(user: ScriptedUser([]))
+            }
+            #expect(error?.advice.contains("second connection") == true)
+            first.cancel()
+            let cancelled = try await first.value
+            #expect(cancelled == ChangePINResult(success: false, reason: "User_Cancelled"))
+            // The connection is free again.
+            let next = ScriptedUser(["123456", "654321"], over: badged)
+            let changed = try await badged.changePIN(user: next)
+            #expect(changed.success)
+        }
+    }
+
+    @Test("A connection that keeps no events can run a workflow")
+    func withoutEvents() async throws {
+        let daemon = try await RunningDaemon()
+        let badged = try await DaemonConnection.connect(to: daemon.path, keepsEvents: false)
+        let user = ScriptedUser(["123456", "654321"], over: badged)
+        #expect(try await badged.changePIN(user: user).success)
+    }
+
+    @Test("Events that a workflow has not read are still there after it")
+    func eventsAfter() async throws {
+        try await withPeer { peer in
+            peer.command("RUN_CHANGE_PIN")
+            peer.send(
+                #"{"msg":"CHANGE_PIN"}"# + "\n" + #"{"msg":"CHANGE_PIN","success":true}"# + "\n" + #"{"msg":"LATER"}"#
+            )
+            peer.answer("GET_READER_LIST", #"{"msg":"READER_LIST","readers":[]}"#)
+            peer.untilClosed()
+        } body: { connection in
+            #expect(try await connection.changePIN(user: ScriptedUser([])).success)
+            _ = try await connection.readers()
+            var events = connection.events.makeAsyncIterator()
+            #expect(await events.next()?.name == "LATER")
+        }
+    }
+
+    @Test("A loop over the events that does not go on ends the workflow with an error, not in a hang")
+    func unreadEvents() async throws {
+        try await withPeer { peer in
+            peer.command("RUN_CHANGE_PIN")
+            let text = String(repeating: "x", count: 100_000)
+            for _ in 0..<15 { peer.send(#"{"msg":"LONG","text":"\#(text)"}"#) }
+            peer.untilClosed()
+        } body: { connection in
+            let events = connection.events.makeAsyncIterator()
+            await #expect(throws: ClientError.unreadEvents) {
+                try await connection.changePIN(user: ScriptedUser([]))
+            }
+            withExtendedLifetime(events) {}
+        }
+    }
+
+    @Test("Serving browsers beside a loop over the events is refused at once: the loop could take a start")
+    func browsersBesideEvents() async throws {
+        try await withPeer {
+            $0.untilClosed()
+        } body: { connection in
+            let events = connection.events.makeAsyncIterator()
+            await #expect(throws: ClientError.eventsAreRead) {
+                try await connection.authenticateForBrowser(user: ScriptedUser([]))
+            }
+            withExtendedLifetime(events) {}
+        }
+    }
+
     @Test("An answer to an earlier question reaches no card, and the open question stays open")
     func lateAnswer() async throws {
         try await withDaemon { _, badged in

@@ -40,9 +40,12 @@ extension DaemonConnection {
     ///
     /// - Parameter user: gives the consent and answers the questions.
     /// - Returns: how the workflow ended, also after the user has cancelled it. badged itself answers the browser.
-    /// - Throws: the end of the connection, or `cancelled`.
+    /// - Throws: the end of the connection, `cancelled`, `workflowRunning`, or `eventsAreRead` when another task reads
+    ///   `events` and may have taken the start of an authentication.
     public func authenticateForBrowser(user: some EIDUser) async throws(ClientError) -> AuthenticationResult {
-        for await event in events {
+        try link.inbox.beginWorkflow(isOfBrowser: true)
+        defer { link.inbox.endWorkflow() }
+        while let event = await link.inbox.nextWorkflowEvent() {
             await user.other(event)
             guard let message = event.message as? AuthenticationMessage, message.outcome == nil else { continue }
             return try await run(until: AuthenticationMessage.self, user, start: nil)

@@ -25,6 +25,10 @@ public enum ClientError: Error, Sendable, Equatable {
     case malformed(String)
     /// More than 1 MiB of unread events wait, so no answer can be received.
     case unreadEvents
+    /// A workflow of this connection runs already, so another one cannot start.
+    case workflowRunning
+    /// Another task reads `events`, so it may have taken the start of an authentication for a browser.
+    case eventsAreRead
     /// The calling task was cancelled. badged may have carried out the command.
     case cancelled
 
@@ -61,6 +65,8 @@ public enum ClientError: Error, Sendable, Equatable {
         case .noAnswer: "badged does not answer"
         case .malformed(let cause): "the program at this socket does not speak badged's protocol: \(cause)"
         case .unreadEvents: "too many events are unread"
+        case .workflowRunning: "a workflow of this connection runs already"
+        case .eventsAreRead: "another task reads the events of this connection"
         case .cancelled: "cancelled"
         case .accessDenied(let command): "badged does not allow \(command) to this user"
         case .badState(let command): "\(command) is not possible now"
@@ -82,6 +88,8 @@ public enum ClientError: Error, Sendable, Equatable {
         case .noAnswer: "check badged: systemctl status badged; then connect again"
         case .malformed: "check the path of the socket"
         case .unreadEvents: "read `events` all the time, or connect with keepsEvents: false"
+        case .workflowRunning: "wait until it has ended, cancel it, or open a second connection"
+        case .eventsAreRead: "end the loop over `events`, or serve browsers on a connection of its own"
         case .cancelled: "try again"
         case .accessDenied: "ask the administrator to add this user or group to [access] in /etc/badged/badged.conf"
         case .badState: "wait until the running workflow has ended, or cancel the workflow"

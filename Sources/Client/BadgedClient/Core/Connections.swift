@@ -27,27 +27,35 @@ extension DaemonConnection {
     /// - Parameters:
     ///   - path: a Unix socket; the default is where badged listens on this system.
     ///   - retry: when to give up.
+    ///   - keepsEvents: as for `connect`.
+    ///   - timeout: as for `connect`.
+    ///   - onMessage: as for `connect`.
     /// - Returns: a sequence that ends when the calling task is cancelled. The sequence throws when too many tries have
     ///   failed, and at once for an error that no further try can mend.
     public static func connections(
         to path: String = SocketPath.standard,
-        retry: RetryPolicy = RetryPolicy()
+        retry: RetryPolicy = RetryPolicy(),
+        keepsEvents: Bool = true,
+        timeout: Duration = .seconds(10),
+        onMessage: (@Sendable (Event) -> Void)? = nil
     ) -> Connections {
-        Connections(path: path, retry: retry)
+        Connections(retry: retry) { () throws(ClientError) in
+            try await connect(to: path, keepsEvents: keepsEvents, timeout: timeout, onMessage: onMessage)
+        }
     }
 
     /// The sequence of `connections`.
     public struct Connections: AsyncSequence, Sendable {
         public typealias Element = DaemonConnection
         public typealias Failure = ClientError
-        fileprivate let path: String
         fileprivate let retry: RetryPolicy
+        fileprivate let connect: @Sendable () async throws(ClientError) -> DaemonConnection
 
-        public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(path: path, retry: retry) }
+        public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(retry: retry, connect: connect) }
 
         public struct AsyncIterator: AsyncIteratorProtocol {
-            fileprivate let path: String
             fileprivate let retry: RetryPolicy
+            fileprivate let connect: @Sendable () async throws(ClientError) -> DaemonConnection
 
             public mutating func next() async throws(ClientError) -> DaemonConnection? {
                 try await next(isolation: nil)
@@ -59,7 +67,7 @@ extension DaemonConnection {
                 var (failures, pause) = (0, retry.firstPause)
                 while true {
                     do throws(ClientError) {
-                        return try await DaemonConnection.connect(to: path)
+                        return try await connect()
                     } catch {
                         failures += 1
                         switch error {

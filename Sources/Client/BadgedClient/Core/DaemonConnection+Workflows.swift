@@ -6,6 +6,24 @@ extension DaemonConnection {
     /// - Parameters:
     ///   - final: the message type that ends the workflow.
     ///   - user: answers the questions.
+    ///   - start: sends the command that starts the workflow.
+    /// - Returns: how the workflow ended.
+    /// - Throws: a refusal, the end of the connection, why this side has cancelled the workflow, or `workflowRunning`.
+    func runWorkflow<Final: WorkflowMessage>(
+        until final: Final.Type,
+        _ user: any WorkflowUser,
+        start: @escaping @Sendable () async throws(ClientError) -> RequestID
+    ) async throws(ClientError) -> Final.Outcome {
+        try link.inbox.beginWorkflow()
+        defer { link.inbox.endWorkflow() }
+        return try await run(until: final, user, start: start)
+    }
+
+    /// Runs a workflow whose queue of events exists.
+    ///
+    /// - Parameters:
+    ///   - final: the message type that ends the workflow.
+    ///   - user: answers the questions.
     ///   - start: sends the command that starts the workflow; nil when it runs already.
     /// - Returns: how the workflow ended.
     /// - Throws: a refusal, the end of the connection, or why this side has cancelled the workflow.

@@ -14,7 +14,7 @@ import Threads
 /// Every connection has its own API level and at most one workflow, which ends with the connection. Any task may call
 /// the methods; badged carries out commands in the order in which they were sent.
 public final class DaemonConnection: Sendable {
-    private let link: Link
+    let link: Link
     private let lastRequest = Mutex(0)
     /// Begins each `request`, so that those of this library differ from those in raw lines of the application.
     private let prefix = String(UInt32.random(in: .min ... .max), radix: 36)
@@ -53,6 +53,9 @@ public final class DaemonConnection: Sendable {
 
     /// Every message that is not the answer to `request` or to a typed command, in the order of arrival. Each event is
     /// given out once, so only one task should read them. They end with the connection.
+    ///
+    /// A workflow such as `changePIN` may run while a task reads the events: both get all of them. While no task reads
+    /// them, the events of the workflow go to its user alone.
     public var events: Events { Events(inbox: link.inbox) }
 
     /// The sequence of `events`.
@@ -61,15 +64,15 @@ public final class DaemonConnection: Sendable {
         public typealias Failure = Never
         fileprivate let inbox: Inbox
 
-        public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(inbox: inbox) }
+        public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(reading: Inbox.Reading(inbox)) }
 
         public struct AsyncIterator: AsyncIteratorProtocol {
-            fileprivate let inbox: Inbox
+            fileprivate let reading: Inbox.Reading
 
-            public mutating func next() async -> Event? { await inbox.nextEvent() }
+            public mutating func next() async -> Event? { await reading.next() }
 
             public mutating func next(isolation actor: isolated (any Actor)?) async -> Event? {
-                await inbox.nextEvent()
+                await reading.next()
             }
         }
     }

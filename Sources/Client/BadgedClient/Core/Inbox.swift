@@ -5,37 +5,31 @@ import Threads
 
 /// Holds received messages until they are read: direct answers for the task that sent the command, all others as
 /// events.
+///
+/// A running workflow reads its events from a queue of its own. So `events` can be read beside it, and gets every event,
+/// too. While no task reads `events`, the events of the workflow are not kept for it.
 final class Inbox: Sendable {
     typealias Answer = OneShot<Result<Event, ClientError>>
 
     private struct State {
         var ending: ClientError?
         var answers: [RequestID: Answer] = [:]
-        var events: [Event] = []
-        /// Index of the next event. Those before it are read.
-        var first = 0
-        /// Bytes of the events that wait.
-        var size = 0
-        var readers: [OneShot<Event?>] = []
+        /// The number of received events.
+        var count = 0
+        var events = EventQueue()
+        /// Loops that read `events` now.
+        var iterators = 0
+        /// The events for the running workflow; nil: no workflow runs.
+        var workflow: EventQueue?
+        /// Why the workflow cannot go on.
+        var workflowEnding: ClientError?
         /// Tasks in `untilRead`.
         var senders: [OneShot<Void>] = []
         var isFull = false
-
-        mutating func popEvent() -> Event? {
-            guard first < events.count else { return nil }
-            let event = events[first]
-            size -= event.text.utf8.count
-            first += 1
-            if first == events.count || first >= 256 {
-                events.removeFirst(first)
-                first = 0
-            }
-            return event
-        }
     }
 
     private let state = Mutex(State())
-    /// When more bytes of events than this wait, the link reads no more; 0: events are not kept.
+    /// When more bytes of events than this wait, the link reads no more; 0: events are kept for workflows only.
     private let limit: Int
     private let onRoom = Mutex<(@Sendable () -> Void)?>(nil)
 
@@ -61,19 +55,29 @@ final class Inbox: Sendable {
             {
                 return
             }
-            guard limit > 0, state.ending == nil else { return }
-            while !state.readers.isEmpty {
-                // A task that was cancelled just now does not take the event.
-                if state.readers.removeFirst().fill(event) { return }
-            }
-            state.events.append(event)
-            state.size += event.text.utf8.count
-            guard state.size > limit else { return }
+            guard state.ending == nil else { return }
+            state.count += 1
+            let isKept = limit > 0 && (state.workflow == nil || state.iterators > 0)
+            let entry = EventQueue.Entry(number: state.count, event: event, isCopied: isKept)
+            state.workflow?.put(entry)
+            if isKept { state.events.put(entry) }
+            guard isOverflowing(state) else { return }
             state.isFull = true
             // The answers come after these events, which no task reads.
             for answer in state.answers.values { answer.fill(.failure(.unreadEvents)) }
             state.answers = [:]
+            // The loop over `events` has stopped, so the events for the workflow would not arrive any more.
+            if state.events.size > limit { endWorkflowEvents(&state, .unreadEvents) }
         }
+    }
+
+    private func isOverflowing(_ state: State) -> Bool {
+        state.events.size > limit || (state.workflow?.size ?? 0) > LineBuffer.maximumLine
+    }
+
+    private func endWorkflowEvents(_ state: inout State, _ error: ClientError) {
+        if state.workflowEnding == nil { state.workflowEnding = error }
+        state.workflow?.end()
     }
 
     /// Ends the connection: tasks that wait for an answer get `error`; the events end after those that still wait.
@@ -82,11 +86,11 @@ final class Inbox: Sendable {
             guard state.ending == nil else { return }
             state.ending = error
             for answer in state.answers.values { answer.fill(.failure(error)) }
-            for reader in state.readers { reader.fill(nil) }
             for sender in state.senders { sender.fill(()) }
             state.senders = []
             state.answers = [:]
-            state.readers = []
+            state.events.end()
+            endWorkflowEvents(&state, error)
         }
     }
 
@@ -110,41 +114,109 @@ final class Inbox: Sendable {
         state.withLock { _ = $0.answers.removeValue(forKey: id) }
     }
 
-    /// Returns the next event; nil at the end, or when the calling task is cancelled.
-    func nextEvent() async -> Event? {
+    // MARK: Events
+
+    /// A loop over `events`, as long as the value exists.
+    final class Reading: Sendable {
+        fileprivate let inbox: Inbox
+
+        init(_ inbox: Inbox) {
+            self.inbox = inbox
+            inbox.state.withLock { $0.iterators += 1 }
+        }
+
+        deinit { inbox.state.withLock { $0.iterators -= 1 } }
+
+        /// Returns the next event; nil at the end, or when the calling task is cancelled.
+        func next() async -> Event? {
+            await inbox.next { reader, state in
+                state.events.read(reader, isOver: state.ending != nil)
+            } forget: { reader, state in
+                state.events.forget(reader)
+            }
+        }
+    }
+
+    private func next(
+        _ read: (OneShot<Event?>, inout State) -> Void,
+        forget: @Sendable (OneShot<Event?>, inout State) -> Void
+    ) async -> Event? {
         let reader = OneShot<Event?>()
         let hasRoomAgain = state.withLock { state in
-            if let event = state.popEvent() {
-                reader.fill(event)
-                if state.size <= limit / 2 {
-                    for sender in state.senders { sender.fill(()) }
-                    state.senders = []
-                    defer { state.isFull = false }
-                    return state.isFull
-                }
-            } else if state.ending != nil {
-                reader.fill(nil)
-            } else {
-                state.readers.append(reader)
-            }
-            return false
+            read(reader, &state)
+            return makesRoom(&state)
         }
         if hasRoomAgain { onRoom.withLock { $0 }?() }
         let event = await reader.value(whenCancelled: nil)
-        if event == nil { state.withLock { state in state.readers.removeAll { $0 === reader } } }
+        if event == nil { state.withLock { forget(reader, &$0) } }
         return event
+    }
+
+    /// Notes that events were read. Returns whether the link can read again.
+    private func makesRoom(_ state: inout State) -> Bool {
+        guard state.events.size <= limit / 2 else { return false }
+        for sender in state.senders { sender.fill(()) }
+        state.senders = []
+        guard state.isFull, (state.workflow?.size ?? 0) <= LineBuffer.maximumLine / 2 else { return false }
+        state.isFull = false
+        return true
     }
 
     /// Returns when the events that wait take at most half of the limit.
     func untilRead() async {
         let sender = OneShot<Void>()
         state.withLock { state in
-            if state.ending != nil || state.size <= limit / 2 {
+            if state.ending != nil || state.events.size <= limit / 2 {
                 sender.fill(())
             } else {
                 state.senders.append(sender)
             }
         }
         await sender.value(whenCancelled: ())
+    }
+
+    // MARK: Workflows
+
+    /// Makes a queue for a workflow. If no task reads `events`, the workflow begins with the events that wait there.
+    ///
+    /// - Parameter isOfBrowser: whether a browser starts the workflow, so that the start may be among the earlier events.
+    /// - Throws: `workflowRunning`, or `eventsAreRead` when a task may have read the start.
+    func beginWorkflow(isOfBrowser: Bool = false) throws(ClientError) {
+        let error: ClientError? = state.withLock { state in
+            guard state.workflow == nil else { return .workflowRunning }
+            if isOfBrowser, state.iterators > 0 { return .eventsAreRead }
+            var queue = EventQueue()
+            if state.iterators == 0 { swap(&queue, &state.events) }
+            (state.workflow, state.workflowEnding) = (queue, state.ending)
+            return nil
+        }
+        if let error { throw error }
+    }
+
+    /// Returns the next event of the workflow; nil at the end, or when the calling task is cancelled.
+    func nextWorkflowEvent() async -> Event? {
+        await next { reader, state in
+            guard var queue = state.workflow.take() else {
+                reader.fill(nil)
+                return
+            }
+            queue.read(reader, isOver: state.workflowEnding != nil)
+            state.workflow = queue
+        } forget: { reader, state in
+            state.workflow?.forget(reader)
+        }
+    }
+
+    /// Why the events of the workflow have ended.
+    var workflowEnding: ClientError? { state.withLock { $0.workflowEnding } }
+
+    /// Ends the queue of the workflow. Its unread events go to `events`.
+    func endWorkflow() {
+        let hasRoomAgain = state.withLock { state in
+            guard let rest = state.workflow.take() else { return false }
+            if limit > 0 { state.events.take(rest) }
+            return makesRoom(&state)
+        }
+        if hasRoomAgain { onRoom.withLock { $0 }?() }
     }
 }

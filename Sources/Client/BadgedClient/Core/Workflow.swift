@@ -88,7 +88,8 @@ final class Workflow: Sendable {
     {
         defer { closeQuestion() }
         var progress: Int?
-        for await event in connection.events {
+        let inbox = connection.link.inbox
+        while let event = await inbox.nextWorkflowEvent() {
             switch event.message {
             case let message as Final:
                 if let outcome = message.outcome {
@@ -119,7 +120,10 @@ final class Workflow: Sendable {
             default: await user.other(event)
             }
         }
-        throw connection.ending ?? .closed
+        let ending = inbox.workflowEnding ?? .closed
+        // The connection is still open, so badged would go on with the workflow.
+        if ending == .unreadEvents { _ = try? await connection.cancel() }
+        throw ending
     }
 
     /// Whether a refusal ends the workflow: the refused start, or an internal error of badged.

@@ -26,6 +26,8 @@ public struct DoorReader: ServerMessage, NamedMessage {
     public var lastRSSI: Int
     /// Whether an advertisement of the reader arrived lately.
     public var isActive: Bool
+    /// Whether the reader was opened just now, so that it is not opened again at once.
+    public var isCoolingDown: Bool
 
     public init(
         id: String,
@@ -37,12 +39,13 @@ public struct DoorReader: ServerMessage, NamedMessage {
         inRange: [String] = [],
         level: Double,
         lastRSSI: Int,
-        isActive: Bool = true
+        isActive: Bool = true,
+        isCoolingDown: Bool = false
     ) {
         (self.id, self.profile, self.name, self.lockServiceCode) = (id, profile, name, lockServiceCode)
         self.lockServiceCodes = lockServiceCodes ?? lockServiceCode.map { [$0] } ?? []
         (self.openingTypes, self.inRange, self.level) = (openingTypes, inRange, level)
-        (self.lastRSSI, self.isActive) = (lastRSSI, isActive)
+        (self.lastRSSI, self.isActive, self.isCoolingDown) = (lastRSSI, isActive, isCoolingDown)
     }
 
     init(_ json: JSON) throws(UnreadableMember) { self = try json.required("reader", as: DoorReader.init(entry:)) }
@@ -64,7 +67,8 @@ public struct DoorReader: ServerMessage, NamedMessage {
             inRange: json["inRange"]?.members?.filter { $0.value.bool == true }.map(\.key).sorted() ?? [],
             level: level,
             lastRSSI: last,
-            isActive: json["active"]?.bool ?? true
+            isActive: json["active"]?.bool ?? true,
+            isCoolingDown: json["coolingDown"]?.bool ?? false
         )
     }
 }

@@ -15,6 +15,10 @@ public struct AccessRights: ServerMessage, NamedMessage {
     public var transactionInfo: String?
     /// The age, in years, that the card is asked to confirm.
     public var requiredAge: Int?
+    /// The day, `yyyy-MM-dd`, at or before which the card's holder must be born to have this age.
+    public var ageVerificationDate: String?
+    /// The day, `yyyy-MM-dd`, until which the card must be valid at least.
+    public var validityDate: String?
     /// The municipality that the card is asked to confirm, in hexadecimal digits, perhaps only the first ones.
     public var communityID: String?
 
@@ -24,10 +28,13 @@ public struct AccessRights: ServerMessage, NamedMessage {
         effective: [String],
         transactionInfo: String? = nil,
         requiredAge: Int? = nil,
+        ageVerificationDate: String? = nil,
+        validityDate: String? = nil,
         communityID: String? = nil
     ) {
         (self.required, self.optional, self.effective) = (required, optional, effective)
         (self.transactionInfo, self.requiredAge, self.communityID) = (transactionInfo, requiredAge, communityID)
+        (self.ageVerificationDate, self.validityDate) = (ageVerificationDate, validityDate)
     }
 
     init(_ json: JSON) throws(UnreadableMember) {
@@ -40,6 +47,8 @@ public struct AccessRights: ServerMessage, NamedMessage {
             effective: effective,
             transactionInfo: json["transactionInfo"]?.string,
             requiredAge: json["aux"]?["requiredAge"]?.string.flatMap { Int($0) },
+            ageVerificationDate: json["aux"]?["ageVerificationDate"]?.string,
+            validityDate: json["aux"]?["validityDate"]?.string,
             communityID: json["aux"]?["communityId"]?.string
         )
     }

@@ -57,8 +57,8 @@ public struct AuthenticationResult: Sendable, Equatable {
 
 /// The commands of an online authentication. docs/protocol/eid.md, RUN_AUTH.
 extension DaemonConnection {
-    /// Authenticates to a service: runs RUN_AUTH from its start to its end. Until then this call reads the connection's
-    /// `events`. Cancelling the calling task cancels the workflow.
+    /// Authenticates to a service: runs RUN_AUTH from its start to its end. A connection runs one workflow at
+    /// a time. Cancelling the calling task cancels the workflow.
     ///
     /// - Parameters:
     ///   - tcTokenURL: the address at which the service offers its TcToken.
@@ -66,14 +66,14 @@ extension DaemonConnection {
     ///   - developerMode: applies the rules for test services, and accepts no other service.
     ///   - user: gives the consent and answers the questions.
     /// - Returns: how the workflow ended, also after the user has cancelled it.
-    /// - Throws: a refusal, the end of the connection, or `cancelled`.
+    /// - Throws: a refusal, `workflowRunning`, the end of the connection, or `cancelled`.
     public func authenticate(
         tcTokenURL: String,
         reader: String? = nil,
         developerMode: Bool = false,
         user: some EIDUser
     ) async throws(ClientError) -> AuthenticationResult {
-        try await run(until: AuthenticationMessage.self, user) { () throws(ClientError) in
+        try await runWorkflow(until: AuthenticationMessage.self, user) { () throws(ClientError) in
             try await self.startAuthentication(
                 tcTokenURL: tcTokenURL,
                 reader: reader,

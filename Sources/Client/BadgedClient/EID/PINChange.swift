@@ -32,19 +32,19 @@ public struct ChangePINResult: Sendable, Equatable {
 }
 
 extension DaemonConnection {
-    /// Changes the PIN of an eID card: runs RUN_CHANGE_PIN from its start to its end. Until then this call reads the
-    /// connection's `events`. Cancelling the calling task cancels the workflow.
+    /// Changes the PIN of an eID card: runs RUN_CHANGE_PIN from its start to its end. A connection runs one
+    /// workflow at a time. Cancelling the calling task cancels the workflow.
     ///
     /// - Parameters:
     ///   - reader: name of the reader to use; nil: the first with an eID card.
     ///   - user: answers the questions.
     /// - Returns: how the workflow ended, also after the user has cancelled it.
-    /// - Throws: a refusal, the end of the connection, or `cancelled`.
+    /// - Throws: a refusal, `workflowRunning`, the end of the connection, or `cancelled`.
     public func changePIN(
         reader: String? = nil,
         user: some EIDUser
     ) async throws(ClientError) -> ChangePINResult {
-        try await run(until: ChangePINMessage.self, user) { () throws(ClientError) in
+        try await runWorkflow(until: ChangePINMessage.self, user) { () throws(ClientError) in
             try await self.startChangePIN(reader: reader)
         }
     }

@@ -15,6 +15,9 @@ struct ExitStatus: Equatable {
 
     /// 130 for Ctrl-C.
     static func interrupted(_ signal: Int32) -> ExitStatus { ExitStatus(code: 128 + signal) }
+
+    /// Whether a signal ended the command.
+    var isInterruption: Bool { code > 128 }
 }
 
 /// Why a command has failed, and what the user can do.
@@ -23,6 +26,12 @@ struct Failure: Error, Equatable {
     /// What has happened, in lower case, without full stop.
     var text: String
     var hint: String?
+
+    static let noPinentry = Failure(
+        .failed,
+        "pinentry cannot be used here",
+        hint: "install pinentry-gnome3, pinentry-qt or pinentry-tty; or run badgectl in a terminal without --pinentry"
+    )
 
     /// The hint when there is no better one.
     static let seeLog = "see badged's log: journalctl -u badged"
@@ -37,7 +46,9 @@ struct Failure: Error, Equatable {
         case .invalidPath: status = .usage
         case .notRunning, .unreachable, .notServed, .closed, .noAnswer, .malformed: status = .unreachable
         case .permissionDenied, .accessDenied: status = .denied
-        case .unreadEvents, .cancelled, .badState, .unknownCommand, .refused, .unexpectedAnswer: status = .failed
+        case .unreadEvents, .workflowRunning, .eventsAreRead, .cancelled, .badState, .unknownCommand, .refused,
+            .unexpectedAnswer:
+            status = .failed
         }
         self.init(status, error.text, hint: error.advice)
     }
