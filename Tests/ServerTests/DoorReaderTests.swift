@@ -299,8 +299,14 @@ struct DoorReaderTests {
         let health = try #require(await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")?["checks"]?.array)
         let line = try #require(health.first { $0["name"] == .string("bluetooth") })
         #expect(line["ok"] == .bool(false))
+        #expect(line["cause"] == .string("bluetoothd does not run"))
         #expect(line["advice"] == .string("systemctl start bluetooth"))
         #expect(line["errorAgo"]?.int == 5000)
+        // What needs the service is not called good.
+        for name in ["bluetoothAccess", "bluetoothAdapter", "bluetoothScan"] {
+            let check = health.first { $0["name"] == .string(name) }
+            #expect(check?["ok"] == .bool(false) && check?["unknown"] == .bool(true))
+        }
         #expect(health.filter { $0["errorAgo"] != nil }.count == 1)
         stage.scanner.change(RadioStage.listening)
         #expect(await client.next("SCAN")?["error"] == nil)
@@ -322,8 +328,13 @@ struct DoorReaderTests {
         let radio = health.filter { $0["name"]?.string?.hasPrefix("bluetooth") == true }
         #expect(radio.compactMap { $0["name"]?.string } == ["bluetooth", "bluetoothAccess", "bluetoothAdapter"])
         #expect(
-            radio.filter { $0["ok"] == .bool(false) }.compactMap { $0["name"]?.string } == [name].compactMap(\.self)
+            radio.filter { $0["ok"] == .bool(false) && $0["unknown"] == nil }.compactMap { $0["name"]?.string }
+                == [name].compactMap(\.self)
         )
+        let names = ["bluetooth", "bluetoothAccess", "bluetoothAdapter"]
+        let unknown = names.drop { $0 != name }.dropFirst()
+        #expect(radio.filter { $0["unknown"] == .bool(true) }.compactMap { $0["name"]?.string } == Array(unknown))
+        #expect(radio.compactMap { $0["cause"]?.string }.first == fault?.text)
         #expect(radio.compactMap { $0["advice"]?.string } == [fault?.advice].compactMap(\.self))
         #expect(stage.scanner.calls == ["inspect"])
         #expect(stage.spare.calls.isEmpty)

@@ -4,6 +4,10 @@
 package struct HealthCheck: Sendable, Equatable {
     package let name: String
     package let ok: Bool
+    /// Whether the check was not made, because a check that it needs has failed. Then `ok` is false.
+    package let isUnknown: Bool
+    /// What is wrong, where the advice does not say it.
+    package let cause: String?
     /// What a person can do about the fault; nil when the check is good.
     package let advice: String?
     /// Milliseconds since the fault began, where that is known.
@@ -11,7 +15,21 @@ package struct HealthCheck: Sendable, Equatable {
     /// The name of the reader that is missing because of the fault, if it was there before.
     package let reader: String?
 
-    package init(_ name: String, ok: Bool, advice: String? = nil, errorAgo: Int64? = nil, reader: String? = nil) {
-        (self.name, self.ok, self.advice, self.errorAgo, self.reader) = (name, ok, advice, errorAgo, reader)
+    package init(
+        _ name: String,
+        ok: Bool,
+        cause: String? = nil,
+        advice: String? = nil,
+        errorAgo: Int64? = nil,
+        reader: String? = nil
+    ) {
+        (self.name, self.ok, self.isUnknown) = (name, ok, false)
+        (self.cause, self.advice, self.errorAgo, self.reader) = (cause, advice, errorAgo, reader)
+    }
+
+    /// A check that cannot be made while the check `needed` fails.
+    package init(_ name: String, unknownWithout needed: String) {
+        (self.name, ok, isUnknown) = (name, false, true)
+        (cause, advice, errorAgo, reader) = ("unknown until \(needed) is good", nil, nil, nil)
     }
 }

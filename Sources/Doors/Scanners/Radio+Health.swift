@@ -27,10 +27,14 @@ extension Radio {
         return fault
     }
 
+    /// The checks in the order in which they need each other: what comes after the failed one is unknown.
     private static func checks(_ fault: ScannerFault?, errorAgo: Milliseconds? = nil) -> [HealthCheck] {
-        [ScannerFault.Kind.service, .access, .adapter].map { kind in
+        var hasFailed = false
+        return [ScannerFault.Kind.service, .access, .adapter].map { kind in
+            if hasFailed, let fault { return HealthCheck(kind.rawValue, unknownWithout: fault.kind.rawValue) }
             guard let fault, fault.kind == kind else { return HealthCheck(kind.rawValue, ok: true) }
-            return HealthCheck(kind.rawValue, ok: false, advice: advice(fault), errorAgo: errorAgo)
+            hasFailed = true
+            return HealthCheck(kind.rawValue, ok: false, cause: fault.text, advice: advice(fault), errorAgo: errorAgo)
         }
     }
 
@@ -39,9 +43,14 @@ extension Radio {
         let status = scanner.status
         let errorAgo = state.errorSince.map { clock.now - $0 }
         var checks = Self.checks(status.fault, errorAgo: errorAgo)
-        let advice = scanAdvice(status.fault)
         let scan = ScannerFault.Kind.scan.rawValue
-        checks.append(HealthCheck(scan, ok: advice == nil, advice: advice, errorAgo: advice.flatMap { _ in errorAgo }))
+        if let fault = status.fault, fault.kind != .scan {
+            checks.append(HealthCheck(scan, unknownWithout: fault.kind.rawValue))
+        } else {
+            let (cause, advice) = (status.fault?.text, scanAdvice(status.fault))
+            let age = advice.flatMap { _ in errorAgo }
+            checks.append(HealthCheck(scan, ok: advice == nil, cause: cause, advice: advice, errorAgo: age))
+        }
         let report = "\(status.malformed) messages could not be read: report this with the system's versions"
         let isWell = status.malformed == 0
         checks.append(HealthCheck("bluetoothMessages", ok: isWell, advice: isWell ? nil : report))
@@ -53,9 +62,9 @@ extension Radio {
         return checks
     }
 
-    /// nil: the scan works, or a check of another name has failed.
+    /// nil: the scan works.
     private func scanAdvice(_ fault: ScannerFault?) -> String? {
-        if let fault { return fault.kind == .scan ? fault.advice : nil }
+        if let fault { return fault.advice }
         guard let silence = silenceMonitor.silence else { return nil }
         let seconds = (clock.now - silence.since) / 1000
         return silence.adapters.isEmpty

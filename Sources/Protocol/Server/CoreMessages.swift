@@ -89,6 +89,8 @@ struct HealthMessage: Message {
             array.object { object in
                 object.member("name", check.name)
                 object.member("ok", check.ok)
+                if check.isUnknown { object.member("unknown", true) }
+                if let cause = check.cause { object.member("cause", cause) }
                 if let advice = check.advice { object.member("advice", advice) }
                 if let errorAgo = check.errorAgo { object.member("errorAgo", errorAgo) }
             }

@@ -74,13 +74,25 @@ public struct HealthReport: ServerMessage, NamedMessage {
 public struct HealthCheck: Sendable, Equatable {
     public var name: String
     public var isOK: Bool
+    /// Whether badged could not make the check, because another one has failed. Then `isOK` is false.
+    public var isUnknown: Bool
+    /// What is wrong.
+    public var cause: String?
     /// What to do when the check fails.
     public var advice: String?
     /// How long the check has failed. badged knows this only while it watches; it watches the radio during a scan.
     public var errorAge: Duration?
 
-    public init(name: String, isOK: Bool, advice: String? = nil, errorAge: Duration? = nil) {
-        (self.name, self.isOK, self.advice, self.errorAge) = (name, isOK, advice, errorAge)
+    public init(
+        name: String,
+        isOK: Bool,
+        isUnknown: Bool = false,
+        cause: String? = nil,
+        advice: String? = nil,
+        errorAge: Duration? = nil
+    ) {
+        (self.name, self.isOK, self.isUnknown) = (name, isOK, isUnknown)
+        (self.cause, self.advice, self.errorAge) = (cause, advice, errorAge)
     }
 
     init?(_ json: JSON) {
@@ -88,6 +100,8 @@ public struct HealthCheck: Sendable, Equatable {
         self.init(
             name: name,
             isOK: isOK,
+            isUnknown: json["unknown"]?.bool ?? false,
+            cause: json["cause"]?.string,
             advice: json["advice"]?.string,
             errorAge: json["errorAgo"]?.int.map { .milliseconds($0) }
         )

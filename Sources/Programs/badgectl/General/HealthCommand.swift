@@ -13,11 +13,12 @@ enum HealthCommand {
     @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
         let connection = try await invocation.connect(keepsEvents: false)
         let checks = try await Invocation.ask { () throws(ClientError) in try await connection.health() }
-        let failed = checks.count { !$0.isOK }
+        let failed = checks.count { !$0.isOK && !$0.isUnknown }
         if !invocation.wantsJSON {
             if checks.isEmpty { Output.line("good: no driver runs, so there is nothing to check") }
             for check in checks {
-                Output.line(check.isOK ? "good \(check.name)" : "BAD  \(describe(check))")
+                let mark = check.isOK ? "good" : check.isUnknown ? "?   " : "BAD "
+                Output.line("\(mark) \(describe(check))")
             }
         }
         guard failed == 0 else {
@@ -30,10 +31,12 @@ enum HealthCommand {
         return .done
     }
 
-    /// What has failed, for how long, and what to do.
+    /// What has failed, for how long, why, and what to do.
     private static func describe(_ check: HealthCheck) -> String {
+        guard !check.isOK else { return check.name }
         let age = check.errorAge.map { " for \(describe($0))" } ?? ""
-        return check.name + age + (check.advice.map { ": \($0)" } ?? "")
+        let texts = [check.cause, check.advice].compactMap(\.self)
+        return check.name + age + (texts.isEmpty ? "" : ": " + texts.joined(separator: ": "))
     }
 
     /// The time in the largest unit of which there are at least two. So 90 minutes do not become 1 h.

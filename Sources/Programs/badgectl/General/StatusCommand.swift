@@ -20,7 +20,7 @@ enum StatusCommand {
         var rows = [("drivers", info.drivers.isEmpty ? "none" : info.drivers.joined(separator: ", "))]
         for reader in readers { rows.append(("reader", "\(reader.name): \(reader.summary)")) }
         if readers.isEmpty { rows.append(("reader", "none")) }
-        let failed = checks.count { !$0.isOK }
+        let failed = checks.count { !$0.isOK && !$0.isUnknown }
         let count = failed == 1 ? "1 check failed" : "\(failed) checks failed"
         rows.append(("health", failed == 0 ? "good" : "\(count), see badgectl health"))
         Output.line(Help.columns(rows))
