@@ -26,7 +26,7 @@ struct AuthenticationTests {
     static let success = "AUTH ok https://dienst.example/back?ResultMajor=ok"
     static let back = "https://dienst.example/back?ResultMajor=error"
 
-    /// The dialogue until ENTER_PIN, with the card on the shelf at the start.
+    /// The dialogue until ENTER_PIN, with the card not inserted at the start.
     static let toPIN = """
         > RUN_AUTH
         < AUTH
@@ -455,5 +455,22 @@ struct AuthenticationTests {
             if message["msg"] == .string("STATUS") { progress.append(message["progress"]?.int ?? -1) }
         }
         #expect(progress == [0, 20, 40, 60, 80])
+    }
+
+    @Test("a failure at the first step reports no progress beyond that step")
+    @Loop func progressOfFailure() async throws {
+        let service = TestService {
+            $0.failures[.request] = EServiceFailure(.getTcTokenNetworkError, .connection)
+            $0.url = nil
+        }
+        let server = try TestServer(service: { _, _ in service })
+        try await server.ready()
+        let client = try server.connect()
+        await client.send(#"{"cmd":"RUN_AUTH","tcTokenURL":"https://dienst.example/t"}"#)
+        var progress: [Int] = []
+        while let message = await client.next(), message["result"] == nil {
+            if message["msg"] == .string("STATUS") { progress.append(message["progress"]?.int ?? -1) }
+        }
+        #expect(progress == [0])
     }
 }

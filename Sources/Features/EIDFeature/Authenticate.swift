@@ -55,7 +55,7 @@ struct AuthenticationResult: Equatable {
             if failure == nil { failure = error }
             await service.fail(error.result)
         }
-        workflow.progress(80)
+        if failure == nil { workflow.progress(80) }
         let result = failure?.result ?? .ok
         let refresh = await service.refreshAddress(after: result)
         times.service = await service.times

@@ -79,20 +79,25 @@ package struct HTTPAnswer: Sendable, Equatable {
     static func preflight(_ identity: ActivationIdentity) -> HTTPAnswer { HTTPAnswer(204, identity, crossOrigin) }
 
     static func forbidden(_ identity: ActivationIdentity) -> HTTPAnswer {
-        page(403, identity, "Not for this page", "This page, or this name for this computer, is not allowed here.")
+        let text =
+            "badged refuses a request that another web page has made, or that names this computer other than "
+            + "<code>localhost</code> or <code>127.0.0.1</code>."
+        return page(403, identity, "Refused", text, next: again)
     }
 
     static func notFound(_ identity: ActivationIdentity) -> HTTPAnswer {
-        page(404, identity, "Not found", "There is nothing at this address.")
+        page(404, identity, "Not found", "There is nothing at this address.", next: again)
     }
 
     static func upgradeRequired(_ identity: ActivationIdentity) -> HTTPAnswer {
-        page(426, identity, "WebSocket only", "This address is for WebSockets.", ["Upgrade: websocket"])
+        let text = "This address is for programs that open a WebSocket, not for a browser."
+        return page(426, identity, "WebSocket only", text, next: again, ["Upgrade: websocket"])
     }
 
     static func wrongWebSocketVersion(_ identity: ActivationIdentity) -> HTTPAnswer {
-        let text = "WebSockets must have the version of RFC 6455."
-        return page(400, identity, "Wrong WebSocket version", text, ["Sec-WebSocket-Version: 13"])
+        let text = "WebSockets must have the version of RFC 6455, which is 13."
+        let next = "Update the program that opens the WebSocket."
+        return page(400, identity, "Wrong WebSocket version", text, next: next, ["Sec-WebSocket-Version: 13"])
     }
 
     /// The answer at the end of an authentication or of ShowUI. TR-03124-1 2.7.
@@ -105,27 +110,38 @@ package struct HTTPAnswer: Sendable, Equatable {
             return HTTPAnswer(303, identity, ["Location: \(url)"] + uncached)
         case .shown: return HTTPAnswer(200, identity, crossOrigin)
         case .noToken:
-            return page(404, identity, "No authentication", "The service gave no valid TcToken.")
+            let text = "The service gave no valid TcToken, which is how an authentication begins."
+            return page(404, identity, "No authentication", text, next: again + " " + tellService)
         case .noAddress:
-            return page(400, identity, "No return address", "The service sent no valid address for your return.")
+            let text = "The authentication has ended, but the service sent no valid address for your return."
+            return page(400, identity, "No return address", text, next: again + " " + tellService)
         case .busy:
-            return page(409, identity, "Busy", "Another authentication is running. Try again when it has ended.")
+            let next = "Finish or cancel it in the program that asks you for the PIN, then reload this page."
+            return page(409, identity, "Busy", "Another authentication is running.", next: next)
         case .noUserInterface:
-            let hint =
-                "No program can ask you for your consent. Start <code>badgectl agent</code> in a terminal, then try again."
-            return page(503, identity, "No user interface", hint)
-        case .failed: return page(500, identity, "Internal error", "badged failed. Its log may say why.")
+            let next = "Start <code>badgectl agent</code> in a terminal, then reload this page."
+            return page(503, identity, "No user interface", "No program can ask you for your consent.", next: next)
+        case .failed:
+            let next = again + " If it fails again, <code>journalctl -u badged</code> says why."
+            return page(500, identity, "Internal error", "badged could not finish the authentication.", next: next)
         }
     }
 
+    private static let again = "Go back to the page of the service and start the authentication again."
+    private static let tellService = "If it fails again, tell the service."
+
+    /// A page that says what has happened, and what the person does next.
     private static func page(
         _ status: Int,
         _ identity: ActivationIdentity,
         _ title: String,
         _ text: String,
+        next: String,
         _ headers: [String] = []
     ) -> HTTPAnswer {
-        let body = "<!doctype html><html lang=\"en\"><title>\(title)</title><h1>\(title)</h1><p>\(text)</p></html>\n"
+        let body =
+            "<!doctype html><html lang=\"en\"><title>\(title)</title><h1>\(title)</h1><p>\(text)</p>"
+            + "<p>\(next)</p></html>\n"
         return HTTPAnswer(status, identity, ["Content-Type: text/html; charset=utf-8"] + headers + uncached, body: body)
     }
 }
