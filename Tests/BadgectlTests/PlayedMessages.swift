@@ -35,7 +35,7 @@ enum Say {
     }
     static let certificate =
         #"{"description":{"issuerName":"An issuer","issuerUrl":"","purpose":"Test","subjectName":"A \u001b[2Jservice","#
-        + #""subjectUrl":"https://a.example","termsOfUsage":""},"msg":"CERTIFICATE","#
+        + #""subjectUrl":"https://a.example","termsOfUsage":"A company\nMain street 1"},"msg":"CERTIFICATE","#
         + #""validity":{"effectiveDate":"2026-01-01","expirationDate":"2026-12-31"}}"#
     static let authenticated =
         #"{"msg":"AUTH","result":{"major":"x#ok"},"url":"https://a.example/back?ResultMajor=ok"}"#
@@ -88,7 +88,8 @@ func badgectl(
         "badgectl",
         ["--socket", peer.path] + arguments,
         input: input,
-        hasTerminal: hasTerminal
+        hasTerminal: hasTerminal,
+        environment: ["LC_ALL": "C.UTF-8"]
     )
 }
 

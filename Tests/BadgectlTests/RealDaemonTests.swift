@@ -36,15 +36,15 @@ import Text
         #expect(await first.exitCode == 0, "\(first.everything)")
         let second = try badgectl(daemon, "change-pin", "--pin-stdin", input: "123456\n654321\n111111\n")
         #expect(await second.exitCode == 0, "\(second.everything)")
+        #expect(second.text(.output) == "The PIN has been changed.\n")
         #expect(
-            second.text(.output) == """
+            second.text(.error) == """
                 Inserting the card of the virtual reader Simulator.
                 Leave the card on the reader: checking the PIN ...
                 That PIN was wrong.
                 2 tries are left.
                 Leave the card on the reader: checking the PIN ...
                 Leave the card on the reader: changing the PIN ...
-                The PIN has been changed.
 
                 """
         )
@@ -63,12 +63,12 @@ import Text
             input: input.joined(separator: "\n")
         )
         #expect(await program.exitCode == 0, "\(program.everything)")
-        let said = program.text(.output).split(separator: "\n").filter { !$0.hasPrefix("Leave the card") }.dropFirst()
+        let said = program.text(.error).split(separator: "\n").filter { !$0.hasPrefix("Leave the card") }.dropFirst()
         #expect(
             said.map { $0.prefix(22) } == [
                 "That PIN was wrong.", "2 tries are left.", "That PIN was wrong.", "One PIN try is left. F",
                 "That CAN was wrong.", "This is the last try. ", "That PIN was wrong.", "The PIN is blocked. Th",
-                "That PUK was wrong.", "The PIN is unblocked a", "The PIN has been chang",
+                "That PUK was wrong.", "The PIN is unblocked a",
             ]
         )
     }

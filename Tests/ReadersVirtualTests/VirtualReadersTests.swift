@@ -82,7 +82,7 @@ struct VirtualReadersTests {
         data: hex("800A04007F0007020204020283010384010D")
     )
 
-    @Test("the readers are present at start under their names, each with a card on the shelf")
+    @Test("the readers are present at start under their names, each with a card that is not inserted")
     func names() async throws {
         let readers = VirtualReaders(count: 3, kinds: [VirtualEIDKind()])
         var events = Events(readers)

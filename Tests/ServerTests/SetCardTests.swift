@@ -203,7 +203,7 @@ struct SetCardTests {
         #expect(await stage.client.ask(line, "ENTER_PIN", "ENTER_CAN", "ENTER_PUK")?["msg"]?.string == question)
     }
 
-    @Test("a card on the shelf keeps its new PIN for the next workflow")
+    @Test("the own card of a virtual reader keeps its new PIN for the next workflow")
     @Loop func keepsPIN() async throws {
         let stage = try await Stage(at: .insertCard)
         let card = #"{"cmd":"SET_CARD","name":"Simulator","card":{"pin":"111111"}}"#

@@ -87,7 +87,7 @@ struct StateTests {
         #expect(!stage.server.isLent())
         #expect(await stage.client.exchange(#"{"cmd":"GET_STATUS"}"#) == [Moment.idle.status])
 
-        // The next workflow starts from the beginning, with the card on the shelf.
+        // The next workflow starts from the beginning, with the card not inserted.
         #expect(await stage.client.exchange(#"{"cmd":"RUN_CHANGE_PIN"}"#).contains(#"{"msg":"CHANGE_PIN"}"#))
     }
 

@@ -112,6 +112,7 @@ package final class RunningProgram: Sendable {
     ///   - arguments: the arguments without the program name.
     ///   - text: the whole standard input; nil keeps it open for `type(_:)` without a terminal.
     ///   - hasTerminal: whether it has a controlling terminal; standard input, output and error are always pipes.
+    ///   - columns: the width of the terminal; 0: unknown.
     ///   - environment: the environment variables; those of the test are not inherited.
     /// - Throws: `StartError` or `Spawn.Failure` when the program cannot be started.
     package init(
@@ -119,6 +120,7 @@ package final class RunningProgram: Sendable {
         _ arguments: [String],
         input text: String? = "",
         hasTerminal: Bool = false,
+        columns: UInt16 = 1000,
         environment: [String: String] = [:]
     ) throws {
         var (standard, output, error): ([Int32], [Int32], [Int32]) = ([-1, -1], [-1, -1], [-1, -1])
@@ -129,7 +131,8 @@ package final class RunningProgram: Sendable {
         if hasTerminal {
             // ttyname is not thread-safe.
             var path = [CChar](repeating: 0, count: 128)
-            guard openpty(&master, &slave, nil, nil, nil) == 0, ttyname_r(slave, &path, path.count) == 0 else {
+            var size = winsize(ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0)
+            guard openpty(&master, &slave, nil, nil, &size) == 0, ttyname_r(slave, &path, path.count) == 0 else {
                 throw StartError(text: "no terminal")
             }
             for end in [master, slave] { clinux_set_cloexec(end) }
@@ -231,8 +234,13 @@ package final class RunningProgram: Sendable {
         return true
     }
 
-    /// Returns the output so far. After `exitCode` the output is complete, except that of the terminal.
+    /// Returns the output so far. After `exitCode` the output is complete.
     package func text(_ stream: Stream) -> String { collected[stream]?.text ?? "" }
+
+    /// The text on the terminal so far, with the line ends of files.
+    package var dialogue: String {
+        text(.terminal).split(separator: "\r\n", omittingEmptySubsequences: false).joined(separator: "\n")
+    }
 
     /// The text of all outputs.
     package var everything: String { text(.output) + text(.error) + text(.terminal) }
@@ -249,6 +257,7 @@ package final class RunningProgram: Sendable {
             await endingWhenCancelled {
                 _ = await collected[.output]?.wait(for: nil, after: 0)
                 _ = await collected[.error]?.wait(for: nil, after: 0)
+                _ = await collected[.terminal]?.wait(for: nil, after: 0)
                 return await status.value
             }
         }

@@ -98,6 +98,8 @@ package final class ScriptedPeer: Sendable {
     private let listener: SharedDescriptor
     private let lines = Mutex<[String]>([])
     private let done = DispatchGroup()
+    /// The socket of the connection that is served; -1: none.
+    private let current = Mutex<Int32>(-1)
 
     /// Starts the peer.
     /// - Parameters:
@@ -113,6 +115,7 @@ package final class ScriptedPeer: Sendable {
         path = "/tmp/badged-test-\(getpid())-\(UInt32.random(in: .min ... .max)).sock"
         listener = SharedDescriptor(try Self.listen(on: path))
         let (listener, lines) = (listener, { @Sendable [weak self] in self?.note($0) } as @Sendable ([String]) -> Void)
+        let serve = { @Sendable [weak self] in self?.serve($0) } as @Sendable (Int32) -> Void
         done.enter()
         let done = done
         DispatchQueue(label: "scripted peer").async {
@@ -123,9 +126,11 @@ package final class ScriptedPeer: Sendable {
                 guard socket >= 0 else { return }
                 _ = fcntl(socket, F_SETFL, 0)
                 let connection = Connection(socket, isLively: isLively)
+                serve(socket)
                 play(connection)
+                serve(-1)
                 lines(connection.received)
-                close(socket)
+                Glibc.close(socket)
                 guard let others else { return }
                 play = others
             }
@@ -136,6 +141,11 @@ package final class ScriptedPeer: Sendable {
         listener.shutDown()
         unlink(path)
     }
+
+    private func serve(_ socket: Int32) { current.withLock { $0 = socket } }
+
+    /// Closes the connection that is served, as the end of badged does.
+    package func close() { current.withLock { if $0 >= 0 { shutdown($0, Int32(SHUT_RDWR)) } } }
 
     private func note(_ received: [String]) { lines.withLock { $0 += received } }
 

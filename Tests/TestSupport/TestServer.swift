@@ -142,7 +142,7 @@ import Wire
     /// Returns whether a workflow owns the reader.
     package func isLent(_ name: String = "Simulator") -> Bool { registry[name]?.owner != nil }
 
-    /// Inserts a card as a user would; without a description the card on the shelf.
+    /// Inserts a card as a user would; without a description the reader's own card.
     package func insert(_ card: VirtualEIDDescription? = nil, into name: String = "Simulator") async throws {
         guard let reader = registry[name] else { throw CardShelfError.unknownReader }
         try await registry.insert(card, into: reader)

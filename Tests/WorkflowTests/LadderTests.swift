@@ -321,7 +321,7 @@ struct LadderTests {
         #expect(await server.cardState()?.judgedPINs == 1)
     }
 
-    @Test("a card on the shelf keeps its new PIN for the next workflow")
+    @Test("the own card of a virtual reader keeps its new PIN for the next workflow")
     @Loop func newPINIsKept() async throws {
         let server = try await TestServer.stage()
         let scene = try await Scene(server)

@@ -17,13 +17,31 @@ package enum ChildProcess {
         return ["\(folder)/\(name)", "\(folder)/../libexec/\(name)"].first { access($0, X_OK) == 0 }
     }
 
-    /// Starts a program. The child inherits standard error; its standard input and output are /dev/null.
+    /// Returns the path of a program in the folders of `PATH`; nil: it is not installed.
+    package static func installed(_ name: String) -> String? {
+        let folders = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
+        return folders.split(separator: ":").map { "\($0)/\(name)" }.first { access($0, X_OK) == 0 }
+    }
+
+    /// Starts a program. The child inherits standard error.
     ///
-    /// The caller does not wait for the end of the child. A caller that runs for long must ignore SIGCHLD.
+    /// The caller does not wait for the end of the child. A caller that runs for long must ignore SIGCHLD, or wait for the
+    /// child.
+    /// - Parameters:
+    ///   - path: the program.
+    ///   - arguments: its arguments, without its name.
+    ///   - standard: its standard input and output; nil: /dev/null.
+    ///   - descriptors: what it inherits further, from `firstDescriptor` on.
     /// - Returns: the process id; nil if the program cannot be started.
-    package static func start(_ path: String, _ arguments: [String], descriptors: [Int32]) -> Int32? {
+    package static func start(
+        _ path: String,
+        _ arguments: [String],
+        standard: (input: Int32, output: Int32)? = nil,
+        descriptors: [Int32] = []
+    ) -> Int32? {
         // Move the descriptors above the target numbers first, so that none overwrites another.
-        let copies = descriptors.map { fcntl($0, F_DUPFD_CLOEXEC, 64) }
+        let inherited = descriptors + (standard.map { [$0.input, $0.output] } ?? [])
+        let copies = inherited.map { fcntl($0, F_DUPFD_CLOEXEC, 64) }
         defer { for copy in copies where copy >= 0 { close(copy) } }
         guard copies.allSatisfy({ $0 >= 0 }) else { return nil }
 
@@ -33,9 +51,15 @@ package enum ChildProcess {
         defer { posix_spawn_file_actions_destroy(&actions) }
         guard posix_spawnattr_init(&attributes) == 0 else { return nil }
         defer { posix_spawnattr_destroy(&attributes) }
-        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0)
-        posix_spawn_file_actions_adddup2(&actions, 0, 1)
-        for (index, copy) in copies.enumerated() {
+        let ends = copies[descriptors.count...]
+        if let input = ends.first, let output = ends.last {
+            posix_spawn_file_actions_adddup2(&actions, input, 0)
+            posix_spawn_file_actions_adddup2(&actions, output, 1)
+        } else {
+            posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0)
+            posix_spawn_file_actions_adddup2(&actions, 0, 1)
+        }
+        for (index, copy) in copies.prefix(descriptors.count).enumerated() {
             posix_spawn_file_actions_adddup2(&actions, copy, firstDescriptor + Int32(index))
         }
         // Libraries and tests open descriptors without FD_CLOEXEC; a child that has one keeps it open for the other end.

@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import DoorReaders
 import Glibc
-import Text
+package import Text
 
 /// The state of a door reader at one moment, for messages. docs/protocol/door-readers.md.
 ///
 /// Strengths are in dBm, times in milliseconds.
-struct DoorReaderState {
-    let reader: DoorReader
-    let now: Milliseconds
+package struct DoorReaderState {
+    private let reader: DoorReader
+    private let now: Milliseconds
     /// Whether the state includes the history of the signal.
-    let withHistory: Bool
+    private let withHistory: Bool
+    /// The time of `now` since 1970.
+    private let clock: Milliseconds
 
-    init(_ reader: DoorReader, at now: Milliseconds, withHistory: Bool) {
+    /// - Parameters:
+    ///   - reader: the door reader.
+    ///   - now: the moment, on the clock of the tracker.
+    ///   - withHistory: whether the state includes the history of the signal.
+    ///   - clock: the same moment since 1970; nil: the clock of the system.
+    package init(_ reader: DoorReader, at now: Milliseconds, withHistory: Bool, clock: Milliseconds? = nil) {
         (self.reader, self.now, self.withHistory) = (reader, now, withHistory)
+        self.clock = clock ?? Self.systemClock
     }
 
-    func write(to object: inout JSONWriter) {
+    package func write(to object: inout JSONWriter) {
         let types = reader.openingTypes.types
         object.member("id", reader.id)
         object.member("profile", reader.profile.rawValue)
@@ -50,8 +57,8 @@ struct DoorReaderState {
         object.object("rssi") { writeSignal(to: &$0) }
         writeDistance(to: &object)
         object.member("txPower", reader.txPower)
-        object.member("firstSeen", Self.since1970(reader.firstSeen, now: now))
-        object.member("lastSeen", Self.since1970(reader.lastSeen, now: now))
+        object.member("firstSeen", clock - now + reader.firstSeen)
+        object.member("lastSeen", clock - now + reader.lastSeen)
         object.member("adverts", reader.adverts)
         object.member("intervalMs", reader.interval)
         object.member("adapter", "hci\(reader.adapter)")
@@ -78,9 +85,9 @@ struct DoorReaderState {
         }
     }
 
-    private static func since1970(_ time: Milliseconds, now: Milliseconds) -> Milliseconds {
-        var clock = timespec()
-        clock_gettime(CLOCK_REALTIME, &clock)
-        return Milliseconds(clock.tv_sec) * 1000 + Milliseconds(clock.tv_nsec) / 1_000_000 - now + time
+    private static var systemClock: Milliseconds {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Milliseconds(time.tv_sec) * 1000 + Milliseconds(time.tv_nsec) / 1_000_000
     }
 }

@@ -239,7 +239,7 @@ package import Readers
 
     /// Inserts a card into a virtual reader for SET_CARD. A card that no workflow can use is removed first.
     /// - Parameters:
-    ///   - description: the new card; nil for the card on the shelf.
+    ///   - description: the new card; nil for the reader's own card.
     ///   - reader: a virtual reader.
     ///   - supplier: the workflow to which the card belongs. At its end the card goes back to the shelf.
     /// - Throws: `CardShelfError`; then nothing has changed.

@@ -47,7 +47,7 @@ extension ReaderFeature {
         }
     }
 
-    /// The description of the new card; nil for the card on the shelf.
+    /// The description of the new card; nil for the reader's own card.
     private func description(
         _ command: Command,
         _ shelf: any CardShelf

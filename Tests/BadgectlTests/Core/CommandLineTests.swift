@@ -12,6 +12,23 @@ import Testing
             ([], "no command given", "badgectl --help"),
             (["nonsense"], "unknown command nonsense", "badgectl --help"),
             (["--nonsense"], "unknown option --nonsense", "badgectl --help"),
+            (["chnge-pin"], "unknown command chnge-pin", "did you mean change-pin? badgectl --help"),
+            (["stat"], "unknown command stat", "did you mean status? "),
+            (["--sokket", "/x", "status"], "unknown option --sokket", "did you mean --socket? "),
+            (["readers", "--wath"], "unknown option --wath", "did you mean --watch? "),
+            (
+                ["closest", "moton"],
+                "moton is not one of proximity, motion, seamless, applicationSpecific, enhancedTap",
+                "did you mean motion? "
+            ),
+            (
+                ["help", "statis"], "statis is not one of \(CommandTable.commands.map(\.name).joined(separator: ", "))",
+                "did you mean status? "
+            ),
+            (
+                ["change-pin", "--timeout", "long"], "--timeout needs a number of seconds from 0 to 86400",
+                "--timeout 2.5"
+            ),
             (["-x", "status"], "unknown option -x", "badgectl --help"),
             (["status", "--watch"], "status has no option --watch", "badgectl status --help"),
             (["status", "--json=yes"], "--json takes no value", "badgectl status --help"),
@@ -73,6 +90,29 @@ import Testing
         #expect(program.text(.error).contains("no program listens on \(path)\n"))
     }
 
+    @Test("BADGED_SOCKET names the socket, and --socket wins")
+    func environment() async throws {
+        let environment = ["BADGED_SOCKET": "/nowhere/env.sock", "XDG_RUNTIME_DIR": "/nowhere/u"]
+        let program = try RunningProgram("badgectl", ["status"], environment: environment)
+        #expect(await program.exitCode == 3)
+        #expect(program.text(.error).contains("no program listens on /nowhere/env.sock\n"))
+        let other = try RunningProgram("badgectl", ["status", "--socket", "/nowhere/x"], environment: environment)
+        #expect(await other.exitCode == 3)
+        #expect(other.text(.error).contains("no program listens on /nowhere/x\n"))
+    }
+
+    @Test("badgectl help shows the same as --help")
+    func helpCommand() async throws {
+        let program = try RunningProgram("badgectl", ["help"])
+        #expect(await program.exitCode == 0)
+        let whole = try RunningProgram("badgectl", ["--help"])
+        #expect(await whole.exitCode == 0)
+        #expect(program.text(.output) == whole.text(.output))
+        let command = try RunningProgram("badgectl", ["help", "scan"])
+        #expect(await command.exitCode == 0)
+        #expect(command.text(.output).hasPrefix("Usage: badgectl scan [OPTION...]\n"))
+    }
+
     @Test("The help names every command and option, wherever --help stands")
     func help() async throws {
         for arguments in [["--help"], ["-h"], ["--socket", "/x", "--help"]] {
@@ -81,6 +121,7 @@ import Testing
             let text = program.text(.output)
             for command in CommandTable.commands { #expect(text.contains("\n  \(command.name)")) }
             for option in CommandTable.global { #expect(text.contains("\n  \(option.name)")) }
+            for line in text.split(separator: "\n") { #expect(line.count <= 80, "\(line)") }
         }
         for command in CommandTable.commands {
             for arguments in [[command.name, "--help"], ["--help", command.name]] {
@@ -89,7 +130,7 @@ import Testing
                 let text = program.text(.output)
                 #expect(text.hasPrefix("Usage: badgectl \(command.name)"))
                 for option in command.options + CommandTable.global { #expect(text.contains("\n  \(option.name)")) }
-                #expect(text.split(separator: "\n").allSatisfy { $0.count <= 120 })
+                for line in text.split(separator: "\n") { #expect(line.count <= 80, "\(line)") }
             }
         }
     }
@@ -130,6 +171,7 @@ import Testing
             (["--ver"], "--version"), (["send", "--rea"], ""), (["scan", "--type", "sea"], "seamless"),
             (["closest", "mot"], "motion"), (["capture", "/etc/hostn"], "/etc/hostname"),
             (["scan", "--replay", "/etc/hostn"], "/etc/hostname"), (["scan", "--code", ""], ""),
+            (["help", "capt"], "capture"),
         ]
     )
     func bash(words: [String], expected: String) async throws {
@@ -141,5 +183,23 @@ import Testing
         let program = try RunningProgram("/bin/bash", [], input: script)
         #expect(await program.exitCode == 0)
         #expect(program.text(.output) == expected + "\n")
+    }
+
+    @Test("bash completes the names of the readers, quoted", arguments: ["", "Re", "X"])
+    func readers(word: String) async throws {
+        let peer = try ScriptedPeer { peer in
+            let list = Say.list(Say.reader("Reader A"), Say.reader("Reader B 2"), Say.reader("$(false)"))
+            peer.answer("GET_READER_LIST", list)
+        }
+        let script = """
+            \(CompletionCommand.script(for: "bash"))
+            COMP_WORDS=('\(RunningProgram.programs)/badgectl' --socket '\(peer.path)' auth --reader '\(word)')
+            COMP_CWORD=5; _badgectl; printf '%s\\n' "${COMPREPLY[@]}"
+            """
+        let program = try RunningProgram("/bin/bash", [], input: script)
+        #expect(await program.exitCode == 0)
+        let all = ["Reader\\ A", "Reader\\ B\\ 2", "\\$\\(false\\)"]
+        let expected = word.isEmpty ? all : word == "Re" ? Array(all[..<2]) : []
+        #expect(program.text(.output) == expected.joined(separator: "\n") + "\n")
     }
 }

@@ -4,12 +4,16 @@ import FoundationEssentials
 import Glibc
 import TestSupport
 import Testing
+import Text
+
+/// A terminal that can be cleared.
+private let terminal = ["TERM": "xterm", "LC_ALL": "C.UTF-8"]
 
 private let scanning =
     #"{"adapters":[],"backend":"bluez","lastAdvertAgo":null,"msg":"SCAN","radio":true,"wanted":true}"#
 
-private func reader(_ id: String, _ level: String, inRange: Bool) -> String {
-    #"{"active":true,"id":"\#(id)","inRange":{"motion":\#(inRange)},"name":null,"openingTypes":["motion"],"#
+private func reader(_ id: String, _ level: String, inRange: Bool, type: String = "motion") -> String {
+    #"{"active":true,"id":"\#(id)","inRange":{"\#(type)":\#(inRange)},"name":null,"openingTypes":["\#(type)"],"#
         + #""profile":"seos","rssi":{"last":-60,"level":\#(level)}}"#
 }
 
@@ -66,7 +70,7 @@ private func capture() throws -> String {
         }
         // Standard output of a test's program is a pipe. The shell redirects it to the controlling terminal.
         let command = "exec \(RunningProgram.programs)/badgectl --socket \(peer.path) scan --watch >/dev/tty"
-        let program = try RunningProgram("/bin/sh", ["-c", command], hasTerminal: true)
+        let program = try RunningProgram("/bin/sh", ["-c", command], hasTerminal: true, environment: terminal)
         let weak = "██··········  -90 dBm  seos-A\r\n"
         let strong = "████████····  -60 dBm  seos-B  motion\r\n"
         for table in [weak, strong + weak, weak] { #expect(await program.says("\u{1B}[H\u{1B}[2J" + table)) }
@@ -109,6 +113,47 @@ private func capture() throws -> String {
         #expect(await program.exitCode == 130)
     }
 
+    @Test(
+        "A radio that does not work is no empty list: scan and closest say the cause and end with 1",
+        arguments: [["scan"], ["closest", "motion"], ["scan", "--json"]]
+    )
+    func unusable(arguments: [String]) async throws {
+        let bad = scanning.replacing(
+            #""lastAdvertAgo""#,
+            with: #""error":"no adapter: plug one in","errorAgo":5,"lastAdvertAgo""#
+        )
+        let peer = try ScriptedPeer { peer in
+            peer.answer("START_SCAN", bad.replacing(#""radio":true"#, with: #""radio":false"#))
+            while let command = peer.command() {
+                if command["cmd"]?.string == "GET_DOOR_READER_LIST" {
+                    peer.send(#"{"msg":"DOOR_READER_LIST","readers":[]}"#, answering: command)
+                }
+            }
+        }
+        let program = try RunningProgram("badgectl", arguments + ["--socket", peer.path])
+        #expect(await program.exitCode == 1)
+        #expect(!program.text(.output).contains("no door reader"))
+        #expect(program.text(.error).hasPrefix("badgectl: error: no scan: no adapter: plug one in\nhint: "))
+    }
+
+    @Test(
+        "On a terminal with nothing but ASCII, scan --watch writes neither control codes nor UTF-8",
+        arguments: [["TERM": "dumb", "LC_ALL": "C.UTF-8"], ["TERM": "xterm", "LC_ALL": "C"]]
+    )
+    func plain(environment: [String: String]) async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("START_SCAN", scanning)
+            peer.send(#"{"msg":"DOOR_READER","reader":\#(reader("seos-A", "-60.0", inRange: true))}"#)
+            peer.untilClosed()
+        }
+        let command = "exec \(RunningProgram.programs)/badgectl --socket \(peer.path) scan --watch >/dev/tty"
+        let program = try RunningProgram("/bin/sh", ["-c", command], hasTerminal: true, environment: environment)
+        #expect(await program.says("########....  -60 dBm  seos-A  motion\r\n"))
+        program.signal(SIGINT)
+        #expect(await program.exitCode == 130)
+        #expect(!program.text(.terminal).utf8.contains { $0 == 0x1B || $0 > 0x7F })
+    }
+
     @Test("A restriction of a scan that runs is not called 'no scan'")
     func restriction() async throws {
         let bad = scanning.replacing(
@@ -143,12 +188,37 @@ private func capture() throws -> String {
             peer.answer("START_SCAN", scanning)
             peer.send(#"{"msg":"DOOR_READER","reader":\#(reader("seos-A", "-80.0", inRange: false))}"#)
             peer.send(#"{"msg":"DOOR_READER","reader":\#(near)}"#)
-            peer.answer("GET_CLOSEST_DOOR_READER", #"{"msg":"CLOSEST_DOOR_READER","reader":\#(near)}"#)
+            // Another reader is closer, but cannot be opened by motion.
+            let closer = reader("seos-B", "-40.0", inRange: true, type: "enhancedTap")
+            peer.answer("GET_DOOR_READER_LIST", #"{"msg":"DOOR_READER_LIST","readers":[\#(closer),\#(near)]}"#)
             peer.untilClosed()
         }
         let program = try badgectl(peer, "closest", "motion")
         #expect(await program.exitCode == 0)
         #expect(program.text(.output) == "████████····  -60 dBm  seos-A  motion\n")
+    }
+
+    @Test(
+        "Without a reader that can be opened that way, closest says why and ends with 1",
+        arguments: [
+            ([], "no door reader is in reach"),
+            (
+                [reader("seos-B", "-40.0", inRange: true, type: "enhancedTap")],
+                "no door reader in reach can be opened that way"
+            ),
+            ([reader("seos-A", "-80.0", inRange: false)], "no door reader is near enough"),
+        ]
+    )
+    func noneIsOpenable(readers: [String], text: String) async throws {
+        let list = #"{"msg":"DOOR_READER_LIST","readers":[\#(readers.joined(separator: ","))]}"#
+        let peer = try ScriptedPeer { peer in
+            peer.answer("START_SCAN", scanning)
+            peer.answer("GET_DOOR_READER_LIST", list)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "closest", "motion")
+        #expect(await program.exitCode == 1)
+        #expect(program.text(.error).hasPrefix("badgectl: error: \(text)\nhint: "))
     }
 
     @Test(
@@ -195,6 +265,13 @@ private func capture() throws -> String {
         let any = try badgectl(peer, "scan", "--code", "0", "--replay", path)
         #expect(await any.exitCode == 0)
         #expect(any.text(.output).split(separator: "\n").count == 2)
+        let messages = try badgectl(peer, "scan", "--json", "--replay", path)
+        #expect(await messages.exitCode == 0)
+        let list = try JSON(messages.text(.output).utf8)
+        #expect(list["msg"] == .string("DOOR_READER_LIST"))
+        #expect(list["readers"]?.array?.first?["id"] == .string("seos-C0:00:00:00:00:01"))
+        #expect(list["readers"]?.array?.first?["inRange"]?["motion"] == .bool(true))
+        #expect(list["readers"]?.array?.first?["firstSeen"]?.int == 0)
         let none = try badgectl(peer, "scan", "--replay", "/nonexistent")
         #expect(await none.exitCode == 1)
     }

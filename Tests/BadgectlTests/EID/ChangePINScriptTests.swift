@@ -64,7 +64,7 @@ import Text
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin", input: input)
         #expect(await program.exitCode == 1)
-        #expect(program.text(.error).hasPrefix("badgectl: error: \(error)\nhint: "))
+        #expect(program.text(.error).contains("badgectl: error: \(error)\nhint: "))
         #expect(await peer.commands().last == "CANCEL")
         for secret in ["12345x", "77777", "1234\n"] { #expect(!program.everything.contains(secret)) }
     }
@@ -97,6 +97,8 @@ import Text
     func virtualCard(readers: [String], wanted: String?, expected: String?) async throws {
         let list = "{\"msg\":\"READER_LIST\",\"readers\":[\(readers.map { "{\($0)}" }.joined(separator: ","))]}"
         let peer = try ScriptedPeer { peer in
+            // The reader of the command line is looked for before anything is asked.
+            if wanted != nil { peer.answer("GET_READER_LIST", list) }
             peer.start()
             peer.needCard(list)
             if expected != nil { peer.command("SET_CARD") }
@@ -134,7 +136,8 @@ import Text
         }
         let other = try badgectl(blind, "change-pin", "--pin-stdin", input: "123456\n")
         #expect(await other.exitCode == 0)
-        #expect(other.text(.output).hasPrefix("Put the ID card on the reader.\n"))
+        #expect(other.text(.error).hasPrefix("Put the ID card on the reader.\n"))
+        #expect(other.text(.output) == "The PIN has been changed.\n")
     }
 
     @Test(
@@ -152,7 +155,7 @@ import Text
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin")
         #expect(await program.exitCode == 1)
-        #expect(program.text(.error).hasPrefix("badgectl: error: \(error)\nhint: "))
+        #expect(program.text(.error).contains("badgectl: error: \(error)\nhint: "))
     }
 
     @Test("When the card slips, a script ends with 1 and says what to do")
@@ -165,7 +168,7 @@ import Text
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin", input: "123456\n")
         #expect(await program.exitCode == 1)
-        #expect(program.text(.error).hasPrefix("badgectl: error: the card has slipped on the reader\nhint: "))
+        #expect(program.text(.error).contains("\nbadgectl: error: the card has slipped on the reader\nhint: "))
     }
 
     @Test("Success with a reason, as other servers report it, is a failure")
@@ -178,5 +181,51 @@ import Text
         let program = try badgectl(peer, "change-pin", "--pin-stdin")
         #expect(await program.exitCode == 1)
         #expect(!program.text(.output).contains("has been changed"))
+    }
+
+    @Test("A name that no reader has is an error before anything is asked, with the readers that are there")
+    func unknownReader() async throws {
+        let peer = try ScriptedPeer { peer in
+            while let command = peer.command() {
+                peer.send(Say.list(Say.reader("Simulator", left: nil)), answering: command)
+            }
+        }
+        let program = try badgectl(peer, "change-pin", "--reader", "Simulatr", "--pin-stdin")
+        #expect(await program.exitCode == 1)
+        #expect(
+            program.text(.error) == """
+                badgectl: error: there is no reader Simulatr
+                hint: did you mean Simulator? readers: Simulator; --timeout waits for a reader
+
+                """
+        )
+        #expect(Set(await peer.commands()) == ["GET_READER_LIST"])
+    }
+
+    @Test("With --timeout a workflow that gets no card is cancelled, with 1")
+    func timeout() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.needCard()
+            peer.endCancelled()
+        }
+        let program = try badgectl(peer, "change-pin", "--reader", "R 2", "--timeout", "0.1", "--pin-stdin")
+        #expect(await program.exitCode == 1)
+        let error = "badgectl: error: no usable card came within 0.1 s: the PIN was not changed\nhint: "
+        #expect(program.text(.error).contains(error))
+        #expect(await peer.commands().last == "CANCEL")
+    }
+
+    @Test("A card ends the time of --timeout")
+    func timeoutWithCard() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.needCard()
+            peer.ask("PIN")
+            peer.send(Say.changed)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "change-pin", "--timeout", "3600", "--pin-stdin", input: "123456\n")
+        #expect(await program.exitCode == 0)
     }
 }

@@ -65,6 +65,24 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
         #expect(failing.text(.error).hasPrefix("badgectl: error: 1 of 2 checks failed\nhint: "))
     }
 
+    @Test("health shows the cause of a failure, and does not call good what could not be checked")
+    func unknown() async throws {
+        let checks =
+            #"{"name":"bluetooth","ok":false,"cause":"no connection to the D-Bus","advice":"systemctl start dbus"},"#
+            + #"{"name":"bluetoothAdapter","ok":false,"unknown":true,"cause":"unknown until bluetooth is good"}"#
+        let peer = try ScriptedPeer { $0.answer("GET_HEALTH", #"{"checks":[\#(checks)],"msg":"HEALTH"}"#) }
+        let program = try badgectl(peer, "health")
+        #expect(await program.exitCode == 1)
+        #expect(
+            program.text(.output) == """
+                BAD  bluetooth: no connection to the D-Bus: systemctl start dbus
+                ?    bluetoothAdapter: unknown until bluetooth is good
+
+                """
+        )
+        #expect(program.text(.error).hasPrefix("badgectl: error: 1 of 2 checks failed\n"))
+    }
+
     @Test(
         "health says for how long a check has failed",
         arguments: [
@@ -130,13 +148,22 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
         #expect(program.text(.error) == "")
     }
 
-    @Test("readers --watch ends with 3 when badged closes")
-    func watchEnds() async throws {
-        let peer = try ScriptedPeer { $0.answer("GET_READER_LIST", Say.list()) }
+    @Test("readers --watch goes on when badged is restarted, and shows what has changed meanwhile")
+    func watchGoesOn() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("GET_READER_LIST", Say.list(Say.reader("A"), Say.reader("B", left: nil)))
+        } others: { peer in
+            peer.answer("GET_READER_LIST", Say.list(Say.reader("B", left: 2)))
+            peer.untilClosed()
+        }
         let program = try badgectl(peer, "readers", "--watch")
-        #expect(await program.exitCode == 3)
-        #expect(program.text(.output) == "no reader\n")
-        #expect(program.text(.error).hasPrefix("badgectl: error: badged has closed the connection\nhint: "))
+        #expect(await program.says("B: eID card, 2 PIN tries left\n", on: .output))
+        program.signal(SIGINT)
+        #expect(await program.exitCode == 130)
+        #expect(
+            program.text(.output) == "A: eID card\nB: no card\nA: gone\nB: eID card, 2 PIN tries left\n"
+        )
+        #expect(program.text(.error).contains("badged has closed the connection. Waiting until it runs again.\n"))
     }
 
     @Test(

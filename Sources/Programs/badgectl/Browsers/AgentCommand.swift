@@ -9,12 +9,17 @@ enum AgentCommand {
     static let spec = CommandSpec(
         name: "agent",
         summary: "ask you here when a browser starts an authentication",
-        options: [.reader],
+        options: [.reader, .pinentry],
         details: [
             """
             Waits for authentications that web pages start ([activation] in badged.conf(5)). For each one it shows who
             asks and for which data, and asks for your consent and the PIN in this terminal, as auth does. Then the
-            browser continues. Runs one after the other, until Ctrl-C.
+            browser continues. Runs one after the other, until Ctrl-C. When badged ends, the agent waits until it runs
+            again.
+            """,
+            """
+            On a desktop, notifications say when a browser asks and when the card is needed, where notify-send is
+            installed. With --pinentry no terminal is needed: pinentry asks in windows.
             """,
             "If several agents of one user run, badged asks the one that was started last, and tells the others.",
         ],
@@ -22,8 +27,18 @@ enum AgentCommand {
     )
 
     @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
-        let workflow = try await WorkflowRun(invocation, notDone: notDone)
-        return try await workflow.run { () throws(Failure) in try await serve(workflow) }
+        var workflow = try await WorkflowRun(invocation, notDone: notDone, waits: true)
+        while true {
+            do throws(Failure) {
+                let current = workflow
+                return try await current.run { () throws(Failure) in try await serve(current) }
+            } catch {
+                guard workflow.user.ending == nil, workflow.connection.hasEnded else { throw error }
+                await Terminal.finish()
+                workflow.user.say(Invocation.waiting)
+                workflow = try await workflow.reconnected(invocation, notDone: notDone)
+            }
+        }
     }
 
     private static let notDone = "browsers cannot ask you any more"
@@ -38,11 +53,12 @@ enum AgentCommand {
                 try await connection.authenticateForBrowser(user: user)
             }
             do throws(Failure) {
-                try AuthCommand.show(result, to: user)
+                try AuthCommand.show(result, to: user, hasBrowser: true)
             } catch {
                 if Task.isCancelled { throw error }
-                user.say(([error.text] + (error.hint.map { ["hint: \($0)"] } ?? [])).joined(separator: "\n"))
+                user.announce(([error.text] + (error.hint.map { ["hint: \($0)"] } ?? [])).joined(separator: "\n"))
             }
+            await Terminal.finish()
         }
     }
 }
@@ -53,7 +69,8 @@ extension CommandLineUser {
         switch event.message {
         case let message as AuthenticationMessage where message.outcome == nil && isIdle:
             reset(notDone: AuthCommand.notDone, isIdle: false)
-            say("A browser asks you to prove your identity.")
+            source.begin()
+            announce("A browser asks you to prove your identity.")
         case let message as UserInterface:
             say(
                 message.isActive

@@ -42,14 +42,23 @@ enum Reply {
 
 /// Asks the user, or reads a script's answers. Cancelling the task cancels the question.
 protocol AnswerSource: Sendable {
+    /// Begins a dialogue, which ends with the program or with `Terminal.end`.
+    func begin()
     func ask(_ form: SecretForm) async -> Reply
     /// Waits until the user presses Return.
     func askToContinue() async -> Reply
     /// Asks for an answer that is no secret.
     func ask(_ prompt: String) async -> Reply
+    /// Asks with buttons; nil: there are none, so `ask` must do.
+    func choose(_ choice: Choice) async -> Choice.Answer?
 }
 
-/// The user at the terminal. Secrets are not shown; a value of the wrong form is asked for again.
+extension AnswerSource {
+    func begin() {}
+    func choose(_ choice: Choice) async -> Choice.Answer? { nil }
+}
+
+/// The user at the terminal. The terminal shows no secret; a value of the wrong form is asked for again.
 final class TerminalSource: AnswerSource {
     private let input: LineSource
     /// The terminal, where questions are written.
@@ -63,15 +72,20 @@ final class TerminalSource: AnswerSource {
         (self.descriptor, self.input) = (descriptor, input)
     }
 
+    /// Begins a dialogue: from now on the terminal shows nothing of what is typed.
+    func begin() { Terminal.begin(on: descriptor, input) }
+
     private func line(_ prompt: String, echoes: Bool = false) async -> LineSource.Line {
-        await input.next { [descriptor] in
-            Terminal.ask(prompt, on: descriptor, echoes: echoes)
-        } end: {
-            Terminal.restore()
+        begin()
+        return await input.next { isWanted in
+            Terminal.ask(prompt, echoes: echoes, isOpen: isWanted)
+        } end: { hasLine in
+            Terminal.answered(hasLine: hasLine)
         }
     }
 
-    private func say(_ text: String) { Output.write(text + "\n", to: descriptor) }
+    /// Writes a text of the dialogue.
+    func say(_ text: String) { Terminal.say(Layout.wrapped(text, for: descriptor), on: descriptor) }
 
     /// Asks until the value has the right form.
     private func value(_ prompt: String, _ form: SecretForm) async -> Reply {
@@ -119,14 +133,18 @@ final class TerminalSource: AnswerSource {
     }
 }
 
-/// Standard input of a script: one value per line in the order of the questions, a new PIN once.
+/// Standard input of a script: one value per line in the order of the questions, a new PIN once. Questions that are no
+/// secret go to the terminal, if there is one.
 actor StreamSource: AnswerSource {
     private let input: LineSource
+    private let terminal: TerminalSource?
     private var lines = 0
 
-    init?() {
+    init?(_ terminal: TerminalSource?) {
         guard let input = LineSource(STDIN_FILENO) else { return nil }
-        self.input = input
+        (self.input, self.terminal) = (input, terminal)
+        // Somebody may type the values here.
+        if isatty(STDIN_FILENO) == 1 { Terminal.begin(on: STDIN_FILENO, input) }
     }
 
     func ask(_ form: SecretForm) async -> Reply {
@@ -142,9 +160,9 @@ actor StreamSource: AnswerSource {
         }
     }
 
-    func askToContinue() async -> Reply { .noTerminal }
+    func askToContinue() async -> Reply { await terminal?.askToContinue() ?? .noTerminal }
 
-    func ask(_ prompt: String) async -> Reply { .noTerminal }
+    func ask(_ prompt: String) async -> Reply { await terminal?.ask(prompt) ?? .noTerminal }
 }
 
 /// No answers: there is neither a terminal nor `--pin-stdin`.

@@ -16,6 +16,8 @@ final class CommandLineUser: WorkflowUser {
         var isIdle = false
         /// Whether a new PIN was sent to the card and there is no result yet.
         var isChangingPIN = false
+        /// Ends the wait for a card after `--timeout`.
+        var timer: Task<Void, Never>?
     }
 
     /// How often the card of a virtual reader is inserted. A card with faults may leave each time.
@@ -23,18 +25,31 @@ final class CommandLineUser: WorkflowUser {
 
     let invocation: Invocation
     let source: any AnswerSource
+    /// Shows notifications; nil: this command needs none, or there is no desktop.
+    private let notifier: Notifier?
     private let connection: DaemonConnection
     private let output: @Sendable (String) -> Void
     private let state: Mutex<State>
+    /// Cancels the workflow.
+    private let cancel = Mutex<(@Sendable () -> Void)?>(nil)
+
+    /// The same user with another connection.
+    init(_ other: CommandLineUser, _ connection: DaemonConnection, notDone: String) {
+        (invocation, source, output, self.connection) = (other.invocation, other.source, other.output, connection)
+        notifier = other.notifier
+        state = Mutex(State(notDone: notDone))
+    }
 
     init(
         _ invocation: Invocation,
         _ connection: DaemonConnection,
         notDone: String,
         source: any AnswerSource,
+        notifier: Notifier? = nil,
         output: @escaping @Sendable (String) -> Void
     ) {
         (self.invocation, self.connection, self.source, self.output) = (invocation, connection, source, output)
+        self.notifier = notifier
         state = Mutex(State(notDone: notDone))
     }
 
@@ -68,37 +83,58 @@ final class CommandLineUser: WorkflowUser {
             defer { state.ending = Failure(.interrupted(number), "interrupted: \(state.notDone)") }
             return (state.ending == nil, state.isIdle)
         }
-        if isFirst, !isIdle { say("Cancelling.") }
+        if isFirst, !isIdle {
+            Terminal.dropQuestion()
+            say("Cancelling.")
+        }
         return isFirst
     }
 
-    /// Shows a text, but not twice in a row.
-    func say(_ text: String) {
+    /// Shows a text, but not twice in a row. `isPassing`: whether the text is void when the next question comes.
+    func say(_ text: String, isPassing: Bool = false) {
         let isNew = state.withLock { state in
             defer { state.lastText = text }
             return state.lastText != text
         }
-        if isNew { output(text) }
+        guard isNew else { return }
+        output(text)
+        if !isPassing { (source as? PinentrySource)?.note(text) }
+    }
+
+    /// Shows a text, on the desktop, too.
+    func announce(_ text: String) {
+        say(text)
+        notifier?.show("ID card", text)
+    }
+
+    /// Sets what cancels the workflow when the user gives up without a question.
+    func whenGivenUp(_ body: @escaping @Sendable () -> Void) { cancel.withLock { $0 = body } }
+
+    /// Writes a result to standard output. With `--json` standard output has the messages alone, so the user gets a text.
+    func tell(result: String) {
+        if invocation.wantsJSON { say(result) } else { Output.line(result) }
     }
 
     // MARK: WorkflowUser
 
     func insertCard(error: String?, reader: String?) async {
+        startTimer()
         if let error {
             let sentence = error.hasSuffix(".") ? error : error + "."
-            return say(reader.map { "\($0): \(sentence)" } ?? sentence)
+            return announce(reader.map { "\($0): \(sentence)" } ?? sentence)
         }
         // A user without the permission to see readers may still use a card.
         let readers = try? await connection.readers()
         guard let virtual = virtualReader(among: readers ?? []), countInsertion() else {
-            return say(Self.insertCard(wanted: invocation.value(of: "--reader"), readers: readers))
+            return announce(Self.insertCard(wanted: invocation.value(of: "--reader"), readers: readers))
         }
         say("Inserting the card of the virtual reader \(virtual).")
         _ = try? await connection.setCard(in: virtual)
     }
 
     func repositionCard() async -> Bool {
-        say("The card has slipped. Put it flat on the middle of the reader.")
+        cardIsThere()
+        announce("The card has slipped. Put it flat on the middle of the reader.")
         return await continues(
             noTerminal: "the card has slipped on the reader",
             hint: "put it flat on the middle of the reader, and try again"
@@ -107,7 +143,30 @@ final class CommandLineUser: WorkflowUser {
 
     func cardLeft(reader: String) async { say("The card has left the reader.") }
 
-    func progress(_ percent: Int) async { if percent > 0 { say("\(percent) %") } }
+    func progress(_ percent: Int) async { if percent > 0 { say("\(percent) %", isPassing: true) } }
+
+    /// Begins the time that `--timeout` gives the user for putting a card on the reader, unless it runs.
+    private func startTimer() {
+        guard let seconds = invocation.seconds(of: "--timeout") else { return }
+        state.withLock { state in
+            guard state.timer == nil else { return }
+            let text = "no usable card came within \(invocation.value(of: "--timeout") ?? "") s: \(state.notDone)"
+            state.timer = Task { [weak self] in
+                try? await Task.sleep(for: .seconds(seconds))
+                guard !Task.isCancelled, let self else { return }
+                giveUp(Failure(.failed, text, hint: "put the ID card on the reader, and try again"))
+                cancel.withLock { $0 }?()
+            }
+        }
+    }
+
+    /// Ends the wait for a card.
+    func cardIsThere() {
+        state.withLock { state in
+            state.timer?.cancel()
+            state.timer = nil
+        }
+    }
 
     // MARK: Replies
 

@@ -13,6 +13,10 @@ struct ValueSpec: Sendable {
     enum Completion: Sendable, Equatable {
         case nothing
         case files
+        /// The names of the card readers that badged has now.
+        case readers
+        /// The names of the commands; no other value is valid.
+        case commands
         /// These words; no other value is valid.
         case words([String])
     }
@@ -20,12 +24,34 @@ struct ValueSpec: Sendable {
     /// The name in the help, such as `NAME`.
     var name: String
     var completion = Completion.nothing
+    /// Whether the argument of a command may be missing.
+    var isOptional = false
 
-    init(_ name: String, _ completion: Completion = .nothing) { (self.name, self.completion) = (name, completion) }
+    init(_ name: String, _ completion: Completion = .nothing, isOptional: Bool = false) {
+        (self.name, self.completion, self.isOptional) = (name, completion, isOptional)
+    }
+
+    /// A time in seconds.
+    static let seconds = ValueSpec("SECONDS")
 
     /// The only valid values; nil: any value.
     var choices: [String]? {
-        if case .words(let words) = completion { words } else { nil }
+        switch completion {
+        case .words(let words): words
+        case .commands: CommandTable.commands.map(\.name)
+        case .nothing, .files, .readers: nil
+        }
+    }
+
+    /// The value in `Usage:`.
+    var usage: String {
+        var text = name
+        if case .words(let words) = completion {
+            let list = words.joined(separator: "|")
+            // A long list is in the details of the command.
+            if list.count <= 20 { text = list }
+        }
+        return isOptional ? "[\(text)]" : text
     }
 }
 
@@ -48,7 +74,7 @@ struct OptionSpec: Sendable {
 struct CommandSpec: Sendable {
     var name: String
     var summary: String
-    /// The one argument that the command needs.
+    /// The one argument of the command.
     var operand: ValueSpec?
     var options: [OptionSpec] = []
     /// Paragraphs of `badgectl COMMAND --help`.

@@ -14,6 +14,7 @@ enum Help {
     private static var program: String {
         """
         Usage: badgectl [OPTION...] COMMAND
+               badgectl help COMMAND
 
         Talk to badged, the daemon for ID cards.
 
@@ -30,12 +31,12 @@ enum Help {
 
     private static func text(of command: CommandSpec) -> String {
         let options = command.options + CommandTable.global
-        let paragraphs = command.details.map { "\n" + $0 + "\n" }.joined()
+        let paragraphs = command.details.map { "\n" + paragraph($0) + "\n" }.joined()
         let summary = command.summary.prefix(1).uppercased() + command.summary.dropFirst() + "."
         return """
             Usage: badgectl \(usage(command)) [OPTION...]
 
-            \(summary)
+            \(paragraph(summary))
             \(paragraphs)
             Options:
             \(columns(options.map { (usage($0), $0.summary) }))
@@ -43,19 +44,27 @@ enum Help {
     }
 
     private static func usage(_ command: CommandSpec) -> String {
-        guard let operand = command.operand else { return command.name }
-        return "\(command.name) \(operand.choices?.joined(separator: "|") ?? operand.name)"
+        command.operand.map { "\(command.name) \($0.usage)" } ?? command.name
+    }
+
+    /// Breaks a paragraph of the source into lines for the terminal.
+    private static func paragraph(_ text: String) -> String {
+        Layout.wrapped(text.split(separator: "\n").joined(separator: " "))
     }
 
     private static func usage(_ option: OptionSpec) -> String {
         option.value.map { "\(option.name) \($0.name)" } ?? option.name
     }
 
-    /// Formats rows as two columns; the second one is aligned.
+    /// Formats rows as two columns; the second one is aligned and wrapped.
     static func columns(_ rows: [(String, String)], indentation: String = "  ") -> String {
         let width = rows.map(\.0.count).max() ?? 0
+        let left = indentation.count + width + 2
         return rows.map { row in
-            indentation + row.0 + String(repeating: " ", count: width - row.0.count + 2) + row.1
+            let text = Layout.wrapped(row.1, columns: max(20, Layout.columns - left), indentation: "")
+            let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+            return indentation + row.0 + String(repeating: " ", count: width - row.0.count + 2)
+                + lines.joined(separator: "\n" + String(repeating: " ", count: left))
         }.joined(separator: "\n")
     }
 }

@@ -27,23 +27,39 @@ struct Invocation: Sendable {
     /// same as `--option VALUE`.
     static func parse(_ arguments: [String]) throws(Failure) -> Invocation {
         let (words, given) = try split(arguments)
+        let names = CommandTable.commands.map(\.name)
         var command: CommandSpec?
         if let name = words.first {
             command = CommandTable.commands.first { $0.name == name }
-            if command == nil { throw usage("unknown command \(name)", nil) }
+            if command == nil { throw usage("unknown command \(name)", nil, names, name) }
         }
         if given.contains(where: { $0.option == "--help" }) { return Invocation(.help(command)) }
         if given.contains(where: { $0.option == "--version" }) { return Invocation(.version) }
         guard let command else { throw usage("no command given", nil) }
         var result = Invocation(.run(command))
+        let options = CommandTable.global + command.options
         for (option, value) in given {
-            guard (CommandTable.global + command.options).contains(where: { $0.name == option }) else {
-                throw usage("\(command.name) has no option \(option)", command.name)
+            guard let spec = options.first(where: { $0.name == option }) else {
+                throw usage("\(command.name) has no option \(option)", command.name, options.map(\.name), option)
+            }
+            if spec.value?.name == ValueSpec.seconds.name, seconds(value) == nil {
+                let text = "\(option) needs a number of seconds from 0 to 86400"
+                throw Failure(.usage, text, hint: "for example: \(option) 2.5")
             }
             result.options[option] = value
         }
         result.operand = try operand(words.dropFirst(), of: command)
+        if command.name == HelpCommand.spec.name {
+            return Invocation(.help(CommandTable.commands.first { $0.name == result.operand }))
+        }
         return result
+    }
+
+    /// The value of an option that is a time in seconds; nil without the option.
+    func seconds(of option: String) -> Double? { value(of: option).flatMap(Self.seconds) }
+
+    private static func seconds(_ text: String) -> Double? {
+        Double(text).flatMap { (0...86_400).contains($0) ? $0 : nil }
     }
 
     /// Separates the options from the other words.
@@ -66,14 +82,15 @@ struct Invocation: Sendable {
             let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             let name = parts[0] == "-h" ? "--help" : parts[0]
             guard let spec = known.first(where: { $0.name == name }) else {
-                throw usage("unknown option \(name)", words.first)
+                throw usage("unknown option \(name)", words.first, known.map(\.name), name)
             }
             var value = parts.count > 1 ? parts[1] : nil
             if let needed = spec.value {
                 value = value ?? rest.popFirst()
                 if value == nil { throw usage("\(name) needs \(needed.name)", words.first) }
                 if let value, let choices = needed.choices, !choices.contains(value) {
-                    throw usage("\(name) \(value): not one of \(choices.joined(separator: ", "))", words.first)
+                    let text = "\(name) \(value): not one of \(choices.joined(separator: ", "))"
+                    throw usage(text, words.first, choices, value)
                 }
             } else if value != nil {
                 throw usage("\(name) takes no value", words.first)
@@ -87,12 +104,14 @@ struct Invocation: Sendable {
         var rest = words
         var operand = ""
         if let needed = command.operand {
-            let choices = needed.choices?.joined(separator: ", ")
+            let choices = needed.choices
+            let list = choices?.joined(separator: ", ")
             guard let word = rest.popFirst() else {
-                throw usage("\(command.name) needs \(choices ?? needed.name)", command.name)
+                if needed.isOptional { return "" }
+                throw usage("\(command.name) needs \(list ?? needed.name)", command.name)
             }
-            if let choices, needed.choices?.contains(word) == false {
-                throw usage("\(word) is not one of \(choices)", command.name)
+            if let choices, let list, !choices.contains(word) {
+                throw usage("\(word) is not one of \(list)", command.name, choices, word)
             }
             operand = word
         }
@@ -100,9 +119,16 @@ struct Invocation: Sendable {
         return operand
     }
 
-    private static func usage(_ text: String, _ command: String?) -> Failure {
+    /// `words` are valid in place of `word`.
+    private static func usage(
+        _ text: String,
+        _ command: String?,
+        _ words: [String] = [],
+        _ word: String = ""
+    ) -> Failure {
         let known = CommandTable.commands.first { $0.name == command }
-        return Failure(.usage, text, hint: "badgectl \(known.map { $0.name + " " } ?? "")--help shows what is possible")
+        let help = "badgectl \(known.map { $0.name + " " } ?? "")--help shows what is possible"
+        return Failure(.usage, text, hint: Suggestion.question(word, among: words) + help)
     }
 }
 
@@ -115,15 +141,32 @@ extension Invocation {
     /// - Returns: the connection.
     /// - Throws: the failure with which the program ends.
     func connect(keepsEvents: Bool, showsEvents: Bool? = nil) async throws(Failure) -> DaemonConnection {
-        let showsEvents = showsEvents ?? keepsEvents
-        let show: @Sendable (Event) -> Void = { if showsEvents || $0.isAnswer { Output.line($0.text) } }
+        let show = show(events: showsEvents ?? keepsEvents)
         return try await Self.ask { () throws(ClientError) in
-            try await DaemonConnection.connect(
-                to: value(of: "--socket") ?? SocketPath.standard,
-                keepsEvents: keepsEvents,
-                onMessage: wantsJSON ? show : nil
-            )
+            try await DaemonConnection.connect(to: socket, keepsEvents: keepsEvents, onMessage: show)
         }
+    }
+
+    /// Connects as soon as badged can be reached again, for a command that goes on when badged is restarted.
+    func reconnect() async throws(Failure) -> DaemonConnection {
+        let retry = RetryPolicy(longestPause: .seconds(2))
+        return try await Self.ask { () throws(ClientError) in
+            let connections = DaemonConnection.connections(to: socket, retry: retry, onMessage: show(events: true))
+            var iterator = connections.makeAsyncIterator()
+            guard let connection = try await iterator.next() else { throw .cancelled }
+            return connection
+        }
+    }
+
+    /// What a command says before `reconnect`.
+    static let waiting = "badged has closed the connection. Waiting until it runs again."
+
+    private var socket: String { value(of: "--socket") ?? SocketPath.standard }
+
+    /// Writes messages for `--json`.
+    private func show(events: Bool) -> (@Sendable (Event) -> Void)? {
+        guard wantsJSON else { return nil }
+        return { if events || $0.isAnswer { Output.line($0.text) } }
     }
 
     /// Calls the library; its errors become failures of the program.
@@ -134,4 +177,9 @@ extension Invocation {
             throw Failure(error)
         }
     }
+}
+
+extension DaemonConnection {
+    /// Whether badged has closed the connection or does not answer, so that a new connection may work.
+    var hasEnded: Bool { ending == .closed || ending == .noAnswer }
 }

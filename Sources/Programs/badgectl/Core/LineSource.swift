@@ -53,12 +53,13 @@ final class LineSource: Sendable {
     /// Reads the next line, without its end. Cancelling the task cancels the read.
     ///
     /// - Parameters:
-    ///   - begin: called before the read, for example to ask the question.
-    ///   - end: called after the read and before the next one.
+    ///   - begin: called before the read, for example to ask the question. Its argument says whether the line is still
+    ///     wanted.
+    ///   - end: called after the read and before the next one, with true if there is a line.
     /// - Returns: the line, or why there is none.
     func next(
-        begin: @escaping @Sendable () -> Void = {},
-        end: @escaping @Sendable () -> Void = {}
+        begin: @escaping @Sendable (_ isWanted: @escaping @Sendable () -> Bool) -> Void = { _ in },
+        end: @escaping @Sendable (_ hasLine: Bool) -> Void = { _ in }
     ) async -> Line {
         let number = state.withLock { state in
             state.lastRead += 1
@@ -68,15 +69,61 @@ final class LineSource: Sendable {
             await withCheckedContinuation { continuation in
                 queue.async {
                     guard !self.isCancelled(number) else { return continuation.resume(returning: .cancelled) }
-                    begin()
+                    begin { !self.isCancelled(number) }
                     let line = self.read(number)
-                    end()
+                    switch line {
+                    case .text, .tooLong: end(true)
+                    case .ended, .cancelled: end(false)
+                    }
                     continuation.resume(returning: line)
                 }
             }
         } onCancel: {
             cancel(number)
         }
+    }
+
+    /// Drops what was typed at the terminal. An unfinished line is dropped to its end: this waits until the user presses
+    /// Return.
+    func dropTyped() async {
+        cancel(state.withLock { $0.lastRead })
+        await withCheckedContinuation { continuation in
+            // After the read that was cancelled just now.
+            queue.async {
+                Terminal.showUnfinishedLine()
+                if self.isUnfinished() {
+                    Terminal.say("Press Return: badgectl drops what you have typed.", on: self.descriptor)
+                    while self.readTyped(timeout: -1) == .unfinished {}
+                }
+                continuation.resume()
+            }
+        }
+    }
+
+    private enum Typed { case nothing, unfinished, lineEnd }
+
+    /// Reads all that was typed. Returns whether the last line has no end.
+    private func isUnfinished() -> Bool {
+        var last = Typed.nothing
+        while true {
+            let typed = readTyped(timeout: 0)
+            if typed == .nothing { return last == .unfinished }
+            last = typed
+        }
+    }
+
+    /// Reads typed characters and wipes them. `timeout` is in milliseconds, -1 for none.
+    private func readTyped(timeout: Int32) -> Typed {
+        var polled = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        let ready = poll(&polled, 1, timeout)
+        if ready < 0, errno == EINTR { return .unfinished }
+        guard ready > 0 else { return .nothing }
+        var count = 0
+        let typed = Secret(count: 256) { count = Glibc.read(descriptor, $0.baseAddress, $0.count) }
+        guard count > 0 else { return .nothing }
+        // Ctrl-D is no line end, but a wish to end.
+        let ends = [UInt8(ascii: "\n"), UInt8(ascii: "\r"), 4]
+        return typed.withBytes { ends.contains($0[count - 1]) } ? .lineEnd : .unfinished
     }
 
     private func cancel(_ number: Int) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 
-/// Writes to standard output and error without a buffer, so that each line is visible before the next question.
+/// Writes to standard output and error without a buffer, so that each line is visible before the next question. Lines for
+/// the user are wrapped on a terminal.
 enum Output {
     /// Writes a line to standard output.
     static func line(_ text: String) {
@@ -12,12 +13,15 @@ enum Output {
     }
 
     static func error(_ failure: Failure) {
-        _ = write("badgectl: error: \(failure.text)\n", to: STDERR_FILENO)
-        if let hint = failure.hint { _ = write("hint: \(hint)\n", to: STDERR_FILENO) }
+        note("badgectl: error: \(failure.text)")
+        if let hint = failure.hint { note("hint: \(hint)") }
     }
 
     /// Writes a line for the user to standard error.
-    static func note(_ text: String) { _ = write(text + "\n", to: STDERR_FILENO) }
+    static func note(_ text: String) {
+        // A question may be open on the same terminal.
+        Terminal.say(Layout.wrapped(text, for: STDERR_FILENO), on: STDERR_FILENO)
+    }
 
     /// Writes all of the text. Returns false when the other side has closed.
     @discardableResult
@@ -37,7 +41,7 @@ enum Output {
 
     /// Ends the program with the terminal in its original state.
     static func quit(_ status: ExitStatus) -> Never {
-        Terminal.restore(forever: true)
+        Terminal.end(forever: true)
         exit(status.code)
     }
 }

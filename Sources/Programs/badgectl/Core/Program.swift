@@ -23,12 +23,16 @@ import Host
         case .run(let command):
             // Detached: the main actor's thread waits for signals.
             Task.detached {
+                let status: ExitStatus
                 do throws(Failure) {
-                    Output.quit(try await command.run(invocation))
+                    status = try await command.run(invocation)
                 } catch {
                     Output.error(error)
-                    Output.quit(error.status)
+                    status = error.status
                 }
+                Signals.handle { _ in Output.quit(status) }
+                if !status.isInterruption { await Terminal.finish() }
+                Output.quit(status)
             }
             Signals.serve(signals)
         }

@@ -7,15 +7,16 @@ import Synchronization
 enum Signals {
     private static let handler = Mutex<(@Sendable (Int32) -> Void)?>(nil)
 
-    /// Sets what to do for a signal. The default ends the program.
-    static func handle(_ body: @escaping @Sendable (Int32) -> Void) { handler.withLock { $0 = body } }
+    /// Sets what to do for a signal; nil: the default, which ends the program.
+    static func handle(_ body: (@Sendable (Int32) -> Void)?) { handler.withLock { $0 = body } }
 
     /// Blocks the signals that `serve` waits for. Call this before any other thread starts.
     static func block() -> sigset_t {
         signal(SIGPIPE, SIG_IGN)
         var set = sigset_t()
         sigemptyset(&set)
-        for number in [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP] where !isIgnored(number) { sigaddset(&set, number) }
+        let ending = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU]
+        for number in ending + [SIGTSTP, SIGCONT] where !isIgnored(number) { sigaddset(&set, number) }
         pthread_sigmask(SIG_BLOCK, &set, nil)
         return set
     }
@@ -37,6 +38,8 @@ enum Signals {
                 // Ctrl-Z: the shell needs a terminal with echo.
                 Terminal.suspend()
                 kill(getpid(), SIGSTOP)
+            } else if number == SIGCONT {
+                // The shell may have changed the terminal, also after SIGSTOP.
                 Terminal.resume()
             } else if let body = handler.withLock({ $0 }) {
                 body(number)

@@ -2,67 +2,140 @@
 import Glibc
 import Synchronization
 
-/// Switches the echo of the terminal off while a secret is typed, and on again on every way out.
+/// The terminal during a dialogue. From `begin` to `end` it does not show what is typed, except the answer to a question
+/// that is no secret. What was typed while no question was open is discarded.
 enum Terminal {
     private struct Question {
-        var descriptor: Int32
-        /// The settings before the question.
-        var before: termios
         var prompt: String
         /// Whether the terminal shows what is typed.
         var echoes: Bool
+        /// Whether the answer is still wanted.
+        var isOpen: @Sendable () -> Bool
+        /// Whether a text was written below the prompt, so that the cursor is at the start of a line.
+        var isInterrupted = false
     }
 
-    private static let question = Mutex<Question?>(nil)
-    /// Whether the program ends. Then no more questions are asked.
+    private struct Dialogue {
+        let descriptor: Int32
+        /// The settings before the dialogue.
+        var before: termios
+        let input: LineSource
+        var question: Question?
+    }
+
+    private static let dialogue = Mutex<Dialogue?>(nil)
+    /// Whether the program ends. Then no dialogue begins.
     private static let isEnding = Atomic(false)
 
-    /// Discards what was typed before, switches the echo off unless `echoes`, and writes the question.
-    static func ask(_ prompt: String, on descriptor: Int32, echoes: Bool = false) {
-        question.withLock { question in
+    /// Begins a dialogue, unless one runs: switches the echo off and discards what was typed before.
+    static func begin(on descriptor: Int32, _ input: LineSource) {
+        dialogue.withLock { dialogue in
             var before = termios()
-            guard !isEnding.load(ordering: .relaxed), tcgetattr(descriptor, &before) == 0 else { return }
-            question = Question(descriptor: descriptor, before: before, prompt: prompt, echoes: echoes)
-            apply(before, descriptor, echoes)
+            guard dialogue == nil, !isEnding.load(ordering: .relaxed), tcgetattr(descriptor, &before) == 0 else {
+                return
+            }
+            dialogue = Dialogue(descriptor: descriptor, before: before, input: input)
+            dialogue.map { apply($0) }
         }
-        // Last, so that the echo is off when the user sees the question.
-        Output.write(prompt, to: descriptor)
     }
 
-    /// Ends the question, if there is one, and restores the settings of the terminal.
-    /// - Parameter forever: whether later questions of other threads are dropped, because the program ends.
-    static func restore(forever: Bool = false) {
-        question.withLock { question in
+    /// Discards what was typed before, and writes the question. `isOpen` says whether its answer is still wanted.
+    static func ask(_ prompt: String, echoes: Bool, isOpen: @escaping @Sendable () -> Bool) {
+        dialogue.withLock { dialogue in
+            dialogue?.question = Question(prompt: prompt, echoes: echoes, isOpen: isOpen)
+            guard let state = dialogue else { return }
+            apply(state)
+            // Last, so that the echo is off when the user sees the question.
+            Output.write(prompt, to: state.descriptor)
+        }
+    }
+
+    /// Notes that the answer to the open question is not wanted any more, although the question is not ended yet.
+    static func dropQuestion() { dialogue.withLock { $0?.question?.isOpen = { false } } }
+
+    /// Ends the question. `hasLine`: whether the user has typed a line.
+    static func answered(hasLine: Bool) {
+        dialogue.withLock { dialogue in
+            guard let state = dialogue, let question = state.question else { return }
+            dialogue?.question = nil
+            // An unfinished line stays: `finish` must see it. The next question discards it.
+            dialogue.map { apply($0, discardsInput: false) }
+            let isLineEnded = question.isInterrupted || (question.echoes && hasLine)
+            if !isLineEnded { Output.write("\n", to: state.descriptor) }
+        }
+    }
+
+    /// Writes a text to the terminal; while a question is open, in a line of its own.
+    static func say(_ text: String, on descriptor: Int32) {
+        dialogue.withLock { dialogue in
+            guard let question = dialogue?.question, isatty(descriptor) == 1 else {
+                Output.write(text + "\n", to: descriptor)
+                return
+            }
+            let isOpen = question.isOpen()
+            let start = question.isInterrupted ? "" : "\n"
+            Output.write(start + text + "\n" + (isOpen ? question.prompt : ""), to: descriptor)
+            dialogue?.question?.isInterrupted = !isOpen
+        }
+    }
+
+    /// Ends the dialogue. If the user is in the middle of a line, waits for the end of the line and drops it: otherwise
+    /// the shell would get the rest of a PIN as a command.
+    static func finish() async {
+        guard let input = dialogue.withLock({ $0?.input }) else { return }
+        await input.dropTyped()
+        end()
+    }
+
+    /// Makes every typed character readable at once, so that an unfinished line can be seen.
+    static func showUnfinishedLine() {
+        dialogue.withLock { dialogue in
+            guard let state = dialogue else { return }
+            var settings = state.before
+            settings.c_lflag &= ~tcflag_t(ECHO | ECHONL | ICANON)
+            settings.c_lflag |= tcflag_t(ISIG)
+            // Not TCSAFLUSH, which would discard the unfinished line.
+            tcsetattr(state.descriptor, TCSANOW, &settings)
+        }
+    }
+
+    /// Ends the dialogue, if there is one: restores the settings of the terminal and discards what was typed.
+    /// - Parameter forever: whether no dialogue may begin later, because the program ends.
+    static func end(forever: Bool = false) {
+        dialogue.withLock { dialogue in
             if forever { isEnding.store(true, ordering: .relaxed) }
-            guard var state = question else { return }
-            // TCSAFLUSH discards an unfinished PIN. Otherwise the shell would read it.
+            guard var state = dialogue else { return }
             tcsetattr(state.descriptor, TCSAFLUSH, &state.before)
-            if !state.echoes { Output.write("\n", to: state.descriptor) }
-            question = nil
+            if let question = state.question, !question.isInterrupted { Output.write("\n", to: state.descriptor) }
+            dialogue = nil
         }
     }
 
     /// Restores the settings before the program is stopped.
     static func suspend() {
-        question.withLock { question in
-            guard var state = question else { return }
+        dialogue.withLock { dialogue in
+            guard var state = dialogue else { return }
             tcsetattr(state.descriptor, TCSAFLUSH, &state.before)
         }
     }
 
-    /// Asks the question again after the program has continued.
+    /// Continues the dialogue after the program was stopped, and asks the open question again.
     static func resume() {
-        question.withLock { question in
-            guard let state = question else { return }
-            apply(state.before, state.descriptor, state.echoes)
-            Output.write(state.prompt, to: state.descriptor)
+        dialogue.withLock { dialogue in
+            guard let state = dialogue else { return }
+            apply(state)
+            if let question = state.question, question.isOpen() {
+                Output.write(question.prompt, to: state.descriptor)
+                dialogue?.question?.isInterrupted = false
+            }
         }
     }
 
-    private static func apply(_ before: termios, _ descriptor: Int32, _ echoes: Bool) {
-        var settings = before
-        if !echoes { settings.c_lflag &= ~tcflag_t(ECHO | ECHONL) }
+    /// Sets the echo as the dialogue needs it now.
+    private static func apply(_ state: Dialogue, discardsInput: Bool = true) {
+        var settings = state.before
+        if state.question?.echoes != true { settings.c_lflag &= ~tcflag_t(ECHO | ECHONL) }
         settings.c_lflag |= tcflag_t(ICANON | ISIG)
-        tcsetattr(descriptor, TCSAFLUSH, &settings)
+        tcsetattr(state.descriptor, discardsInput ? TCSAFLUSH : TCSADRAIN, &settings)
     }
 }

@@ -1,20 +1,80 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Host
 
 /// A command that runs workflows: a connection, the user, and the signals that cancel.
+///
+/// The dialogue goes to the terminal, or else to standard error. Standard output has the result alone.
 struct WorkflowRun: Sendable {
     let connection: DaemonConnection
     let user: CommandLineUser
 
-    /// Connects. `notDone` says what an early end means, such as `the PIN was not changed`.
-    init(_ invocation: Invocation, notDone: String) async throws(Failure) {
-        connection = try await invocation.connect(keepsEvents: true)
+    private init(_ connection: DaemonConnection, _ user: CommandLineUser) {
+        (self.connection, self.user) = (connection, user)
+    }
+
+    /// Connects.
+    ///
+    /// - Parameters:
+    ///   - invocation: the command line.
+    ///   - notDone: what an early end means, such as `the PIN was not changed`.
+    ///   - waits: whether the command first waits for something else, so that the dialogue begins later.
+    /// - Throws: why badged or pinentry cannot be used.
+    init(_ invocation: Invocation, notDone: String, waits: Bool = false) async throws(Failure) {
         let isScript = invocation.has("--pin-stdin")
-        let source: (any AnswerSource)? = isScript ? StreamSource() : TerminalSource()
-        user = CommandLineUser(invocation, connection, notDone: notDone, source: source ?? NoSource()) { text in
-            // With `--json` standard output has only messages, and a script needs no texts.
-            if !invocation.wantsJSON { Output.line(text) } else if !isScript { Output.note(text) }
+        let pinentry = try invocation.pinentry()
+        // A script that asks nobody leaves the terminal alone.
+        let terminal = isScript && !invocation.asksForConsent ? nil : TerminalSource()
+        var source: any AnswerSource = NoSource()
+        if let pinentry {
+            source = pinentry
+        } else if isScript {
+            if let stream = StreamSource(terminal) { source = stream }
+        } else if let terminal {
+            source = terminal
         }
+        if !waits { source.begin() }
+        let connection = try await invocation.connect(keepsEvents: true)
+        let user = CommandLineUser(
+            invocation,
+            connection,
+            notDone: notDone,
+            source: source,
+            notifier: waits ? Notifier() : nil
+        ) { text in
+            // A script that reads the messages needs no texts.
+            if let terminal { terminal.say(text) } else if !isScript || !invocation.wantsJSON { Output.note(text) }
+        }
+        self.init(connection, user)
+    }
+
+    /// The same user with a new connection, as soon as badged can be reached again.
+    func reconnected(_ invocation: Invocation, notDone: String) async throws(Failure) -> WorkflowRun {
+        // A signal now ends the program.
+        Signals.handle(nil)
+        let connection = try await invocation.reconnect()
+        return WorkflowRun(connection, CommandLineUser(user, connection, notDone: notDone))
+    }
+
+    /// Checks that the reader of `--reader` is there, before the user is asked anything. With `--timeout` the workflow
+    /// waits for the reader instead.
+    func checkReader(_ invocation: Invocation) async throws(Failure) {
+        guard let name = invocation.value(of: "--reader"), !invocation.has("--timeout") else { return }
+        var names: [String] = []
+        // A badged that has just started finds its readers one after the other.
+        for pause in [0.0, 0.2, 0.5, 1, 1.5] {
+            try? await Task.sleep(for: .seconds(pause))
+            // A user without the permission to see readers may still use a card.
+            guard let readers = try? await connection.readers() else { return }
+            names = readers.filter(\.isAttached).map(\.name)
+            if names.contains(name) { return }
+        }
+        let list = names.isEmpty ? "no reader is connected" : "readers: \(names.joined(separator: ", "))"
+        throw Failure(
+            .failed,
+            "there is no reader \(name)",
+            hint: Suggestion.question(name, among: names) + list + "; --timeout waits for a reader"
+        )
     }
 
     /// Runs `body`. A first signal cancels it, a second one ends the program without waiting for badged.
@@ -29,6 +89,7 @@ struct WorkflowRun: Sendable {
         Signals.handle { [user, connection] number in
             if user.interrupt(number) { task.cancel() } else { connection.close() }
         }
+        user.whenGivenUp { task.cancel() }
         try await task.value.get()
         return .done
     }
@@ -40,5 +101,23 @@ struct WorkflowRun: Sendable {
         } catch {
             throw user.ending ?? Failure(error)
         }
+    }
+}
+
+extension Invocation {
+    /// The source of `--pinentry`; nil without the option.
+    fileprivate func pinentry() throws(Failure) -> PinentrySource? {
+        guard has("--pinentry") else { return nil }
+        guard !has("--pin-stdin") else {
+            throw Failure(.usage, "--pinentry and --pin-stdin exclude each other", hint: "use one of them")
+        }
+        guard let program = ChildProcess.installed("pinentry") else { throw Failure.noPinentry }
+        return PinentrySource(program)
+    }
+
+    /// Whether the command asks for a consent that the command line does not give.
+    fileprivate var asksForConsent: Bool {
+        guard case .run(let command) = request else { return false }
+        return command.options.contains { $0.name == "--yes" } && !has("--yes")
     }
 }

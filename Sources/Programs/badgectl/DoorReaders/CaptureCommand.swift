@@ -28,7 +28,7 @@ enum CaptureCommand {
         let connection = try await invocation.connect(keepsEvents: true)
         let addresses: ScanOptions.Addresses = invocation.has("--raw") ? .raw : .hashed
         let options = ScanOptions(mode: .performance, lockServiceCodes: [], advertisements: addresses)
-        try await ScanCommand.start(connection, options)
+        ScanCommand.warn(try await ScanCommand.start(connection, options))
         // After the answer: a user without the permission must not lose the old file.
         let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard file >= 0 else {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 
-/// `badgectl closest`: scans until a reader is in range, and shows the closest one.
+/// `badgectl closest`: scans until a reader is in range, and shows the closest one that can be opened in the wanted way.
 enum ClosestCommand {
     static let spec = CommandSpec(
         name: "closest",
@@ -9,7 +9,11 @@ enum ClosestCommand {
         operand: ValueSpec("TYPE", .openingTypes),
         options: [.code],
         details: [
-            "Waits up to five seconds for a reader in range. Without one it ends with 1 and says why."
+            """
+            Shows the closest of the readers that can be opened in this way and are near enough. Waits up to five
+            seconds for one. Without one it ends with 1 and says why.
+            """,
+            "TYPE is proximity, motion, seamless, applicationSpecific or enhancedTap.",
         ],
         run: run
     )
@@ -18,32 +22,38 @@ enum ClosestCommand {
         let type = invocation.operand
         let options = ScanCommand.options(try ScanCommand.filter(invocation))
         let connection = try await invocation.connect(keepsEvents: true, showsEvents: false)
-        try await ScanCommand.start(connection, options)
-        let last = Task.detached { () -> Result<ClosestDoorReader, Failure> in
+        var fault = try await ScanCommand.start(connection, options).error
+        let last = Task.detached { () -> Result<[DoorReader], Failure> in
             // Closing ends the loop over the events.
             defer { connection.close() }
             try? await Task.sleep(for: ScanCommand.duration)
             do throws(Failure) {
-                return .success(try await ask(connection, type))
+                return .success(try await inReach(connection))
             } catch {
                 return .failure(error)
             }
         }
         for await event in connection.events {
-            guard let reader = event.message as? DoorReader, reader.inRange.contains(type) else { continue }
-            if case .reader(let reader) = try await ask(connection, type) { return show(reader, invocation) }
+            if let status = event.message as? ScanStatus { fault = status.error }
+            guard let reader = event.message as? DoorReader, isOpenable(reader, type) else { continue }
+            if let closest = try await inReach(connection).first(where: { isOpenable($0, type) }) {
+                return show(closest, invocation)
+            }
         }
         if let ending = connection.ending, ending != .closed { throw Failure(ending) }
-        switch try await last.value.get() {
-        case .reader(let reader): return show(reader, invocation)
-        case .nobody(let reason):
-            let (text, hint) = explanation(reason)
-            throw Failure(.failed, text, hint: hint)
-        }
+        let readers = try await last.value.get()
+        if let closest = readers.first(where: { isOpenable($0, type) }) { return show(closest, invocation) }
+        if let fault, readers.isEmpty { throw ScanCommand.failure(fault) }
+        throw failure(readers, type)
     }
 
-    private static func ask(_ connection: DaemonConnection, _ type: String) async throws(Failure) -> ClosestDoorReader {
-        try await Invocation.ask { () throws(ClientError) in try await connection.closestDoorReader(for: type) }
+    /// The readers in reach, the closest first.
+    private static func inReach(_ connection: DaemonConnection) async throws(Failure) -> [DoorReader] {
+        try await Invocation.ask { () throws(ClientError) in try await connection.doorReaders() }
+    }
+
+    private static func isOpenable(_ reader: DoorReader, _ type: String) -> Bool {
+        reader.isActive && reader.inRange.contains(type) && !reader.isCoolingDown
     }
 
     private static func show(_ reader: DoorReader, _ invocation: Invocation) -> ExitStatus {
@@ -51,12 +61,19 @@ enum ClosestCommand {
         return .done
     }
 
-    private static func explanation(_ reason: String) -> (String, String?) {
-        switch reason {
-        case "notSupported": ("the closest door reader cannot be opened that way", "badgectl scan shows the others")
-        case "outOfRange": ("no door reader is near enough", "go closer to the door")
-        case "coolingDown": ("the closest door reader was opened just now", nil)
-        default: ("no door reader is in reach", "badgectl health shows what may be missing; --code 0 accepts any code")
+    /// Why no reader can be opened now.
+    private static func failure(_ readers: [DoorReader], _ type: String) -> Failure {
+        guard !readers.isEmpty else {
+            let hint = "badgectl health shows what may be missing; --code 0 accepts any code"
+            return Failure(.failed, "no door reader is in reach", hint: hint)
         }
+        let suitable = readers.filter { $0.openingTypes.contains(type) }
+        if suitable.isEmpty {
+            return Failure(.failed, "no door reader in reach can be opened that way", hint: "badgectl scan shows them")
+        }
+        if suitable.contains(where: { $0.inRange.contains(type) }) {
+            return Failure(.failed, "the closest door reader was opened just now", hint: "wait a moment, and try again")
+        }
+        return Failure(.failed, "no door reader is near enough", hint: "go closer to the door")
     }
 }

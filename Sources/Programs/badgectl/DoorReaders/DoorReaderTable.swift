@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Glibc
 
-/// Formats door readers as lines, the strongest first.
+/// Formats door readers as lines, the strongest first. On a terminal a line that is too long is continued in the next one.
 enum DoorReaderTable {
     static func lines(_ readers: some Sequence<DoorReader>) -> [String] {
         let sorted = readers.sorted {
@@ -9,6 +10,7 @@ enum DoorReaderTable {
         }
         guard !sorted.isEmpty else { return ["no door reader"] }
         let names = sorted.map { $0.name.map { "\($0)  " } ?? "" }
+        let columns = isatty(STDOUT_FILENO) == 1 ? Layout.width(of: STDOUT_FILENO) : Int.max
         let (idWidth, nameWidth) = (width(sorted.map(\.id)), width(names))
         return zip(sorted, names).map { reader, name in
             let strength = "\(Int(reader.level.rounded())) dBm"
@@ -16,7 +18,8 @@ enum DoorReaderTable {
             let line =
                 bar(reader.level) + " " + padded(strength, 8, isLeft: false) + "  " + padded(reader.id, idWidth) + "  "
                 + padded(name, nameWidth) + near
-            return String(line.reversed().drop { $0 == " " }.reversed())
+            let trimmed = String(line.reversed().drop { $0 == " " }.reversed())
+            return Layout.wrapped(trimmed, columns: columns, indentation: String(repeating: " ", count: 13))
         }
     }
 
@@ -30,6 +33,7 @@ enum DoorReaderTable {
     /// A bar of twelve characters for -100 to -40 dBm.
     static func bar(_ level: Double) -> String {
         let full = min(max(Int(((level + 100) / 5).rounded()), 0), 12)
-        return String(repeating: "█", count: full) + String(repeating: "·", count: 12 - full)
+        let (mark, space) = Layout.isPlain ? ("#", ".") : ("█", "·")
+        return String(repeating: mark, count: full) + String(repeating: space, count: 12 - full)
     }
 }

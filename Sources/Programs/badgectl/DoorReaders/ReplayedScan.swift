@@ -2,13 +2,14 @@
 import BadgedClient
 import DoorReaders
 import Glibc
+import Text
 
 /// `badgectl scan --replay`: decodes a capture and tracks its readers, without badged.
 enum ReplayedScan {
     /// In bytes.
     private static let longestFile = 256 << 20
 
-    static func run(_ path: String, _ filter: ScanFilter) throws(Failure) -> ExitStatus {
+    static func run(_ path: String, _ filter: ScanFilter, asJSON: Bool) throws(Failure) -> ExitStatus {
         let file = try contents(of: path)
         let tracker = ReaderTracker()
         var fragments = FragmentAssembly()
@@ -40,7 +41,18 @@ enum ReplayedScan {
             case .truncated: Output.note("badgectl: \(path) is cut off; the table shows the part before")
             }
         }
-        let readers = tracker.readers(filter, activeOnly: false, at: last).map { reader in
+        let found = tracker.readers(filter, activeOnly: false, at: last)
+        let counters = tracker.counters
+        defer {
+            Output.note(
+                "\(counters.received) advertisements in \(last / 1000) s, \(counters.unmatched) of other devices"
+            )
+        }
+        if asJSON {
+            Output.line(list(found, at: last, clock: (first ?? 0) / 1000 + last))
+            return .done
+        }
+        let readers = found.map { reader in
             BadgedClient.DoorReader(
                 id: reader.id,
                 profile: reader.profile.rawValue,
@@ -55,9 +67,20 @@ enum ReplayedScan {
             )
         }
         for line in DoorReaderTable.lines(readers) { Output.line(line) }
-        let counters = tracker.counters
-        Output.note("\(counters.received) advertisements in \(last / 1000) s, \(counters.unmatched) of other devices")
         return .done
+    }
+
+    /// DOOR_READER_LIST, as badged would answer at the end of the capture.
+    private static func list(_ readers: [DoorReaders.DoorReader], at now: Milliseconds, clock: Milliseconds) -> String {
+        var writer = JSONWriter()
+        writer.object {
+            $0.member("msg", "DOOR_READER_LIST")
+            $0.array("readers", readers) { array, reader in
+                let state = DoorReaderState(reader, at: now, withHistory: true, clock: clock)
+                array.object { state.write(to: &$0) }
+            }
+        }
+        return String(decoding: writer.bytes, as: UTF8.self)
     }
 
     private static func contents(of path: String) throws(Failure) -> [UInt8] {

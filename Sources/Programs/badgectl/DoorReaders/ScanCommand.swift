@@ -17,7 +17,8 @@ enum ScanCommand {
         details: [
             """
             Listens for five seconds. The bar shows the signal strength from -100 to -40 dBm. The last column shows for
-            which ways of opening the reader is near enough. Without --code: readers with the usual code 2.
+            which ways of opening the reader is near enough. Without --code: readers with the usual code 2. When the
+            radio does not work at the end, badgectl says why and ends with 1.
             """,
             """
             TYPE is proximity, motion, seamless, applicationSpecific or enhancedTap. With --replay badged is not needed;
@@ -32,29 +33,41 @@ enum ScanCommand {
 
     @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
         let filter = try filter(invocation)
-        if let path = invocation.value(of: "--replay") { return try ReplayedScan.run(path, filter) }
+        if let path = invocation.value(of: "--replay") {
+            return try ReplayedScan.run(path, filter, asJSON: invocation.wantsJSON)
+        }
         let isWatching = invocation.has("--watch")
         let connection = try await invocation.connect(keepsEvents: true)
-        try await start(connection, options(filter))
+        let status = try await start(connection, options(filter))
+        if isWatching { warn(status) }
+        var fault = status.error
         if !isWatching { end(connection, after: duration) }
 
         var readers: [String: BadgedClient.DoorReader] = [:]
-        let isTerminal = isatty(STDOUT_FILENO) == 1
+        let draws = isWatching && Layout.canClear && !invocation.wantsJSON
+        let writes = isWatching && !Layout.canClear && !invocation.wantsJSON
         for await event in connection.events {
             switch event.message {
             case let reader as BadgedClient.DoorReader:
                 readers[reader.id] = reader
-                if isWatching, !isTerminal, !invocation.wantsJSON { Output.line(DoorReaderTable.lines([reader])[0]) }
+                if writes { for line in DoorReaderTable.lines([reader]) { Output.line(line) } }
             case let lost as DoorReaderLost:
                 readers[lost.id] = nil
-                if isWatching, !isTerminal, !invocation.wantsJSON { Output.line("lost \(lost.id)") }
-            case let status as ScanStatus: warn(status)
+                if writes { Output.line("lost \(lost.id)") }
+            case let status as ScanStatus:
+                fault = status.error
+                if isWatching { warn(status) }
             default: continue
             }
-            if isWatching, isTerminal, !invocation.wantsJSON { draw(readers) }
+            if draws { draw(readers) }
         }
         if isWatching { throw Failure(connection.ending ?? .closed) }
-        if !invocation.wantsJSON { for line in DoorReaderTable.lines(readers.values) { Output.line(line) } }
+        if let ending = connection.ending, ending != .closed { throw Failure(ending) }
+        // Readers that were heard before the fault are still told.
+        if !invocation.wantsJSON, fault == nil || !readers.isEmpty {
+            for line in DoorReaderTable.lines(readers.values) { Output.line(line) }
+        }
+        if let fault { throw failure(fault) }
         return .done
     }
 
@@ -66,9 +79,14 @@ enum ScanCommand {
         )
     }
 
-    /// Starts the scan. When the radio does not work now, it only warns: badged goes on trying.
-    static func start(_ connection: DaemonConnection, _ options: ScanOptions) async throws(Failure) {
-        warn(try await Invocation.ask { () throws(ClientError) in try await connection.startScan(options) })
+    /// Starts the scan. The status says when the radio does not work now: badged goes on trying.
+    static func start(_ connection: DaemonConnection, _ options: ScanOptions) async throws(Failure) -> ScanStatus {
+        try await Invocation.ask { () throws(ClientError) in try await connection.startScan(options) }
+    }
+
+    /// The end of a scan that has received nothing because of a fault of the radio.
+    static func failure(_ fault: String) -> Failure {
+        Failure(.failed, "no scan: \(fault)", hint: "badgectl health shows what badged needs")
     }
 
     static func warn(_ status: ScanStatus) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Glibc
 
 /// `badgectl auth`: authenticates to a service.
 enum AuthCommand {
@@ -9,19 +10,23 @@ enum AuthCommand {
         operand: ValueSpec("URL"),
         options: [
             .reader,
+            .timeout,
             OptionSpec("--yes", "give the service everything that it asks for"),
             .pinStdin,
+            .pinentry,
             OptionSpec("--developer-mode", "apply the rules for test services, and accept no other"),
         ],
         details: [
             """
             URL is the address of the service's TcToken: tcTokenURL in the link that starts an eID client. Shows who
             asks, for what purpose and for which data; you can deny the optional data. Then asks for the PIN, and for
-            the CAN or the PUK when the card needs them. The last line is the address to open in the browser.
+            the CAN or the PUK when the card needs them. All of this is on the terminal; standard output has the address
+            to open in the browser, and nothing else.
             """,
             """
-            Without a terminal, --yes agrees and --pin-stdin gives the values. Before you agree, nothing is sent to the
-            card. The card of a virtual reader is inserted by itself, as with change-pin.
+            Without a terminal, --yes agrees and --pin-stdin gives the values; without --yes nothing is agreed to.
+            Before you agree, nothing is sent to the card. The card of a virtual reader is inserted by itself, as with
+            change-pin.
             """,
         ],
         run: run
@@ -31,6 +36,7 @@ enum AuthCommand {
 
     @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
         let workflow = try await WorkflowRun(invocation, notDone: notDone)
+        try await workflow.checkReader(invocation)
         return try await workflow.run { () throws(Failure) in
             let result = try await workflow.ask { () throws(ClientError) in
                 try await workflow.connection.authenticate(
@@ -44,12 +50,18 @@ enum AuthCommand {
         }
     }
 
-    /// Says how an authentication ended, and throws its failure.
-    static func show(_ result: AuthenticationResult, to user: CommandLineUser) throws(Failure) {
-        if result.isSuccess { user.say("The service has received the data.") }
-        if let url = result.url, result.isSuccess || user.ending == nil {
-            user.say(result.isSuccess ? "Continue in the browser at:" : "Return to the service at:")
-            user.say(url)
+    /// Says how an authentication ended, and throws its failure. `hasBrowser`: whether a browser gets the address.
+    static func show(
+        _ result: AuthenticationResult,
+        to user: CommandLineUser,
+        hasBrowser: Bool = false
+    ) throws(Failure) {
+        if result.isSuccess { user.announce("The service has received the data.") }
+        if let url = result.url, !hasBrowser, result.isSuccess || user.ending == nil {
+            if isatty(STDOUT_FILENO) == 1 {
+                user.say(result.isSuccess ? "Continue in the browser at:" : "Return to the service at:")
+            }
+            user.tell(result: url)
         }
         if !result.isSuccess { throw user.ending ?? ConsentText.failure(result) }
     }

@@ -6,7 +6,7 @@ enum ChangePINCommand {
     static let spec = CommandSpec(
         name: "change-pin",
         summary: "change the PIN of an ID card",
-        options: [.reader, .pinStdin],
+        options: [.reader, .timeout, .pinStdin, .pinentry],
         details: [
             """
             Asks for the PIN (or the five-digit transport PIN), for the new PIN twice, and for the CAN or the PUK when
@@ -23,6 +23,7 @@ enum ChangePINCommand {
 
     @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
         let workflow = try await WorkflowRun(invocation, notDone: "the PIN was not changed")
+        try await workflow.checkReader(invocation)
         return try await workflow.run { () throws(Failure) in
             let result: ChangePINResult
             do throws(Failure) {
@@ -48,7 +49,7 @@ enum ChangePINCommand {
     /// Says how a PIN change ended, and throws its failure.
     private static func show(_ result: ChangePINResult, to user: CommandLineUser) throws(Failure) {
         // Other servers of the protocol report success together with a reason.
-        if result.success, result.reason == nil { return user.say("The PIN has been changed.") }
+        if result.success, result.reason == nil { return user.tell(result: "The PIN has been changed.") }
         var failure = failure(reason: result.reason)
         if let ending = user.ending {
             // A signal does not make an uncertain PIN certain.

@@ -3,23 +3,57 @@ import BadgedClient
 
 /// The texts that ask for consent to an authentication.
 enum ConsentText {
-    static let prompt = "Agree? (y, n, or numbers to tick or untick) "
+    /// The question for consent. The capital letter is what Return alone means.
+    static func prompt(_ request: ConsentRequest) -> String {
+        var answers = ["y/N"]
+        if !request.rights.optional.isEmpty { answers.append("numbers to tick or untick") }
+        if !request.service.termsOfUsage.isEmpty { answers.append("t: terms of usage") }
+        return "Agree? [\(answers.joined(separator: ", "))] "
+    }
+
+    /// The terms of usage, in the words of the service. They have its postal address, too.
+    static func terms(_ certificate: ServiceCertificate) -> String {
+        let text = certificate.termsOfUsage
+        return text.isEmpty ? "The service has no terms of usage." : Layout.wrapped(printable(text, indentation: ""))
+    }
+
+    /// The question for consent in a window, which cannot tick single rights.
+    static func choice(_ request: ConsentRequest) -> Choice {
+        let rights = request.rights
+        let texts = [
+            service(request.service, transactionInfo: rights.transactionInfo), self.rights(rights, isNumbered: false),
+            request.service.termsOfUsage.isEmpty ? "" : "Terms of usage:\n" + terms(request.service),
+        ]
+        let hasOptional = !Set(rights.effective).isDisjoint(with: rights.optional)
+        return Choice(
+            text: texts.filter { !$0.isEmpty }.joined(separator: "\n\n"),
+            yes: "Agree",
+            other: hasOptional ? "Only what is required" : nil
+        )
+    }
 
     /// Describes the service.
     static func service(_ certificate: ServiceCertificate, transactionInfo: String?) -> String {
-        var rows = [("service", certificate.subjectName), ("address", certificate.subjectURL)]
+        var rows = [("service", certificate.subjectName), ("website", certificate.subjectURL)]
         rows.append(("purpose", certificate.purpose))
         if let transactionInfo { rows.append(("message", transactionInfo)) }
         rows.append(("issuer", certificate.issuerName))
         rows.append(("valid", "\(certificate.effectiveDate) to \(certificate.expirationDate)"))
-        return rows.filter { !$0.1.isEmpty }.map { "\(column($0.0))\(printable($0.1))" }.joined(separator: "\n")
+        return rows.filter { !$0.1.isEmpty }.map { name, text in
+            Layout.wrapped(column(name) + printable(text), indentation: String(repeating: " ", count: 9))
+        }.joined(separator: "\n")
     }
 
-    /// Lists the rights. The optional ones have numbers.
-    static func rights(_ rights: AccessRights) -> String {
+    /// Lists the rights. The optional ones have numbers, or say so in words.
+    static func rights(_ rights: AccessRights, isNumbered: Bool = true) -> String {
         var lines = ["The service asks for:"]
         for name in rights.required { lines.append("        \(describe(name, rights))") }
         for (index, name) in rights.optional.enumerated() {
+            guard isNumbered else {
+                let mark = rights.effective.contains(name) ? "optional" : "optional, not granted"
+                lines.append("        \(describe(name, rights)) (\(mark))")
+                continue
+            }
             let number = String(repeating: " ", count: index < 9 ? 1 : 0) + "\(index + 1)"
             lines.append(" \(number) [\(rights.effective.contains(name) ? "x" : " ")] \(describe(name, rights))")
         }
@@ -33,14 +67,16 @@ enum ConsentText {
         case refused
         /// The rights that are ticked after the change.
         case changed([String])
+        case wantsTerms
         case unclear
     }
 
-    /// Reads an answer: `y`, `n`, or numbers of optional rights to tick or untick.
+    /// Reads an answer: `y`, `n`, `t`, or numbers of optional rights to tick or untick.
     static func decision(_ text: String, about rights: AccessRights) -> Decision {
         switch text.lowercased().filter({ !$0.isWhitespace }) {
         case "y", "yes": return .agreed
         case "n", "no", "": return .refused
+        case "t", "terms": return .wantsTerms
         default: break
         }
         var chosen = Set(rights.effective)
@@ -55,6 +91,7 @@ enum ConsentText {
     /// Describes a right: `FamilyName` becomes `family name`.
     static func describe(_ name: String, _ rights: AccessRights) -> String {
         switch name {
+        case "Address": return "postal address"
         case "AgeVerification": return "age verification" + (rights.requiredAge.map { ": \($0) or older" } ?? "")
         case "AddressVerification": return "address verification" + (rights.communityID.map { ": \($0)" } ?? "")
         case "CanAllowed": return "the CAN instead of the PIN"
@@ -82,11 +119,11 @@ enum ConsentText {
     }
 
     /// Removes control characters, except line ends: a service must not control the terminal.
-    private static func printable(_ text: String) -> String {
+    private static func printable(_ text: String, indentation: String = "         ") -> String {
         let lines = text.unicodeScalars.split(omittingEmptySubsequences: false) { $0 == "\n" }
         return lines.map { line in
             String(String.UnicodeScalarView(line.filter { !isControl($0) }))
-        }.joined(separator: "\n         ")
+        }.joined(separator: "\n" + indentation)
     }
 
     private static func isControl(_ scalar: Unicode.Scalar) -> Bool {

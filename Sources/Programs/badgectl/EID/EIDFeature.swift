@@ -6,6 +6,8 @@ import Secrets
 let eidFeature = Feature(commands: [ChangePINCommand.spec, AuthCommand.spec], describeCard: { $0.eid?.summary })
 
 extension OptionSpec {
+    static let timeout = OptionSpec("--timeout", .seconds, "give up when no usable card comes for this long")
+    static let pinentry = OptionSpec("--pinentry", "ask in windows, with the program pinentry")
     static let pinStdin = OptionSpec("--pin-stdin", "read the values from standard input, one per line")
 }
 
@@ -59,6 +61,7 @@ extension SecretKind {
 
 extension CommandLineUser: EIDUser {
     func answer(_ question: SecretQuestion) async -> SecretBox? {
+        cardIsThere()
         explain(question)
         let form = question.kind.form
         let reply = await source.ask(form)
@@ -66,12 +69,13 @@ extension CommandLineUser: EIDUser {
             giveUp(reply, wanted: "a \(form.name) of \(form.length)")
             return nil
         }
-        say("Leave the card on the reader: \(question.kind.work) ...")
+        say("Leave the card on the reader: \(question.kind.work) ...", isPassing: true)
         isChangingPIN = question.kind == .newPIN
         return secret
     }
 
     func typeOnKeypad(_ question: SecretQuestion) async -> Bool {
+        cardIsThere()
         explain(question)
         // Without a pause the same error might come again and again.
         if question.error != nil { return await continues() }
@@ -103,8 +107,9 @@ extension CommandLineUser: EIDUser {
         say(ConsentText.service(request.service, transactionInfo: rights.transactionInfo))
         say(ConsentText.rights(rights))
         if invocation.has("--yes") { return rights.effective }
+        if let answer = await source.choose(ConsentText.choice(request)) { return granted(answer, rights) }
         while true {
-            let reply = await source.ask(ConsentText.prompt)
+            let reply = await source.ask(ConsentText.prompt(request))
             guard case .text(let text) = reply else {
                 giveUp(
                     reply,
@@ -115,13 +120,30 @@ extension CommandLineUser: EIDUser {
             switch ConsentText.decision(text, about: rights) {
             case .agreed: return rights.effective
             case .refused:
-                giveUp(Failure(.failed, "not agreed: \(notDone)", hint: "to agree, start again and answer y"))
+                refuse()
                 return nil
             case .changed(let effective):
                 rights.effective = effective
                 say(ConsentText.rights(rights))
-            case .unclear: say("Type y to agree, n to end, or numbers from the list.")
+            case .wantsTerms: say(ConsentText.terms(request.service))
+            case .unclear: say("Type y to agree, n to end, t for the terms of usage, or numbers from the list.")
             }
         }
+    }
+
+    private func refuse() {
+        giveUp(Failure(.failed, "not agreed: \(notDone)", hint: "to agree, start again and answer y"))
+    }
+
+    /// The rights that a button gives; nil: none.
+    private func granted(_ answer: Choice.Answer, _ rights: AccessRights) -> [String]? {
+        switch answer {
+        case .yes: return rights.effective
+        case .other: return []
+        case .no: refuse()
+        case .cancelled: break
+        case .failed: giveUp(.noPinentry)
+        }
+        return nil
     }
 }

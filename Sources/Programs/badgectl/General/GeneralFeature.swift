@@ -2,10 +2,12 @@
 import BadgedClient
 
 /// The commands about badged itself and its readers.
-let generalFeature = Feature(commands: [StatusCommand.spec, HealthCommand.spec, ReadersCommand.spec])
+let generalFeature = Feature(
+    commands: [StatusCommand.spec, HealthCommand.spec, ReadersCommand.spec, HelpCommand.spec]
+)
 
 extension OptionSpec {
-    static let reader = OptionSpec("--reader", ValueSpec("NAME"), "use this reader")
+    static let reader = OptionSpec("--reader", ValueSpec("NAME", .readers), "use this reader")
 }
 
 extension Reader {

@@ -6,7 +6,11 @@ enum ReadersCommand {
     static let spec = CommandSpec(
         name: "readers",
         summary: "list the card readers and their cards",
-        options: [OptionSpec("--watch", "show every change, until Ctrl-C")],
+        options: [
+            OptionSpec("--watch", "show every change, until Ctrl-C"),
+            OptionSpec("--names", "show the names alone, one per line"),
+        ],
+        details: ["With --watch, when badged ends, badgectl waits until it runs again."],
         run: run
     )
 
@@ -15,29 +19,56 @@ enum ReadersCommand {
         let connection = try await invocation.connect(keepsEvents: false)
         let readers = try await Invocation.ask { () throws(ClientError) in try await connection.readers() }
         if invocation.wantsJSON { return .done }
+        if invocation.has("--names") {
+            for reader in readers { Output.line(reader.name) }
+            return .done
+        }
         let rows = readers.map { ($0.name, $0.summary) }
         Output.line(rows.isEmpty ? "no reader" : Help.columns(rows, indentation: ""))
         return .done
     }
 
     private static func watch(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
-        let connection = try await invocation.connect(keepsEvents: true)
-        // As an event, the list keeps its place among the changes.
-        let request = try await Invocation.ask { () throws(ClientError) in try await connection.askForReaders() }
+        var connection = try await invocation.connect(keepsEvents: true)
         var shown: [String: Reader] = [:]
+        while true {
+            try await follow(connection, &shown, invocation)
+            guard connection.hasEnded else { throw Failure(connection.ending ?? .closed) }
+            Output.note("badgectl: \(Invocation.waiting)")
+            connection = try await invocation.reconnect()
+        }
+    }
+
+    /// Shows the readers and each change until the connection ends.
+    private static func follow(
+        _ connection: DaemonConnection,
+        _ shown: inout [String: Reader],
+        _ invocation: Invocation
+    ) async throws(Failure) {
+        let request: RequestID
+        do throws(ClientError) {
+            // As an event, the list keeps its place among the changes.
+            request = try await connection.askForReaders()
+        } catch {
+            guard error == .closed else { throw Failure(error) }
+            return
+        }
         var hasList = false
         for await event in connection.events {
             if event.answers(request), let refusal = event.message.refusal { throw Failure(refusal) }
             switch event.message {
             case let list as ReaderList where event.answers(request):
                 hasList = true
-                if list.readers.isEmpty, !invocation.wantsJSON { Output.line("no reader") }
+                if list.readers.isEmpty, shown.isEmpty, !invocation.wantsJSON { Output.line("no reader") }
+                // After a restart of badged a reader may be gone.
+                for name in shown.keys.sorted() where !list.readers.contains(where: { $0.name == name }) {
+                    show(Reader(name: name, isAttached: false), &shown, invocation)
+                }
                 for reader in list.readers { show(reader, &shown, invocation) }
             case let reader as Reader where hasList: show(reader, &shown, invocation)
             default: continue
             }
         }
-        throw Failure(connection.ending ?? .closed)
     }
 
     private static func show(_ reader: Reader, _ shown: inout [String: Reader], _ invocation: Invocation) {

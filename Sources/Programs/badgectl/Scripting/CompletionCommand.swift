@@ -37,13 +37,18 @@ enum CompletionCommand {
         }
     }()
 
+    /// The only valid values, in one line.
+    private static func words(_ value: ValueSpec?) -> String { value?.choices?.joined(separator: " ") ?? "" }
+
     private static func names(_ options: [OptionSpec]) -> String { options.map(\.name).joined(separator: " ") }
 
     private static var bash: String {
         func completions(_ value: ValueSpec?) -> String {
             switch value?.completion {
             case .files: "COMPREPLY=($(compgen -f -- \"$current\"))"
-            case .words(let words): "COMPREPLY=($(compgen -W '\(words.joined(separator: " "))' -- \"$current\"))"
+            case .words, .commands:
+                "COMPREPLY=($(compgen -W '\(words(value))' -- \"$current\"))"
+            case .readers: "_badgectl_readers"
             case .nothing, nil: "COMPREPLY=()"
             }
         }
@@ -54,8 +59,21 @@ enum CompletionCommand {
         }
         return """
             # bash completion for badgectl
+            # The names of the readers have spaces, so they are quoted.
+            _badgectl_readers() {
+                local name quoted
+                COMPREPLY=()
+                while IFS= read -r name; do
+                    printf -v quoted %q "$name"
+                    case $name in "$current"*) COMPREPLY+=("$quoted"); continue ;; esac
+                    case $quoted in "$current"*) COMPREPLY+=("$quoted") ;; esac
+                done < <("${COMP_WORDS[0]}" ${socket:+"--socket=$socket"} readers --names 2>/dev/null)
+            }
             _badgectl() {
-                local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command= words i
+                local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command= words i socket=
+                for ((i = 1; i + 1 < COMP_CWORD; i++)); do
+                    [[ ${COMP_WORDS[i]} != --socket ]] || socket=${COMP_WORDS[i+1]}
+                done
                 case $previous in
             \(values.joined(separator: "\n"))
                 esac
@@ -80,7 +98,8 @@ enum CompletionCommand {
         func action(_ value: ValueSpec) -> String {
             switch value.completion {
             case .files: "_files"
-            case .words(let words): "(\(words.joined(separator: " ")))"
+            case .words, .commands: "(\(words(value)))"
+            case .readers: "_badgectl_readers"
             case .nothing: " "
             }
         }
@@ -97,7 +116,14 @@ enum CompletionCommand {
         }
         return """
             #compdef badgectl
+            _badgectl_readers() {
+                local -a names
+                local socket=${opt_args[--socket]}
+                names=(${(f)"$(${_badgectl_program:-badgectl} ${socket:+--socket=$socket} readers --names 2>/dev/null)"})
+                compadd -a names
+            }
             _badgectl() {
+                local _badgectl_program=$words[1]
                 local line state
                 _arguments -C \(global) '1:command:->command' '*::argument:->argument'
                 case $state in
@@ -119,7 +145,8 @@ enum CompletionCommand {
         func values(_ value: ValueSpec) -> String {
             switch value.completion {
             case .files: " -r -F"
-            case .words(let words): " -x -a '\(words.joined(separator: " "))'"
+            case .words, .commands: " -x -a '\(words(value))'"
+            case .readers: " -x -a '(badgectl readers --names 2>/dev/null)'"
             case .nothing: " -x"
             }
         }
@@ -135,11 +162,11 @@ enum CompletionCommand {
             )
             let condition = " -n '__fish_seen_subcommand_from \(command.name)'"
             lines += command.options.map { line($0, condition) }
-            switch command.operand?.completion {
+            guard let operand = command.operand else { continue }
+            switch operand.completion {
             case .files: lines.append("complete -c badgectl\(condition) -F")
-            case .words(let words):
-                lines.append("complete -c badgectl\(condition) -a '\(words.joined(separator: " "))'")
-            case .nothing, nil: break
+            case .words, .commands: lines.append("complete -c badgectl\(condition) -a '\(words(operand))'")
+            case .nothing, .readers: break
             }
         }
         return lines.joined(separator: "\n")

@@ -11,7 +11,7 @@ final class SendCommand: Sendable {
         summary: "send JSON lines from standard input, write the messages to standard output",
         options: [
             OptionSpec("--wait", ValueSpec("MSG"), "end when a message MSG has come"),
-            OptionSpec("--for", ValueSpec("SECONDS"), "end this long after the input"),
+            OptionSpec("--for", .seconds, "end this long after the input"),
         ],
         details: [
             """
@@ -44,13 +44,7 @@ final class SendCommand: Sendable {
     }
 
     @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
-        var seconds: Double?
-        if let text = invocation.value(of: "--for") {
-            guard let value = Double(text), (0...86_400).contains(value) else {
-                throw Failure(.usage, "--for needs a number of seconds from 0 to 86400", hint: "for example: --for 2.5")
-            }
-            seconds = value
-        }
+        let seconds = invocation.seconds(of: "--for")
         let connection = try await invocation.connect(keepsEvents: true)
         let (inputs, feed) = AsyncStream.makeStream(of: Input.self)
         let command = SendCommand(connection, feed)

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Dispatch
+import Glibc
+import Host
+
+/// Shows notifications on the desktop, with notify-send of libnotify.
+struct Notifier: Sendable {
+    private let program: String
+
+    /// nil without a desktop, or where notify-send is not installed.
+    init?() {
+        let signs = ["DBUS_SESSION_BUS_ADDRESS", "WAYLAND_DISPLAY", "DISPLAY"]
+        guard signs.contains(where: { getenv($0) != nil }), let program = ChildProcess.installed("notify-send") else {
+            return nil
+        }
+        self.program = program
+    }
+
+    /// Shows a text. It may be lost: nobody may see the desktop.
+    func show(_ title: String, _ text: String) {
+        guard let process = ChildProcess.start(program, ["--app-name=badged", "--", title, Self.markup(text)]) else {
+            return
+        }
+        DispatchQueue(label: "notification").async {
+            var status: Int32 = 0
+            while waitpid(process, &status, 0) < 0, errno == EINTR {}
+        }
+    }
+
+    /// The text of a notification is markup, and a part of it may come from a service.
+    static func markup(_ text: String) -> String {
+        text.reduce(into: "") { result, character in
+            switch character {
+            case "&": result += "&amp;"
+            case "<": result += "&lt;"
+            case ">": result += "&gt;"
+            default: result.append(character)
+            }
+        }
+    }
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Dispatch
+import Glibc
+import Host
+import Secrets
+import Synchronization
+import Text
+
+/// One run of pinentry, the program that asks for a PIN in a window of its own. It reads commands of the Assuan protocol.
+///
+/// The calls block, so they run on a queue of their own. Cancelling the task ends pinentry.
+final class Pinentry: Sendable {
+    enum Answer {
+        /// The button for yes, or the typed secret.
+        case yes(SecretBox?)
+        /// The third button.
+        case other
+        case cancelled
+    }
+
+    /// A command, such as `SETDESC`, and its text.
+    struct Setting {
+        let command: String
+        let text: String
+
+        init(_ command: String, _ text: String) { (self.command, self.text) = (command, text) }
+    }
+
+    /// The longest line of the protocol.
+    private static let longestLine = 1000
+
+    private let process: Int32
+    private let socket: Int32
+    private let isEnded = Mutex(false)
+
+    /// Starts the program at `path`; nil when it cannot be started.
+    private init?(_ path: String) {
+        var ends: [Int32] = [-1, -1]
+        let type = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue
+        guard socketpair(AF_UNIX, Int32(type), 0, &ends) == 0 else { return nil }
+        let process = ChildProcess.start(path, [], standard: (ends[1], ends[1]))
+        Glibc.close(ends[1])
+        guard let process else {
+            Glibc.close(ends[0])
+            return nil
+        }
+        (self.process, socket) = (process, ends[0])
+    }
+
+    deinit { Glibc.close(socket) }
+
+    /// Asks one question.
+    ///
+    /// - Parameters:
+    ///   - path: the program.
+    ///   - settings: what the window shows.
+    ///   - command: `GETPIN` or `CONFIRM`.
+    /// - Returns: the answer; nil when pinentry cannot be started or does not work here.
+    static func ask(_ path: String, _ settings: [Setting], _ command: String) async -> Answer? {
+        guard let pinentry = Pinentry(path) else { return nil }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                DispatchQueue(label: "pinentry").async {
+                    let answer = pinentry.converse(settings, command)
+                    pinentry.end()
+                    continuation.resume(returning: answer)
+                }
+            }
+        } onCancel: {
+            pinentry.stop()
+        }
+    }
+
+    /// Ends the program early, which ends `converse`.
+    private func stop() { isEnded.withLock { if !$0 { kill(process, SIGTERM) } } }
+
+    private func end() {
+        shutdown(socket, Int32(SHUT_RDWR))
+        var status: Int32 = 0
+        while waitpid(process, &status, 0) < 0, errno == EINTR {}
+        isEnded.withLock { $0 = true }
+    }
+
+    // MARK: Assuan
+
+    private func converse(_ settings: [Setting], _ command: String) -> Answer? {
+        let lines = LineBuffer(limit: Self.longestLine * 3)
+        guard case .done = result(lines) else { return nil }
+        for setting in Self.surroundings + settings {
+            send("\(setting.command) \(Self.escaped(setting.text))")
+            // An old pinentry does not know every option.
+            guard result(lines) != nil else { return nil }
+        }
+        send(command)
+        switch result(lines) {
+        case .done(let secret):
+            send("BYE")
+            return .yes(secret)
+        // The codes of libgpg-error: canceled, not confirmed.
+        case .error(99): return .cancelled
+        case .error(114): return .other
+        case .error, nil: return nil
+        }
+    }
+
+    private enum Result {
+        case done(SecretBox?)
+        /// The code of libgpg-error, without its source.
+        case error(Int)
+    }
+
+    /// Reads up to the result of a command; nil at the end of pinentry.
+    private func result(_ lines: LineBuffer) -> Result? {
+        var secret: SecretBox?
+        while true {
+            switch lines.next() {
+            case .text(let line):
+                if line.starts(with: "D ".utf8) {
+                    secret = SecretBox(Self.decoded(UnsafeRawBufferPointer(rebasing: line[2...])))
+                } else if line.starts(with: "OK".utf8) {
+                    return .done(secret)
+                } else if line.starts(with: "ERR ".utf8) {
+                    let code = String(decoding: line[4...].prefix { $0 != UInt8(ascii: " ") }, as: UTF8.self)
+                    return .error((Int(code) ?? 0) & 0xFFFF)
+                }
+            case .tooLong: return nil
+            case nil:
+                let count = lines.fill { Glibc.read(socket, $0.baseAddress, $0.count) }
+                if count < 0, errno == EINTR { continue }
+                guard count > 0 else { return nil }
+            }
+        }
+    }
+
+    private func send(_ line: String) { Output.write(line + "\n", to: socket) }
+
+    /// The terminal and the language, which pinentry needs where it has no window.
+    private static var surroundings: [Setting] {
+        func value(_ names: String...) -> String? {
+            names.lazy.compactMap { getenv($0) }.map { String(cString: $0) }.first { !$0.isEmpty }
+        }
+        var settings = [Setting("SETTITLE", "badged")]
+        if access("/dev/tty", R_OK | W_OK) == 0 { settings.append(Setting("OPTION", "ttyname=/dev/tty")) }
+        if let type = value("TERM") { settings.append(Setting("OPTION", "ttytype=\(type)")) }
+        if let locale = value("LC_ALL", "LC_CTYPE", "LANG") { settings.append(Setting("OPTION", "lc-ctype=\(locale)")) }
+        return settings
+    }
+
+    /// Escapes a text for a line of the protocol, and shortens it to the length of a line.
+    static func escaped(_ text: String) -> String {
+        var escaped = ""
+        for character in text {
+            let next =
+                switch character {
+                case "%": "%25"
+                case "\n": "%0A"
+                case "\r": "%0D"
+                default: String(character)
+                }
+            guard escaped.utf8.count + next.utf8.count <= Self.longestText else { break }
+            escaped += next
+        }
+        return escaped
+    }
+
+    /// The longest text of a setting, in bytes after escaping.
+    private static let longestText = longestLine - 20
+
+    /// Splits a text at its line ends into parts that fit into one window.
+    static func pages(_ text: String) -> [String] {
+        var pages: [String] = []
+        for line in Layout.wrapped(text).split(separator: "\n", omittingEmptySubsequences: false) {
+            let longer = pages.last.map { $0 + "\n" + line }
+            if let longer, Self.size(longer) <= longestText {
+                pages[pages.count - 1] = longer
+            } else {
+                pages.append(String(line))
+            }
+        }
+        return pages
+    }
+
+    private static func size(_ text: String) -> Int {
+        text.utf8.reduce(0) { $0 + ($1 == UInt8(ascii: "%") || $1 == UInt8(ascii: "\n") ? 3 : 1) }
+    }
+
+    /// Decodes the data of a line: `%XX` is a byte.
+    static func decoded(_ data: UnsafeRawBufferPointer) -> Secret {
+        func digit(_ index: Int) -> UInt8? {
+            guard index < data.count else { return nil }
+            switch data[index] {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): return data[index] - UInt8(ascii: "0")
+            case UInt8(ascii: "A")...UInt8(ascii: "F"): return data[index] - UInt8(ascii: "A") + 10
+            case UInt8(ascii: "a")...UInt8(ascii: "f"): return data[index] - UInt8(ascii: "a") + 10
+            default: return nil
+            }
+        }
+        func each(_ body: (UInt8) -> Void) {
+            var index = 0
+            while index < data.count {
+                if data[index] == UInt8(ascii: "%"), let high = digit(index + 1), let low = digit(index + 2) {
+                    body(high << 4 | low)
+                    index += 3
+                } else {
+                    body(data[index])
+                    index += 1
+                }
+            }
+        }
+        var count = 0
+        each { _ in count += 1 }
+        return Secret(count: count) { bytes in
+            var place = 0
+            each { byte in
+                bytes[place] = byte
+                place += 1
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Secrets
+import Synchronization
+
+/// The user at a desktop: pinentry asks each question in a window, which shows what was said since the last question.
+final class PinentrySource: AnswerSource {
+    private let program: String
+    private let said = Mutex<[String]>([])
+
+    init(_ program: String) { self.program = program }
+
+    func note(_ text: String) { said.withLock { $0.append(text) } }
+
+    private func takeNotes() -> String {
+        said.withLock { said in
+            defer { said = [] }
+            return said.joined(separator: "\n")
+        }
+    }
+
+    func ask(_ form: SecretForm) async -> Reply {
+        let description = takeNotes()
+        var error: String?
+        while true {
+            var settings = [
+                Pinentry.Setting("SETDESC", description.isEmpty ? "The card needs the \(form.name)." : description),
+                Pinentry.Setting("SETPROMPT", form.name.prefix(1).uppercased() + form.name.dropFirst() + ":"),
+            ]
+            if form.isTypedTwice {
+                settings.append(Pinentry.Setting("SETREPEAT", "Repeat the \(form.name):"))
+                settings.append(Pinentry.Setting("SETREPEATERROR", "You have typed two different values."))
+            }
+            if let error { settings.append(Pinentry.Setting("SETERROR", error)) }
+            switch await answer(settings, "GETPIN") {
+            case .yes(let box):
+                if let secret = box?.take(), form.accepts(secret) { return .secret(SecretBox(secret)) }
+                error = "The \(form.name) has \(form.length)."
+            case .other, .cancelled: return .ended
+            case nil: return Task.isCancelled ? .cancelled : .noTerminal
+            }
+        }
+    }
+
+    func askToContinue() async -> Reply {
+        let settings = [Pinentry.Setting("SETDESC", takeNotes()), Pinentry.Setting("SETOK", "Continue")]
+        switch await answer(settings, "CONFIRM") {
+        case .yes: return .confirmed
+        case .other, .cancelled: return .ended
+        case nil: return Task.isCancelled ? .cancelled : .noTerminal
+        }
+    }
+
+    func ask(_ prompt: String) async -> Reply { .noTerminal }
+
+    func choose(_ choice: Choice) async -> Choice.Answer? {
+        _ = takeNotes()
+        let pages = Pinentry.pages(choice.text)
+        for (number, page) in pages.enumerated() {
+            let isLast = number == pages.count - 1
+            var settings = [
+                Pinentry.Setting("SETDESC", page), Pinentry.Setting("SETOK", isLast ? choice.yes : "Next page"),
+                Pinentry.Setting("SETCANCEL", "Cancel"),
+            ]
+            if isLast, let other = choice.other { settings.append(Pinentry.Setting("SETNOTOK", other)) }
+            switch await answer(settings, "CONFIRM") {
+            case .yes: if isLast { return .yes }
+            case .other: return choice.other == nil || !isLast ? .no : .other
+            case .cancelled: return .no
+            case nil: return Task.isCancelled ? .cancelled : .failed
+            }
+        }
+        return .no
+    }
+
+    private func answer(_ settings: [Pinentry.Setting], _ command: String) async -> Pinentry.Answer? {
+        await Pinentry.ask(program, settings, command)
+    }
+}
+
+/// A question that buttons can answer.
+struct Choice {
+    var text: String
+    /// The button that agrees.
+    var yes: String
+    /// A third button; nil: none.
+    var other: String?
+
+    enum Answer {
+        case yes, other, no
+        /// The question became void.
+        case cancelled
+        /// No window can be opened here.
+        case failed
+    }
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import FoundationEssentials
+import Glibc
+import Secrets
+import TestSupport
+import Testing
+
+@testable import badgectl
+
+/// A folder of programs that badgectl finds in its PATH; deinit removes it.
+private final class Programs: Sendable {
+    let folder = "/tmp/badgectl-programs-\(UUID().uuidString)"
+
+    init() throws { try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true) }
+
+    deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+    var environment: [String: String] { ["PATH": "\(folder):/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TERM": "dumb"] }
+
+    private func add(_ name: String, _ script: String) throws {
+        let path = "\(folder)/\(name)"
+        try Data("#!/bin/sh\n\(script)\n".utf8).write(to: URL(filePath: path))
+        chmod(path, 0o755)
+    }
+
+    /// Adds a fake of pinentry: it answers GETPIN and CONFIRM with the lines of `answers`, and writes each command to a log.
+    func addPinentry(_ answers: [String]) throws {
+        try Data(answers.map { $0 + "\n" }.joined().utf8).write(to: URL(filePath: "\(folder)/answers"))
+        try add(
+            "pinentry",
+            """
+            echo "OK this is a fake of pinentry"
+            while read -r command text; do
+                echo "$command $text" >>"\(folder)/log"
+                case $command in
+                    GETPIN) echo "D $(sed -n 1p "\(folder)/answers")"; sed -i 1d "\(folder)/answers"; echo OK ;;
+                    CONFIRM) sed -n 1p "\(folder)/answers"; sed -i 1d "\(folder)/answers" ;;
+                    OPTION) echo "ERR 83886254 Unknown option" ;;
+                    BYE) echo OK; exit ;;
+                    *) echo OK ;;
+                esac
+            done
+            """
+        )
+    }
+
+    /// Adds a fake of notify-send: it writes its texts to standard error.
+    func addNotifySend() throws { try add("notify-send", #"shift 2; echo "notification: $*" >&2"#) }
+
+    /// The commands that pinentry has got.
+    var log: [String] {
+        let bytes = FileManager.default.contents(atPath: "\(folder)/log") ?? Data()
+        return String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
+    }
+}
+
+@Suite("badgectl: pinentry and notifications", .timeLimit(.minutes(5))) struct PinentryTests {
+    private static let url = "https://a.example/token"
+
+    @Test(
+        "With --pinentry windows show the service and ask for consent and PIN, and a wrong PIN is told in the next one"
+    )
+    func windows() async throws {
+        let programs = try Programs()
+        try programs.addPinentry(["ERR 83886194 Not confirmed", "1%32", "111111", "12345%36"])
+        let peer = try ScriptedPeer { peer in
+            peer.startAuth()
+            peer.answer("SET_ACCESS_RIGHTS", Say.rights(#""Address","FamilyName""#))
+            peer.command("ACCEPT")
+            peer.ask("PIN")
+            peer.send(Say.event(Say.reader(left: 2)))
+            peer.ask("PIN", Say.reader(left: 2))
+            peer.send(Say.authenticated)
+            peer.untilClosed()
+        }
+        let program = try RunningProgram(
+            "badgectl",
+            ["--socket", peer.path, "auth", Self.url, "--pinentry"],
+            environment: programs.environment
+        )
+        #expect(await program.exitCode == 0, "\(program.everything)")
+        #expect(program.text(.output) == "https://a.example/back?ResultMajor=ok\n")
+        // The third button has given what is required, and nothing else.
+        #expect(await peer.received().contains { $0.contains("SET_ACCESS_RIGHTS") && $0.contains(#""chat":[]"#) })
+        #expect(values(await peer.received()).suffix(2) == ["SET_PIN 111111", "SET_PIN 123456"])
+        let log = programs.log
+        let consent = try #require(log.first { $0.hasPrefix("SETDESC") })
+        #expect(consent.contains("website  https://a.example%0A"))
+        #expect(consent.contains("Terms of usage:%0AA company%0AMain street 1"))
+        #expect(log.contains("SETNOTOK Only what is required"))
+        #expect(log.contains("SETERROR The PIN has 5 or 6 digits."))
+        #expect(log.contains("SETDESC That PIN was wrong.%0A2 tries are left."))
+        for digits in ["111111", "123456"] { #expect(!(program.everything + log.joined()).contains(digits)) }
+    }
+
+    @Test("Cancel in the window for consent agrees to nothing")
+    func cancelled() async throws {
+        let programs = try Programs()
+        try programs.addPinentry(["ERR 83886179 Operation cancelled"])
+        let peer = try ScriptedPeer { peer in
+            peer.startAuth()
+            peer.command("CANCEL")
+            peer.send(#"{"msg":"AUTH","result":{"major":"x#error","reason":"User_Cancelled"}}"#)
+            peer.untilClosed()
+        }
+        let program = try RunningProgram(
+            "badgectl",
+            ["--socket", peer.path, "auth", Self.url, "--pinentry"],
+            environment: programs.environment
+        )
+        #expect(await program.exitCode == 1)
+        #expect(program.text(.error).contains("badgectl: error: not agreed: the service got no data\n"))
+    }
+
+    @Test("When the card leaves, the window of its question closes")
+    func withdrawn() async throws {
+        let programs = try Programs()
+        try Data(
+            "#!/bin/sh\necho OK\nwhile read -r line; do case $line in GETPIN) exec sleep 600 ;; esac; echo OK; done\n"
+                .utf8
+        )
+        .write(to: URL(filePath: programs.folder + "/pinentry"))
+        chmod(programs.folder + "/pinentry", 0o755)
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.send(Say.enter("PIN", Say.reader()))
+            peer.send(Say.event(Say.reader(left: nil)))
+            peer.needCard()
+            peer.send(Say.failed("Card_Removed"))
+            peer.untilClosed()
+        }
+        let program = try RunningProgram(
+            "badgectl",
+            ["--socket", peer.path, "change-pin", "--pinentry"],
+            environment: programs.environment
+        )
+        // Standard error ends only when pinentry has ended, too.
+        #expect(await program.exitCode == 1)
+    }
+
+    @Test("The real pinentry-tty asks for the PIN on the terminal, and does not show it")
+    func realPinentry() async throws {
+        let programs = try Programs()
+        try FileManager.default.createSymbolicLink(
+            atPath: programs.folder + "/pinentry",
+            withDestinationPath: "/usr/bin/pinentry-tty"
+        )
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.ask("PIN")
+            peer.send(Say.failed("Card_Removed"))
+            peer.untilClosed()
+        }
+        let program = try RunningProgram(
+            "badgectl",
+            ["--socket", peer.path, "change-pin", "--pinentry"],
+            hasTerminal: true,
+            environment: programs.environment
+        )
+        #expect(await program.says("The card needs the PIN."))
+        #expect(await program.says("PIN:"))
+        program.type("123456\n")
+        #expect(await program.exitCode == 1, "\(program.everything)")
+        #expect(values(await peer.received()) == ["SET_PIN 123456"])
+        #expect(!program.everything.contains("123456"))
+    }
+
+    @Test("Without pinentry --pinentry is an error, as with --pin-stdin")
+    func missing() async throws {
+        let peer = try ScriptedPeer { $0.untilClosed() }
+        let arguments = ["--socket", peer.path, "auth", Self.url, "--pinentry"]
+        let program = try RunningProgram("badgectl", arguments, environment: ["PATH": "/nowhere"])
+        #expect(await program.exitCode == 1)
+        #expect(program.text(.error).hasPrefix("badgectl: error: pinentry cannot be used here\nhint: install "))
+        let both = try RunningProgram("badgectl", arguments + ["--pin-stdin"])
+        #expect(await both.exitCode == 2)
+    }
+
+    /// Plays a browser's authentication.
+    private func browserStarts(_ peer: ScriptedPeer.Connection) {
+        peer.answer("SET_USER_INTERFACE", #"{"active":true,"msg":"USER_INTERFACE"}"#)
+        peer.send(#"{"msg":"AUTH"}"#)
+        peer.send(Say.rights())
+        peer.answer("GET_CERTIFICATE", Say.certificate)
+        peer.command("ACCEPT")
+        peer.send(Say.insertCard)
+        peer.answer("GET_READER_LIST", Say.list(Say.reader(left: nil)))
+        peer.ask("PIN")
+        peer.send(Say.authenticated)
+        peer.untilClosed()
+    }
+
+    @Test("On a desktop the agent needs no terminal: notifications say what to do, and pinentry asks")
+    func desktop() async throws {
+        let programs = try Programs()
+        try programs.addPinentry(["OK", "123456"])
+        try programs.addNotifySend()
+        let peer = try ScriptedPeer { browserStarts($0) }
+        var environment = programs.environment
+        environment["DBUS_SESSION_BUS_ADDRESS"] = "unix:path=/nowhere"
+        let program = try RunningProgram(
+            "badgectl",
+            ["--socket", peer.path, "agent", "--pinentry"],
+            environment: environment
+        )
+        for _ in 0..<2 { #expect(await program.says("Waiting for browsers.", on: .error)) }
+        program.signal(SIGINT)
+        #expect(await program.exitCode == 130)
+        let lines = program.text(.error).split(separator: "\n")
+        for text in [
+            "A browser asks you to prove your identity.", "Put the ID card on the reader.",
+            "The service has received the data.",
+        ] { #expect(lines.contains("notification: -- ID card \(text)"), "\(lines)") }
+        #expect(values(await peer.received()) == ["SET_USER_INTERFACE -", "SET_PIN 123456"])
+    }
+
+    @Test("When badged is restarted, the agent registers again")
+    func restart() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("SET_USER_INTERFACE", #"{"active":true,"msg":"USER_INTERFACE"}"#)
+        } others: { peer in
+            peer.answer("SET_USER_INTERFACE", #"{"active":true,"msg":"USER_INTERFACE"}"#)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "agent")
+        #expect(await program.says("Waiting until it runs again.", on: .error))
+        #expect(await program.says("Waiting for browsers.", on: .error))
+        program.signal(SIGINT)
+        #expect(await program.exitCode == 130)
+    }
+
+    @Test("Texts of services cannot add commands of pinentry or markup of notifications")
+    func escaping() {
+        #expect(Pinentry.escaped("a%\nGETPIN\r") == "a%25%0AGETPIN%0D")
+        #expect(Pinentry.escaped(String(repeating: "\n", count: 5000)).utf8.count <= 1000)
+        #expect(Notifier.markup("<b>&") == "&lt;b&gt;&amp;")
+        let pages = Pinentry.pages((0..<100).map { "line \($0) of the terms" }.joined(separator: "\n"))
+        #expect(pages.count > 1 && pages.allSatisfy { Pinentry.escaped($0).utf8.count <= 1000 })
+        #expect(pages.joined(separator: "\n").hasSuffix("line 99 of the terms"))
+    }
+
+    @Test(
+        "Data of pinentry are decoded as they are",
+        arguments: [("a%25%0a", "a%\n"), ("%2", "%2"), ("%zz", "%zz"), ("", "")]
+    )
+    func decoding(data: String, text: String) {
+        let decoded = Array(data.utf8).withUnsafeBytes { bytes in
+            let secret = Pinentry.decoded(bytes)
+            return secret.withBytes { Array($0) }
+        }
+        #expect(decoded == Array(text.utf8))
+    }
+}

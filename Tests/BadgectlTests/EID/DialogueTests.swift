@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import TestSupport
+import Testing
+
+@Suite("badgectl: the dialogue and the terminal", .timeLimit(.minutes(5))) struct DialogueTests {
+    @Test("With a piped standard output the terminal shows who asks, a wrong PIN and the tries that are left")
+    func pipedOutput() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.startAuth()
+            peer.command("ACCEPT")
+            peer.send(Say.insertCard)
+            peer.answer("GET_READER_LIST", Say.list(Say.reader(left: nil)))
+            peer.ask("PIN")
+            peer.send(Say.event(Say.reader(left: 2)))
+            peer.ask("PIN", Say.reader(left: 2))
+            peer.send(Say.authenticated)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "auth", "https://a.example/token", hasTerminal: true)
+        for text in ["website  https://a.example\r\n", "The service asks for:\r\n", "Agree? "] {
+            #expect(await program.says(text))
+        }
+        program.type("y\n")
+        #expect(await program.says("Put the ID card on the reader.\r\n"))
+        #expect(await program.says("PIN: "))
+        program.type("111111\n")
+        #expect(await program.says("That PIN was wrong.\r\n2 tries are left.\r\nPIN: "))
+        program.type("123456\n")
+        #expect(await program.exitCode == 0)
+        #expect(program.text(.output) == "https://a.example/back?ResultMajor=ok\n")
+        #expect(program.text(.error) == "")
+    }
+
+    @Test("With --pin-stdin and a terminal, the terminal is asked for the consent")
+    func consentOfScript() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.startAuth()
+            peer.command("ACCEPT")
+            peer.ask("PIN")
+            peer.send(Say.authenticated)
+            peer.untilClosed()
+        }
+        let program = try RunningProgram(
+            "badgectl",
+            ["--socket", peer.path, "auth", "https://a.example/token", "--pin-stdin"],
+            input: "123456\n",
+            hasTerminal: true
+        )
+        #expect(await program.says("The service asks for:\r\n"))
+        #expect(await program.says("Agree? "))
+        program.type("y\n")
+        #expect(await program.exitCode == 0, "\(program.everything)")
+        #expect(values(await peer.received()) == ["SET_PIN 123456"])
+    }
+
+    @Test("From the start to the end of a dialogue the terminal shows no digit that is typed")
+    func noEcho() async throws {
+        let steps = (0..<4).map { _ in AsyncStream.makeStream(of: Void.self) }
+        let resume = (0..<4).map { _ in Gate() }
+        let peer = try ScriptedPeer { peer in
+            // Before the first question
+            peer.start()
+            steps[0].continuation.finish()
+            resume[0].wait()
+            peer.ask("PIN")
+            // While the card checks the PIN
+            steps[1].continuation.finish()
+            resume[1].wait()
+            // A question that the card ends by leaving
+            peer.send(Say.enter("CAN", Say.reader(left: 1)))
+            steps[2].continuation.finish()
+            resume[2].wait()
+            peer.send(Say.event(Say.reader(left: nil)))
+            peer.needCard()
+            steps[3].continuation.finish()
+            resume[3].wait()
+            peer.send(Say.failed("Card_Removed"))
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "change-pin", hasTerminal: true)
+        for await _ in steps[0].stream {}
+        #expect(!program.echoes, "before the first question")
+        program.type("111")
+        resume[0].open()
+        #expect(await program.says("PIN: "))
+        program.type("123456\n")
+        #expect(await program.says("checking the PIN"))
+        for await _ in steps[1].stream {}
+        #expect(!program.echoes, "while the card works")
+        program.type("222")
+        resume[1].open()
+        #expect(await program.says("CAN: "))
+        for await _ in steps[2].stream {}
+        program.type("333")
+        resume[2].open()
+        #expect(await program.says("Put the ID card on the reader."))
+        for await _ in steps[3].stream {}
+        #expect(!program.echoes, "after the card has left")
+        program.type("444\n")
+        resume[3].open()
+        #expect(await program.exitCode == 1)
+        #expect(program.echoes)
+        for digits in ["111", "222", "333", "444"] { #expect(!program.everything.contains(digits)) }
+        #expect(values(await peer.received()) == ["SET_PIN 123456"])
+    }
+
+    @Test("When badged is killed, a line that is half typed is dropped to its end, and the shell gets nothing of it")
+    func killed() async throws {
+        let daemon = try ScriptedPeer { peer in
+            peer.startAuth()
+            peer.command("CANCEL")
+        }
+        // The shell's next program reads what badgectl leaves on the terminal.
+        let badgectl = "\(RunningProgram.programs)/badgectl --socket \(daemon.path) auth https://a.example/token"
+        let program = try RunningProgram(
+            "/bin/sh",
+            ["-c", "\(badgectl) </dev/tty; echo ended >/dev/tty; exec head -n 1 </dev/tty"],
+            hasTerminal: true
+        )
+        // This question shows what is typed, so the test knows when the terminal has it.
+        #expect(await program.says("Agree? "))
+        program.type("123")
+        #expect(await program.says("123"))
+        daemon.close()
+        #expect(await program.says("badgectl: error: badged has closed the connection\n", on: .error))
+        #expect(await program.says("Press Return: badgectl drops what you have typed."))
+        program.type("456\n")
+        #expect(await program.says("ended"))
+        program.type("next\n")
+        #expect(await program.exitCode == 0)
+        #expect(program.text(.output) == "next\n")
+        #expect(!program.text(.terminal).contains("456"))
+    }
+
+    @Test("SIGUSR1 and SIGALRM restore the terminal, too", arguments: [SIGUSR1, SIGALRM])
+    func otherSignals(number: Int32) async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.send(Say.enter("PIN", Say.reader()))
+            peer.endCancelled()
+        }
+        let program = try badgectl(peer, "change-pin", hasTerminal: true)
+        #expect(await program.says("PIN: "))
+        program.signal(number)
+        #expect(await program.exitCode == 128 + number)
+        #expect(program.echoes)
+    }
+
+    @Test("Lines on a terminal of unknown width have at most 80 columns")
+    func columns() async throws {
+        let long = Say.certificate.replacing("Test", with: String(repeating: "a long purpose ", count: 20))
+        let peer = try ScriptedPeer { peer in
+            peer.command("RUN_AUTH")
+            peer.send(#"{"msg":"AUTH"}"#)
+            peer.send(Say.rights())
+            peer.answer("GET_CERTIFICATE", long)
+            peer.command("CANCEL")
+            peer.send(#"{"msg":"AUTH","result":{"major":"x#error","reason":"User_Cancelled"}}"#)
+            peer.untilClosed()
+        }
+        let program = try RunningProgram(
+            "badgectl",
+            ["--socket", peer.path, "auth", "https://a.example/token"],
+            hasTerminal: true,
+            columns: 0
+        )
+        #expect(await program.says("Agree? "))
+        program.type("\n")
+        #expect(await program.exitCode == 1)
+        let lines = program.dialogue.split(separator: "\n")
+        #expect(lines.allSatisfy { $0.count <= 80 }, "\(lines)")
+        #expect(lines.contains { $0.hasPrefix("         a long") || $0.hasPrefix("         purpose") })
+    }
+}
