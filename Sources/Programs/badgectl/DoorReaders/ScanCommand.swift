@@ -40,7 +40,7 @@ enum ScanCommand {
         let connection = try await invocation.connect(keepsEvents: true)
         let status = try await start(connection, options(filter))
         if isWatching { warn(status) }
-        var fault = status.error
+        var fault = Self.fault(of: status)
         if !isWatching { end(connection, after: duration) }
 
         var readers: [String: BadgedClient.DoorReader] = [:]
@@ -55,7 +55,7 @@ enum ScanCommand {
                 readers[lost.id] = nil
                 if writes { Output.line("lost \(lost.id)") }
             case let status as ScanStatus:
-                fault = status.error
+                fault = Self.fault(of: status)
                 if isWatching { warn(status) }
             default: continue
             }
@@ -84,13 +84,15 @@ enum ScanCommand {
         try await Invocation.ask { () throws(ClientError) in try await connection.startScan(options) }
     }
 
+    /// Why the radio does not work. While it listens, the error is a restriction of the scan.
+    static func fault(of status: ScanStatus) -> String? { status.isListening ? nil : status.error }
+
     /// The end of a scan that has received nothing because of a fault of the radio.
     static func failure(_ fault: String) -> Failure {
         Failure(.failed, "no scan: \(fault)", hint: "badgectl health shows what badged needs")
     }
 
     static func warn(_ status: ScanStatus) {
-        // While the radio listens, the error is a restriction of the scan.
         if let error = status.error { Output.note("badgectl: \(status.isListening ? "scan" : "no scan"): \(error)") }
     }
 
