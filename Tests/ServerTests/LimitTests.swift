@@ -5,6 +5,7 @@ import ReadersVirtual
 import TestSupport
 import Testing
 import Text
+import VirtualEID
 
 @testable import Server
 

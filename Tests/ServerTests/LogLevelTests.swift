@@ -8,6 +8,7 @@ import ReadersVirtual
 import TestSupport
 import Testing
 import Text
+import VirtualEID
 
 /// badged.conf(5), [log]: what users notice is in the log at the default level.
 @Suite("The log at the default level", .timeLimit(.minutes(5)))
@@ -34,7 +35,7 @@ import Text
     @Test("a failed change of the PIN is logged with its reason")
     func changePIN() async throws {
         let stage = try await Stage()
-        let card = VirtualCardDescription.card { description in
+        let card = VirtualEIDDescription.card { description in
             description.retryCounter = 0
             description.pukCounter = 0
         }
