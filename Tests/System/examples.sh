@@ -15,11 +15,17 @@ check "the reference compiles, and its links lead to symbols" \
     "$root/Sources/Client/reference.sh" "$built/symbols" "$work/reference"
 pages=$work/reference/badged.doccarchive/data/documentation
 check "the reference has the tutorial" test -e "$pages/badgedclient/changeapin.json"
-# Every public type has a page: the path in the symbol graph is the path of the page.
+# Every public type has a page: the path in the symbol graph is the path of the page. A part of the path has the kind of the
+# symbol, too, if another symbol has the same name in lower case, such as events-swift.struct.
 cat >"$work/types.py" <<'END'
-import json, os, sys
+import json, os, re, sys
 symbols, pages, *modules = sys.argv[1:]
 count = 0
+found = set()
+for folder, _, names in os.walk(pages):
+    for name in names:
+        path = os.path.relpath(os.path.join(folder, name.removesuffix(".json")), pages)
+        found.add(re.sub(r"-swift\.[a-z]+", "", path))
 for module in modules:
     with open(f"{symbols}/{module}.symbols.json", encoding="utf-8") as file:
         for symbol in json.load(file)["symbols"]:
@@ -27,7 +33,7 @@ for module in modules:
             if kind in ("struct", "class", "enum", "protocol", "typealias") and symbol["accessLevel"] in ("public", "open"):
                 count += 1
                 path = "/".join([module, *symbol["pathComponents"]]).lower()
-                if not os.path.exists(f"{pages}/{path}.json"):
+                if path not in found:
                     sys.exit(f"no page for {path}")
 print(count, "types")
 sys.exit(0 if count > 50 else "too few types")
