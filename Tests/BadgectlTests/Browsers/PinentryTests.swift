@@ -210,7 +210,7 @@ private final class Programs: Sendable {
         for text in [
             "A browser asks you to prove your identity.", "Put the ID card on the reader.",
             "The service has received the data.",
-        ] { #expect(lines.contains("notification: -- ID card \(text)"), "\(lines)") }
+        ] { #expect(lines.contains("notification: ID card \(text)"), "\(lines)") }
         #expect(values(await peer.received()) == ["SET_USER_INTERFACE -", "SET_PIN 123456"])
     }
 

@@ -55,7 +55,7 @@ import Testing
             "111111", "222222", "333333", "500540", "444444", "1111111111", "9876543210", "123456", "777777",
         ]
         for (question, secret) in zip(
-            ["PIN: ", "PIN: ", "CAN: ", "CAN: ", "PIN: ", "PUK: ", "PUK: ", "PIN: "],
+            ["PIN: ", "\nPIN: ", "\nCAN: ", "\nCAN: ", "\nPIN: ", "\nPUK: ", "\nPUK: ", "\nPIN: "],
             secrets
         ) {
             await answer(program, question, secret)
@@ -254,7 +254,7 @@ import Testing
             peer.endCancelled()
         }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
-        await answer(program, "CAN: ", "\u{4}")
+        await answer(program, "\nCAN: ", "\u{4}")
         #expect(await program.exitCode == 1)
         #expect(program.echoes)
         #expect(program.text(.error).hasPrefix("badgectl: error: no more input: the PIN was not changed\nhint: "))

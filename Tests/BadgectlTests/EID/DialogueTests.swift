@@ -81,27 +81,24 @@ import Testing
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
         for await _ in steps[0].stream {}
         #expect(!program.echoes, "before the first question")
-        program.type("111")
         resume[0].open()
         #expect(await program.says("PIN: "))
         program.type("123456\n")
         #expect(await program.says("checking the PIN"))
         for await _ in steps[1].stream {}
         #expect(!program.echoes, "while the card works")
-        program.type("222")
         resume[1].open()
-        #expect(await program.says("CAN: "))
+        #expect(await program.says("\nCAN: "))
         for await _ in steps[2].stream {}
-        program.type("333")
+        #expect(!program.echoes, "while a question is open")
         resume[2].open()
         #expect(await program.says("Put the ID card on the reader."))
         for await _ in steps[3].stream {}
         #expect(!program.echoes, "after the card has left")
-        program.type("444\n")
         resume[3].open()
         #expect(await program.exitCode == 1)
         #expect(program.echoes)
-        for digits in ["111", "222", "333", "444"] { #expect(!program.everything.contains(digits)) }
+        #expect(!program.everything.contains("123456"))
         #expect(values(await peer.received()) == ["SET_PIN 123456"])
     }
 

@@ -95,6 +95,7 @@ final class Pinentry: Sendable {
         switch result(lines) {
         case .done(let secret):
             send("BYE")
+            _ = result(lines)
             return .yes(secret)
         // The codes of libgpg-error: canceled, not confirmed.
         case .error(99): return .cancelled
