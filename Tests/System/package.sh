@@ -8,6 +8,8 @@ needs_programs badged badgectl badged-virtual-card badged-activation badged-nfc
 cd "$root"
 isolated true 2>/dev/null || cannot "needs root, or user namespaces"
 
+# Built anew, because a build of before had perhaps a network.
+rm -f .build-deb/packages
 changes() { git status --porcelain 2>/dev/null || true; }
 changes >"$work/before"
 check "the packages are built without a network" isolated unshare --net env BIN="$bin" packaging/deb
