@@ -86,8 +86,8 @@ let fuzzing: [Target] =
             [
                 "CFuzzer", "Secrets", "Text", "Wire", "ISO7816", "ISODEP", "CNFC", "ReadersNFC", "NFCDevices",
                 "Readers", "Crypto",
-                "EID", "EService", "ReadersVirtual", "VirtualEID", "DoorReaders", "ScannerMgmt", "Activation",
-                "BadgedClient",
+                "EID", "CountryAuthorities", "AnchorImport", "EService", "ReadersVirtual", "VirtualEID", "DoorReaders",
+                "ScannerMgmt", "Activation", "BadgedClient",
                 "BadgedSDKWrapper", "CLinux", "Concurrency", "Host", "Scanners", "ScannerBlueZ",
             ],
             in: "Fuzz/badged-fuzz"
@@ -108,6 +108,7 @@ let package = Package(
         library("CUdev", "libudev", "libudev-dev"),
         library("COpenSSL", "libssl", "libssl-dev"),
         library("CExpat", "expat", "libexpat1-dev"),
+        library("CZlib", "zlib", "zlib1g-dev"),
         library("CWebSockets", "libwebsockets", "libwebsockets-dev"),
 
         // Base
@@ -122,6 +123,8 @@ let package = Package(
         card.target("ISO7816", ["Secrets", "Text"]),
         card.target("ISODEP"),
         card.target("EID", ["Secrets", "ISO7816", "Crypto"]),
+        card.target("CountryAuthorities", ["EID", "Crypto", "Text"]),
+        card.target("AnchorImport", ["CountryAuthorities", "EID", "Crypto", "Text", "CZlib"]),
 
         // Readers
         readers.target("Readers", ["Text", "ISO7816", "Host", "CLinux"]),
@@ -146,7 +149,10 @@ let package = Package(
         // Services
         services.target(
             "EService",
-            ["Text", "ISO7816", "Crypto", "EID", "CCurl", "CExpat", "COpenSSL", "CLinux", "Concurrency"]
+            [
+                "Text", "ISO7816", "Crypto", "EID", "CountryAuthorities", "CCurl", "CExpat", "COpenSSL", "CLinux",
+                "Concurrency",
+            ]
         ),
 
         // Protocol
@@ -159,7 +165,10 @@ let package = Package(
         features.target("Cards", ["Text", "Concurrency", "Wire", "Server", "Host", "Readers", "ISO7816"]),
         features.target(
             "EIDFeature",
-            ["Secrets", "Text", "Concurrency", "Wire", "Server", "Cards", "Readers", "ISO7816", "EID", "EService"]
+            [
+                "Secrets", "Text", "Concurrency", "Wire", "Server", "Cards", "Readers", "ISO7816", "EID",
+                "CountryAuthorities", "EService", "Host",
+            ]
         ),
         features.target(
             "DoorFeature",
@@ -175,13 +184,19 @@ let package = Package(
             "badged",
             [
                 "Concurrency", "Host", "Text", "Wire", "Server", "Cards", "EIDFeature", "DoorFeature", "EID",
-                "EService", "Readers",
+                "CountryAuthorities", "EService", "Readers",
                 "ReadersPCSC",
                 "ReadersNFC", "ReadersVirtual", "VirtualEID", "CLinux", "DoorReaders", "Scanners", "ScannerBlueZ",
                 "ScannerMgmt",
             ]
         ),
-        programs.program("badgectl", ["Secrets", "Text", "BadgedClient", "Host", "DoorReaders"]),
+        programs.program(
+            "badgectl",
+            [
+                "Secrets", "Text", "BadgedClient", "Host", "DoorReaders", "EID", "CountryAuthorities", "AnchorImport",
+                "CCurl",
+            ]
+        ),
         programs.program("badged-nfc", ["NFCDevices", "ReadersNFC", "Host"]),
         programs.program("badged-activation", ["Activation", "Host", "Text", "Wire", "CLinux"]),
         programs.program("badged-virtual-card", ["Host", "Text", "Readers", "ReadersVirtual", "VirtualEID", "CLinux"]),
@@ -194,6 +209,7 @@ let package = Package(
             "TestSupport",
             [
                 "CTestSupport", "Secrets", "Text", "Concurrency", "Wire", "ISO7816", "Crypto", "EID", "EService",
+                "CountryAuthorities",
                 "Readers",
                 "ReadersVirtual", "VirtualEID", "Server", "Cards", "EIDFeature", "DoorFeature", "Host", "CLinux",
                 "Activation", "DoorReaders", "Scanners",
@@ -249,8 +265,12 @@ let package = Package(
         ),
         tests(
             "EServiceTests",
-            ["EService", "EID", "EIDServer", "Crypto", "ISO7816", "Wire", "COpenSSL", "Concurrency", "TestSupport"]
+            [
+                "EService", "EID", "EIDServer", "Crypto", "ISO7816", "Wire", "COpenSSL", "Concurrency", "TestSupport",
+                "CountryAuthorities",
+            ]
         ),
+        tests("AnchorImportTests", ["AnchorImport", "CountryAuthorities", "EID", "CZlib", "TestSupport"]),
         tests("EIDServerTests", ["EIDServer", "EID", "Text", "Crypto", "ISO7816", "VirtualEID", "TestSupport"]),
         tests(
             "LibraryCardTests",
@@ -297,6 +317,7 @@ let package = Package(
             "AuthenticationTests",
             [
                 "BadgedClient", "BadgedSDKWrapper", "badged", "badgectl", "badged-activation", "Secrets", "EIDServer",
+                "CountryAuthorities",
                 "EService", "EID", "Concurrency", "Readers", "VirtualEID", "Text", "Wire", "Server", "Cards",
                 "EIDFeature", "Host",
                 "TestSupport",

@@ -14,23 +14,20 @@ import Wire
 extension RunningDaemon {
     /// Starts the program with the trust anchor of `eidServer`, and with a browser port if one is given.
     static func trusting(_ eidServer: EIDServer, browserPort: UInt16? = nil) async throws -> RunningDaemon {
-        let folder = "/tmp/badged-test-trust-\(UInt32.random(in: .min ... .max))"
-        try FileManager.default.createDirectory(atPath: folder + "/anchors/test", withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(atPath: folder) }
-        let root = Data(eidServer.authority.root)
-        try root.write(to: URL(filePath: folder + "/anchors/test/cvca.cvcert"))
-        try root.write(to: URL(filePath: folder + "/cvca.cvcert"))
-        var configuration = "[eid]\ntrust_anchors=\(folder)/anchors\n[virtual]\ncvca=\(folder)/cvca.cvcert\n"
+        let folder = try TemporaryFolder()
+        try FileManager.default.createDirectory(atPath: folder.path + "/test", withIntermediateDirectories: false)
+        try folder.write("test/cvca.cvcert", eidServer.authority.root)
+        var configuration = "[eid]\ntrust_anchors=\(folder.path)\n[virtual]\ncvca=\(folder.path)/test/cvca.cvcert\n"
         if let browserPort { configuration += "[activation]\nenabled=yes\nport=\(browserPort)\n" }
-        return try await RunningDaemon(configuration: configuration)
+        return try await RunningDaemon(configuration: configuration, in: folder)
     }
 
     /// Starts the program with this text as its configuration file.
-    convenience init(configuration: String) async throws {
+    convenience init(configuration: String, in folder: TemporaryFolder? = nil) async throws {
         let path = "/tmp/badged-test-\(UInt32.random(in: .min ... .max)).conf"
         try Data(configuration.utf8).write(to: URL(filePath: path))
         defer { try? FileManager.default.removeItem(atPath: path) }
-        try await self.init(["--config", path])
+        try await self.init(["--config", path], in: folder)
     }
 
     /// Stops the process with SIGSTOP and returns when it is stopped.

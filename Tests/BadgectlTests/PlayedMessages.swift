@@ -39,6 +39,11 @@ enum Say {
         + #""validity":{"effectiveDate":"2026-01-01","expirationDate":"2026-12-31"}}"#
     static let authenticated =
         #"{"msg":"AUTH","result":{"major":"x#ok"},"url":"https://a.example/back?ResultMajor=ok"}"#
+    static let anchors =
+        #"{"checks":[{"lastDay":"2026-12-31","linksLearnt":1,"name":"trustAnchors","newest":"DEA00001","ok":true}],"#
+        + #""msg":"HEALTH"}"#
+    static let noAnchors =
+        #"{"checks":[{"advice":"Import.","linksLearnt":0,"name":"trustAnchors","ok":false}],"msg":"HEALTH"}"#
     static let insertCard = #"{"msg":"INSERT_CARD"}"#
 }
 
@@ -49,8 +54,14 @@ extension ScriptedPeer.Connection {
         send(Say.started)
     }
 
+    /// Answers the question whether badged trusts a country authority.
+    func hasAnchors() {
+        answer("GET_HEALTH", Say.anchors)
+    }
+
     /// Plays the start of an authentication, up to the question for consent.
     func startAuth() {
+        hasAnchors()
         command("RUN_AUTH")
         send(#"{"msg":"AUTH"}"#)
         send(Say.rights())

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import CountryAuthorities
 import EID
 import Foundation
 import TestSupport
@@ -200,21 +201,5 @@ struct CertificateChainTests {
         _ = try check.check(Fixtures.input(["terminal", "link", "dv-next"]))
         let request = try check.check(short).request
         #expect(request.certificates.chain(startingAt: Self.first)?.count == 3)
-    }
-}
-
-/// A folder that is removed after the test.
-final class TemporaryFolder {
-    let path: String
-
-    init() throws {
-        path = FileManager.default.temporaryDirectory.path + "/badged-eservice-\(UUID().uuidString)"
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
-    }
-
-    deinit { try? FileManager.default.removeItem(atPath: path) }
-
-    func write(_ name: String, _ bytes: [UInt8]) throws {
-        try Data(bytes).write(to: URL(filePath: "\(path)/\(name)"))
     }
 }

@@ -7,9 +7,12 @@ package final class RunningDaemon: Sendable {
     /// The path of its socket.
     package let path: String
     package let program: RunningProgram
+    /// What the configuration names; removed after the daemon.
+    private let folder: TemporaryFolder?
 
     /// Starts badged and returns when it accepts connections.
-    package init(_ arguments: [String] = []) async throws {
+    package init(_ arguments: [String] = [], in folder: TemporaryFolder? = nil) async throws {
+        self.folder = folder
         path = "/tmp/badged-test-\(getpid())-\(UInt32.random(in: .min ... .max)).sock"
         let notify = path + ".notify"
         let socket = try Self.datagrams(at: notify)

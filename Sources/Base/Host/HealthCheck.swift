@@ -14,6 +14,23 @@ package struct HealthCheck: Sendable, Equatable {
     package let errorAgo: Int64?
     /// The name of the reader that is missing because of the fault, if it was there before.
     package let reader: String?
+    /// What the check has found, in further members.
+    package let facts: [Fact]
+
+    /// A further member of the check.
+    package struct Fact: Sendable, Equatable {
+        package enum Value: Sendable, Equatable {
+            case text(String)
+            case number(Int)
+        }
+
+        package let name: String
+        package let value: Value
+
+        package init(_ name: String, _ text: String) { (self.name, value) = (name, .text(text)) }
+
+        package init(_ name: String, _ number: Int) { (self.name, value) = (name, .number(number)) }
+    }
 
     package init(
         _ name: String,
@@ -21,15 +38,18 @@ package struct HealthCheck: Sendable, Equatable {
         cause: String? = nil,
         advice: String? = nil,
         errorAgo: Int64? = nil,
-        reader: String? = nil
+        reader: String? = nil,
+        facts: [Fact] = []
     ) {
         (self.name, self.ok, self.isUnknown) = (name, ok, false)
         (self.cause, self.advice, self.errorAgo, self.reader) = (cause, advice, errorAgo, reader)
+        self.facts = facts
     }
 
     /// A check that cannot be made while the check `needed` fails.
     package init(_ name: String, unknownWithout needed: String) {
         (self.name, ok, isUnknown) = (name, false, true)
         (cause, advice, errorAgo, reader) = ("unknown until \(needed) is good", nil, nil, nil)
+        facts = []
     }
 }

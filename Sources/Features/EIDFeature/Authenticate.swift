@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Cards
 import Concurrency
+import CountryAuthorities
 import EID
 import EService
 import ISO7816

@@ -2,7 +2,7 @@
 package import Cards
 package import Concurrency
 import EService
-import Host
+package import Host
 package import Server
 import Wire
 
@@ -42,6 +42,10 @@ import Wire
             PasswordPrompt.command("SET_NEW_PIN", .newPIN), PasswordPrompt.command("SET_PUK", .puk),
         ]
         return runs + passwords + AccessRightsPrompt.commands + browserCommands
+    }
+
+    package func health() async -> [HealthCheck] {
+        services.authorities().map { [AuthorityHealth.check($0, on: services.today())] } ?? []
     }
 
     package func sessionEnded(_ session: Session) { browserOrUserInterfaceLeft(session) }

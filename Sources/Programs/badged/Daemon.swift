@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Cards
 import Concurrency
+import CountryAuthorities
 import DoorFeature
 import DoorReaders
 import EIDFeature
@@ -27,6 +28,7 @@ import Wire
     private let service = ServiceNotification()
     private let registry = ReaderRegistry()
     private var nfc: NFCBackend?
+    private let anchors: TrustAnchorFolder
     /// The trust point of virtual cards; nil: the test authority that is built into them.
     private let trustPoint: [UInt8]?
     /// The Bluetooth management socket, opened while the process had the capability; nil without the capability.
@@ -53,6 +55,13 @@ import Wire
         self.management = management
         var warnings: [String] = []
         access = AccessControl(AccessPolicy(rules: [], warnings: &warnings))
+        anchors = TrustAnchorFolder(
+            settings.trustAnchors,
+            mayBeMissing: settings.trustAnchors == Configuration.defaultTrustAnchors,
+            warn: { Log.warning("\($0)") }
+        )
+        // Reading the folder now puts its warnings at the start of the log.
+        _ = anchors.current()
     }
 
     private func eidCards() throws(CardShelfError) -> VirtualEIDKind {
@@ -99,7 +108,7 @@ import Wire
         // A feature is one line here and one target.
         let features: [any Feature] = [
             ReaderFeature(registry),
-            EIDFeature(registry, OnlineServices(settings), rootServesAll: configuration.rootServesAll),
+            EIDFeature(registry, OnlineServices(settings, anchors), rootServesAll: configuration.rootServesAll),
             DoorFeature(radio),
         ]
         registry.kinds = features.compactMap { $0 as? any CardFeature }.flatMap(\.cardKinds)
@@ -178,6 +187,7 @@ import Wire
             let settings = Settings(options, configuration)
             Log.level = settings.logLevel
             nfc?.change(devices: settings.nfcDevices)
+            _ = anchors.current()
             Log.notice("configuration read again")
             registry.rescan()
         } catch {

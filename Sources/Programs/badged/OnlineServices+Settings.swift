@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import CountryAuthorities
 import EID
 import EIDFeature
 import EService
@@ -6,17 +7,12 @@ import Glibc
 import Host
 
 extension OnlineServices {
-    /// Makes the online services from the settings. Reads the trust anchors from their folder.
-    init(_ settings: Settings, environment: Environment = systemEnvironment) {
+    /// Makes the online services from the settings. Each authentication uses the trust anchors that `anchors` has then.
+    init(_ settings: Settings, _ anchors: TrustAnchorFolder, environment: Environment = systemEnvironment) {
         let version = Version.current.split(separator: ".").map { Int($0) ?? 0 } + [0, 0, 0]
         var configuration = EServiceConfiguration(
             userAgent: PAOSEnvelope.UserAgent(name: "badged", version: (version[0], version[1], version[2]))
         )
-        let folder = settings.trustAnchors
-        if folder != Configuration.defaultTrustAnchors || access(folder, F_OK) == 0 {
-            configuration.trustAnchors = TrustAnchors(folder: folder)
-            for warning in configuration.trustAnchors.warnings { Log.warning("\(warning)") }
-        }
         // systemd sets STATE_DIRECTORY to the folder that the unit may write to.
         if let folder = environment("STATE_DIRECTORY"), !folder.isEmpty {
             configuration.linkCertificates = LinkCertificateStore(folder: "\(folder)/link-certificates")
@@ -28,8 +24,16 @@ extension OnlineServices {
         configuration.log = { text in Log.notice("\(text)") }
         configuration.warn = { text in Log.warning("\(text)") }
         let final = configuration
-        self.init(today: final.today) { url, isDeveloperMode in
-            EServiceSession(tcTokenURL: url, isDeveloperMode: isDeveloperMode, final)
-        }
+        self.init(
+            today: final.today,
+            authorities: {
+                AuthoritySummary(anchors.current(), learnt: final.linkCertificates?.load() ?? [])
+            },
+            connect: { url, isDeveloperMode in
+                var configuration = final
+                configuration.trustAnchors = anchors.current()
+                return EServiceSession(tcTokenURL: url, isDeveloperMode: isDeveloperMode, configuration)
+            }
+        )
     }
 }

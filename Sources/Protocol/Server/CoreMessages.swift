@@ -93,6 +93,13 @@ struct HealthMessage: Message {
                 if let cause = check.cause { object.member("cause", cause) }
                 if let advice = check.advice { object.member("advice", advice) }
                 if let errorAgo = check.errorAgo { object.member("errorAgo", errorAgo) }
+                for fact in check.facts {
+                    object.key(fact.name)
+                    switch fact.value {
+                    case .text(let text): object.string(text)
+                    case .number(let number): object.int(number)
+                    }
+                }
             }
         }
     }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import CountryAuthorities
 package import EID
 
 /// What a service asks for. Every check that needs no card is done. TR-03112-7, 3.6.4.1, EAC1InputType.

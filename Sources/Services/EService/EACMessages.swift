@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import CountryAuthorities
 package import EID
 
 /// The answer of the card and the user to EAC1. TR-03112-7, 3.6.4.1, EAC1OutputType.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
+import CountryAuthorities
 import EID
 
 /// One online authentication over the network. Each step of `EServiceConnection` is a request and its answer.

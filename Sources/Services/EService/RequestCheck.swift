@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import CountryAuthorities
 import EID
 
 /// Checks EAC1, as far as a service can be checked without a card. TR-03124-1, 2.7.3.

@@ -128,6 +128,7 @@ import Text
     @Test("A failure says what has happened, why and what to do, and shows the way back")
     func failure() async throws {
         let peer = try ScriptedPeer { peer in
+            peer.hasAnchors()
             peer.command("RUN_AUTH")
             peer.send(#"{"msg":"AUTH"}"#)
             peer.send(
@@ -152,6 +153,7 @@ import Text
     @Test("A refused address is an error, a missing one is wrong usage")
     func refused() async throws {
         let peer = try ScriptedPeer { peer in
+            peer.hasAnchors()
             peer.answer("RUN_AUTH", #"{"error":"Validation of tcTokenURL failed","msg":"AUTH"}"#)
             peer.untilClosed()
         }

@@ -148,6 +148,7 @@ import Testing
     func columns() async throws {
         let long = Say.certificate.replacing("Test", with: String(repeating: "a long purpose ", count: 20))
         let peer = try ScriptedPeer { peer in
+            peer.hasAnchors()
             peer.command("RUN_AUTH")
             peer.send(#"{"msg":"AUTH"}"#)
             peer.send(Say.rights())

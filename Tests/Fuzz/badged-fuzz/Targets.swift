@@ -34,6 +34,8 @@ let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "paos": paos,
     "certificate-description": certificateDescription,
     "certificate-chain": certificateChain,
+    "certificate-search": certificateSearch,
+    "zip-archive": zipArchive,
     "advertising-data": advertisingData,
     "advertising-reports": advertisingReports,
     "btsnoop": btsnoop,

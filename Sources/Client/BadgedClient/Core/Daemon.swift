@@ -82,6 +82,8 @@ public struct HealthCheck: Sendable, Equatable {
     public var advice: String?
     /// How long the check has failed. badged knows this only while it watches; it watches the radio during a scan.
     public var errorAge: Duration?
+    /// What the check `trustAnchors` has found; nil for any other check.
+    public var trustAnchors: TrustAnchorReport?
 
     public init(
         name: String,
@@ -89,10 +91,12 @@ public struct HealthCheck: Sendable, Equatable {
         isUnknown: Bool = false,
         cause: String? = nil,
         advice: String? = nil,
-        errorAge: Duration? = nil
+        errorAge: Duration? = nil,
+        trustAnchors: TrustAnchorReport? = nil
     ) {
         (self.name, self.isOK, self.isUnknown) = (name, isOK, isUnknown)
         (self.cause, self.advice, self.errorAge) = (cause, advice, errorAge)
+        self.trustAnchors = trustAnchors
     }
 
     init?(_ json: JSON) {
@@ -103,7 +107,34 @@ public struct HealthCheck: Sendable, Equatable {
             isUnknown: json["unknown"]?.bool ?? false,
             cause: json["cause"]?.string,
             advice: json["advice"]?.string,
-            errorAge: json["errorAgo"]?.int.map { .milliseconds($0) }
+            errorAge: json["errorAgo"]?.int.map { .milliseconds($0) },
+            trustAnchors: name == TrustAnchorReport.checkName ? TrustAnchorReport(json) : nil
+        )
+    }
+}
+
+/// The country authorities that badged trusts: the check `trustAnchors`.
+public struct TrustAnchorReport: Sendable, Equatable {
+    /// The name of the check.
+    public static let checkName = "trustAnchors"
+
+    /// The name of the authority whose certificate is valid longest; nil: badged trusts none, and every authentication
+    /// fails.
+    public var newest: String?
+    /// The last day of that certificate, as `yyyy-MM-dd`.
+    public var lastDay: String?
+    /// The number of link certificates that badged has learnt from services.
+    public var linksLearnt: Int
+
+    public init(newest: String? = nil, lastDay: String? = nil, linksLearnt: Int = 0) {
+        (self.newest, self.lastDay, self.linksLearnt) = (newest, lastDay, linksLearnt)
+    }
+
+    init(_ json: JSON) {
+        self.init(
+            newest: json["newest"]?.string,
+            lastDay: json["lastDay"]?.string,
+            linksLearnt: json["linksLearnt"]?.int ?? 0
         )
     }
 }

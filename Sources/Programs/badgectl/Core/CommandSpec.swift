@@ -74,8 +74,10 @@ struct OptionSpec: Sendable {
 struct CommandSpec: Sendable {
     var name: String
     var summary: String
-    /// The one argument of the command.
+    /// The first argument of the command.
     var operand: ValueSpec?
+    /// Any number of arguments after the operand; nil: there are none.
+    var others: ValueSpec?
     var options: [OptionSpec] = []
     /// Paragraphs of `badgectl COMMAND --help`.
     var details: [String] = []

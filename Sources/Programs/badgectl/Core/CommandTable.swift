@@ -6,6 +6,7 @@ enum CommandTable {
     private static let features = [
         generalFeature,
         eidFeature,
+        anchorFeature,
         browserFeature,
         doorReaderFeature,
         scriptingFeature,

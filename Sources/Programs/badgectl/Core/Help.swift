@@ -44,7 +44,9 @@ enum Help {
     }
 
     private static func usage(_ command: CommandSpec) -> String {
-        command.operand.map { "\(command.name) \($0.usage)" } ?? command.name
+        let operand = command.operand.map { " \($0.usage)" } ?? ""
+        let others = command.others.map { " [\($0.name)...]" } ?? ""
+        return command.name + operand + others
     }
 
     /// Breaks a paragraph of the source into lines for the terminal.

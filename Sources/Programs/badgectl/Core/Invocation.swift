@@ -14,6 +14,8 @@ struct Invocation: Sendable {
     /// The values of the options by name; empty for an option without value.
     private var options: [String: String] = [:]
     var operand = ""
+    /// The arguments after the operand.
+    var others: [String] = []
 
     private init(_ request: Request) { self.request = request }
 
@@ -48,7 +50,7 @@ struct Invocation: Sendable {
             }
             result.options[option] = value
         }
-        result.operand = try operand(words.dropFirst(), of: command)
+        (result.operand, result.others) = try operands(words.dropFirst(), of: command)
         if command.name == HelpCommand.spec.name {
             return Invocation(.help(CommandTable.commands.first { $0.name == result.operand }))
         }
@@ -100,14 +102,17 @@ struct Invocation: Sendable {
         return (words, options)
     }
 
-    private static func operand(_ words: ArraySlice<String>, of command: CommandSpec) throws(Failure) -> String {
+    private static func operands(
+        _ words: ArraySlice<String>,
+        of command: CommandSpec
+    ) throws(Failure) -> (operand: String, others: [String]) {
         var rest = words
         var operand = ""
         if let needed = command.operand {
             let choices = needed.choices
             let list = choices?.joined(separator: ", ")
             guard let word = rest.popFirst() else {
-                if needed.isOptional { return "" }
+                if needed.isOptional { return ("", []) }
                 throw usage("\(command.name) needs \(list ?? needed.name)", command.name)
             }
             if let choices, let list, !choices.contains(word) {
@@ -115,8 +120,8 @@ struct Invocation: Sendable {
             }
             operand = word
         }
-        if let extra = rest.first { throw usage("unexpected argument \(extra)", command.name) }
-        return operand
+        if let extra = rest.first, command.others == nil { throw usage("unexpected argument \(extra)", command.name) }
+        return (operand, Array(rest))
     }
 
     /// `words` are valid in place of `word`.

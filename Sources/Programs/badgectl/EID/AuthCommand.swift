@@ -38,6 +38,7 @@ enum AuthCommand {
         let workflow = try await WorkflowRun(invocation, notDone: notDone)
         try await workflow.checkReader(invocation)
         return try await workflow.run { () throws(Failure) in
+            try await TrustAnchorAdvice.check(workflow)
             let result = try await workflow.ask { () throws(ClientError) in
                 try await workflow.connection.authenticate(
                     tcTokenURL: invocation.operand,

@@ -31,9 +31,16 @@ enum HealthCommand {
         return .done
     }
 
+    /// What a good check has found.
+    private static func found(_ check: HealthCheck) -> String {
+        guard let anchors = check.trustAnchors, let newest = anchors.newest else { return "" }
+        let learnt = anchors.linksLearnt == 0 ? "" : ", \(anchors.linksLearnt) link certificates learnt"
+        return ": \(newest)" + (anchors.lastDay.map { " until \($0)" } ?? "") + learnt
+    }
+
     /// What has failed, for how long, why, and what to do.
     private static func describe(_ check: HealthCheck) -> String {
-        guard !check.isOK else { return check.name }
+        guard !check.isOK else { return check.name + found(check) }
         let age = check.errorAge.map { " for \(describe($0))" } ?? ""
         let texts = [check.cause, check.advice].compactMap(\.self)
         return check.name + age + (texts.isEmpty ? "" : ": " + texts.joined(separator: ": "))

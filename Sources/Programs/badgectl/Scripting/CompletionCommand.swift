@@ -55,7 +55,8 @@ enum CompletionCommand {
         let values = valueOptions.map { "        \($0.name)) \(completions($0.value)); return ;;" }
         let cases = commands.map { command in
             "        \(command.name)) words='\(names(command.options + CommandTable.global))'; "
-                + "\(completions(command.operand)) ;;"
+                + "\(completions(command.operand))"
+                + (command.others == nil ? " ;;" : "; COMPREPLY+=($(compgen -f -- \"$current\")) ;;")
         }
         return """
             # bash completion for badgectl
@@ -112,7 +113,8 @@ enum CompletionCommand {
         let cases = commands.map { command in
             let operand = command.operand.map { " ':\($0.name):\(action($0))'" } ?? ""
             let arguments = ([global] + command.options.map(argument)).joined(separator: " ")
-            return "                \(command.name)) _arguments \(arguments)\(operand) ;;"
+            let others = command.others.map { " '*:\($0.name):\(action($0))'" } ?? ""
+            return "                \(command.name)) _arguments \(arguments)\(operand)\(others) ;;"
         }
         return """
             #compdef badgectl
@@ -168,6 +170,7 @@ enum CompletionCommand {
             case .words, .commands: lines.append("complete -c badgectl\(condition) -a '\(words(operand))'")
             case .nothing, .readers: break
             }
+            if command.others != nil { lines.append("complete -c badgectl\(condition) -F") }
         }
         return lines.joined(separator: "\n")
     }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import EID
+package import EID
 import Glibc
 
 /// Reads folders of CV certificates: files `NAME.cvcert` in DER.
-enum CertificateFiles {
-    static let suffix = ".cvcert"
+package enum CertificateFiles {
+    package static let suffix = ".cvcert"
     /// The most files of one folder.
-    static let maximumCount = 256
+    package static let maximumCount = 256
 
     /// Returns the sorted names of a folder; nil when it cannot be read.
-    static func names(in folder: String) -> [String]? {
+    package static func names(in folder: String) -> [String]? {
         guard let directory = opendir(folder) else { return nil }
         defer { closedir(directory) }
         var names: [String] = []
@@ -24,7 +24,7 @@ enum CertificateFiles {
 
     /// Reads one certificate.
     /// - Throws: `CVCertificateError`, also when the file cannot be read.
-    static func read(_ path: String) throws(CVCertificateError) -> CVCertificate {
+    package static func read(_ path: String) throws(CVCertificateError) -> CVCertificate {
         guard let file = fopen(path, "re") else { throw .malformed(String(cString: strerror(errno))) }
         defer { fclose(file) }
         var bytes = [UInt8](repeating: 0, count: CVCertificate.maximumLength + 1)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Crypto
+package import Crypto
 package import EID
 
 /// The country authorities that are trusted: every chain of certificates has to begin at one. TR-03110-3, 2.1.
@@ -56,14 +56,14 @@ package struct TrustAnchors: Sendable, Equatable {
     }
 
     /// A chain that has passed all checks.
-    struct Verified {
+    package struct Verified {
         /// From the certificate that the anchor has signed to the terminal's.
-        let chain: [CVCertificate]
-        let isProductive: Bool
+        package let chain: [CVCertificate]
+        package let isProductive: Bool
     }
 
     /// Why there is no such chain. The last case that applies is reported.
-    enum Refusal: Error, Comparable {
+    package enum Refusal: Error, Comparable {
         case noChain
         case signature
         case expired
@@ -71,7 +71,7 @@ package struct TrustAnchors: Sendable, Equatable {
 
     /// Finds a chain from an anchor to the pool's terminal certificate whose signatures are all right. Where `day` is
     /// given, the last three certificates must be valid on that day: authority, document verifier and terminal.
-    func verify(_ pool: CVCertificatePool, on day: CVDate?) throws(Refusal) -> Verified {
+    package func verify(_ pool: CVCertificatePool, on day: CVDate?) throws(Refusal) -> Verified {
         var refusal = Refusal.noChain
         for (anchors, isProductive) in [(productive, true), (test, false)] {
             for anchor in anchors {
@@ -106,7 +106,7 @@ package struct TrustAnchors: Sendable, Equatable {
 
 extension CVCertificate {
     /// Whether the issuer has signed this certificate; false when the issuer's key cannot be used.
-    fileprivate func isSigned(by issuer: CVCertificate, inheriting curve: Curve?) -> Bool {
+    package func isSigned(by issuer: CVCertificate, inheriting curve: Curve?) -> Bool {
         guard let digest = issuer.digest, let key = try? issuer.publicKey.key(inheriting: curve) else { return false }
         return (try? isSigned(by: key, digest)) == true
     }

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import EID
+import Glibc
+
+/// Reads certificates from what users name: files, folders, zip archives, standard input.
+package struct AnchorSources: Sendable {
+    package struct Limits: Sendable {
+        /// The most bytes of one file, and of one entry of an archive.
+        package var fileBytes = 64 << 20
+        /// The most bytes of everything together.
+        package var totalBytes = 256 << 20
+        /// The most files and entries together.
+        package var files = 20_000
+        /// The most folders in folders, and archives in archives.
+        package var depth = 8
+
+        package init() {}
+    }
+
+    /// A certificate, and where it was found.
+    package struct Found: Sendable, Equatable {
+        package let certificate: CVCertificate
+        package let place: String
+
+        package init(certificate: CVCertificate, place: String) {
+            (self.certificate, self.place) = (certificate, place)
+        }
+    }
+
+    /// Each certificate once, in the order in which they were found.
+    package private(set) var found: [Found] = []
+    /// One line for each source that could not be read, or holds no certificate.
+    package private(set) var complaints: [String] = []
+
+    private let limits: Limits
+    private var bytesLeft: Int
+    private var filesLeft: Int
+    private var seen: Set<[UInt8]> = []
+
+    package init(_ limits: Limits = Limits()) {
+        (self.limits, bytesLeft, filesLeft) = (limits, limits.totalBytes, limits.files)
+    }
+
+    /// The name of standard input.
+    package static let standardInput = "-"
+
+    /// Reads a source that the user has named: a file, a folder, an archive, or `-`.
+    package mutating func add(_ path: String) {
+        let before = found.count + complaints.count
+        if path == Self.standardInput {
+            read(descriptor: STDIN_FILENO, "standard input", 0)
+        } else {
+            add(path, isNamed: true, 0)
+        }
+        if found.count + complaints.count == before {
+            complaints.append("\(path == Self.standardInput ? "standard input" : path) holds no new certificate")
+        }
+    }
+
+    /// The resources of an installed AusweisApp, which hold the certificates. `root` is the root of the file system.
+    package static func installedPrograms(root: String = "", home: String?) -> [String] {
+        let folders = ["/usr/share", "/usr/local/share", "/app/share"].map { root + $0 }
+        let flatpaks = ([root + "/var/lib"] + (home.map { [$0 + "/.local/share"] } ?? [])).map { folder in
+            "\(folder)/flatpak/app/de.bund.ausweisapp.ausweisapp2/current/active/files/share"
+        }
+        let snaps = ["\(root)/snap/ausweisapp2-ce/current/usr/share", "\(root)/snap/ausweisapp/current/usr/share"]
+        return (folders + flatpaks + snaps).flatMap { folder in
+            ["AusweisApp2", "AusweisApp"].map { "\(folder)/\($0)" }
+        }.filter { access($0, F_OK) == 0 }
+    }
+
+    // MARK: Files and folders
+
+    /// Reads a file or folder. `isNamed`: the user has named it, so it may be a pipe, and faults are reported.
+    private mutating func add(_ path: String, isNamed: Bool, _ depth: Int) {
+        // O_NONBLOCK: a pipe in a folder has nobody at its other end, and would stop the program.
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (isNamed ? 0 : O_NONBLOCK))
+        guard descriptor >= 0 else { return complain(path, String(cString: strerror(errno))) }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return complain(path, String(cString: strerror(errno))) }
+        switch status.st_mode & S_IFMT {
+        case S_IFDIR: addFolder(path, depth)
+        case S_IFREG: read(descriptor: descriptor, path, depth)
+        case S_IFIFO, S_IFSOCK: if isNamed { read(descriptor: descriptor, path, depth) }
+        default: if isNamed { complain(path, "is no file and no folder") }
+        }
+    }
+
+    private mutating func addFolder(_ path: String, _ depth: Int) {
+        guard depth < limits.depth else { return complain(path, "lies in too many folders") }
+        guard let directory = opendir(path) else { return complain(path, String(cString: strerror(errno))) }
+        var names: [String] = []
+        while names.count < limits.files, let entry = readdir(directory) {
+            let name = withUnsafeBytes(of: entry.pointee.d_name) {
+                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        closedir(directory)
+        for name in names.sorted() {
+            guard filesLeft > 0, bytesLeft > 0 else { return complain(path, "has more files than can be read") }
+            add("\(path)/\(name)", isNamed: false, depth + 1)
+        }
+    }
+
+    private mutating func read(descriptor: Int32, _ place: String, _ depth: Int) {
+        let limit = min(limits.fileBytes, bytesLeft)
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let count = Glibc.read(descriptor, &buffer, buffer.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { return complain(place, String(cString: strerror(errno))) }
+            if count == 0 { break }
+            guard bytes.count + count <= limit else { return complain(place, "is too long") }
+            bytes += buffer[..<count]
+        }
+        take(bytes, place, depth)
+    }
+
+    // MARK: Content
+
+    private mutating func take(_ bytes: [UInt8], _ place: String, _ depth: Int) {
+        bytesLeft -= bytes.count
+        filesLeft -= 1
+        if ZipArchive.looksLike(bytes) { return takeArchive(bytes, place, depth) }
+        let search = CertificateSearch(bytes)
+        for certificate in search.certificates where seen.insert(certificate.encoded).inserted {
+            guard found.count < CertificateSearch.maximumCount else {
+                return complain(place, "has too many certificates")
+            }
+            found.append(Found(certificate: certificate, place: place))
+        }
+        if search.certificates.isEmpty, let fault = search.firstFault { complain(place, fault) }
+    }
+
+    private mutating func takeArchive(_ bytes: [UInt8], _ place: String, _ depth: Int) {
+        guard depth < limits.depth else { return complain(place, "lies in too many archives") }
+        do throws(ZipArchive.Fault) {
+            let archive = try ZipArchive(bytes)
+            for entry in archive.entries where !entry.isFolder {
+                guard filesLeft > 0, bytesLeft > 0 else { return complain(place, "has more content than can be read") }
+                do throws(ZipArchive.Fault) {
+                    let content = try archive.content(of: entry, limit: min(limits.fileBytes, bytesLeft))
+                    take(content, "\(place)/\(entry.name)", depth + 1)
+                } catch {
+                    complain("\(place)/\(entry.name)", error.text)
+                    // A damaged entry has cost time, too.
+                    filesLeft -= 1
+                    bytesLeft -= min(entry.count, bytesLeft)
+                }
+            }
+        } catch {
+            complain(place, error.text)
+        }
+    }
+
+    private mutating func complain(_ place: String, _ text: String) {
+        // A hostile archive has many faults, and the first ones are enough.
+        guard complaints.count < 50 else { return }
+        complaints.append("\(place): \(text)")
+    }
+}

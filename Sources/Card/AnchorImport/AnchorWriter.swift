@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import CountryAuthorities
+package import EID
+import Glibc
+
+/// Writes certificates into the folder of the trust anchors.
+///
+/// All certificates are first written under temporary names, which badged does not read. So a full disk changes nothing,
+/// and no certificate is ever half there.
+package struct AnchorWriter: Sendable {
+    package struct Fault: Error, Sendable, Equatable {
+        package let path: String
+        /// The `errno` of the call that has failed.
+        package let code: Int32
+        package var text: String { "\(path): \(String(cString: strerror(code)))" }
+    }
+
+    private let folder: String
+
+    /// - Parameter folder: created if it is missing, with its parents.
+    package init(folder: String) { self.folder = folder }
+
+    /// Writes the certificates in this order.
+    package func write(_ certificates: [(certificate: CVCertificate, use: AuthorityUse)]) throws(Fault) {
+        var waiting: [(temporary: String, path: String)] = []
+        defer { for file in waiting { unlink(file.temporary) } }
+        var names: Set<String> = []
+        for (certificate, use) in certificates {
+            let folder = folder + use.subfolder
+            try Self.makeFolder(folder)
+            var path = "\(folder)/\(Self.name(of: certificate)).cvcert"
+            if !names.insert(path).inserted || access(path, F_OK) == 0 {
+                // Another certificate with the same names.
+                let digits = AnchorSelection.fingerprint(of: certificate).prefix(16)
+                path = "\(folder)/\(Self.name(of: certificate))-\(digits).cvcert"
+            }
+            waiting.append((try Self.write(certificate.encoded, in: folder), path))
+        }
+        while let file = waiting.first {
+            guard rename(file.temporary, file.path) == 0 else { throw Fault(path: file.path, code: errno) }
+            waiting.removeFirst()
+        }
+        for use in AuthorityUse.allCases { Self.synchronize(folder + use.subfolder) }
+    }
+
+    /// The file name as in the publications of the BSI: `HOLDER` for a root, `ISSUER_HOLDER` for a link.
+    private static func name(of certificate: CVCertificate) -> String {
+        let names = certificate.isRoot ? [certificate.holderName] : [certificate.issuerName, certificate.holderName]
+        return names.map { name in
+            String(decoding: name.utf8.map { isPlain($0) ? $0 : UInt8(ascii: "-") }, as: UTF8.self)
+        }.joined(separator: "_")
+    }
+
+    private static func isPlain(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "a")...UInt8(ascii: "z"):
+            true
+        default: false
+        }
+    }
+
+    /// Writes a file that everybody may read, and returns its temporary name.
+    private static func write(_ bytes: [UInt8], in folder: String) throws(Fault) -> String {
+        var template = Array("\(folder)/.new-XXXXXX".utf8CString)
+        let descriptor = mkstemp(&template)
+        let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        guard descriptor >= 0 else { throw Fault(path: folder, code: errno) }
+        let isWritten =
+            Glibc.write(descriptor, bytes, bytes.count) == bytes.count && fchmod(descriptor, 0o644) == 0
+            && fsync(descriptor) == 0
+        let code = errno
+        close(descriptor)
+        if isWritten { return path }
+        unlink(path)
+        throw Fault(path: path, code: code == 0 ? EIO : code)
+    }
+
+    private static func makeFolder(_ path: String) throws(Fault) {
+        var status = stat()
+        if stat(path, &status) == 0 {
+            guard status.st_mode & S_IFMT == S_IFDIR else { throw Fault(path: path, code: ENOTDIR) }
+            return
+        }
+        let parent = path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
+        if !parent.isEmpty { try makeFolder(parent) }
+        guard mkdir(path, 0o755) == 0 || errno == EEXIST else { throw Fault(path: path, code: errno) }
+        // badged runs as another user; the umask of badgectl closes new folders.
+        guard chmod(path, 0o755) == 0 else { throw Fault(path: path, code: errno) }
+    }
+
+    /// The C function is fsync; a folder that was not written may be missing.
+    private static func synchronize(_ folder: String) {
+        let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { return }
+        fsync(descriptor)
+        close(descriptor)
+    }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import EID
+
+/// What a person has to know of the trust anchors: GET_HEALTH, `trustAnchors`.
+package struct AuthoritySummary: Sendable, Equatable {
+    /// The authority whose key is the newest, and the last day of its certificate; nil: no authority is trusted.
+    package struct Newest: Sendable, Equatable {
+        package let name: String
+        package let lastDay: CVDate
+        package let use: AuthorityUse
+    }
+
+    package let newest: Newest?
+    /// The number of link certificates that services have sent and that were stored.
+    package let learnt: Int
+
+    /// - Parameter learnt: the link certificates of `LinkCertificateStore`.
+    package init(_ anchors: TrustAnchors, learnt: [CVCertificate]) {
+        self.learnt = learnt.count
+        let links = anchors.links + learnt
+        newest =
+            Self.newest(of: anchors.productive, links, .productive) ?? Self.newest(of: anchors.test, links, .test)
+    }
+
+    private static func newest(of roots: [CVCertificate], _ links: [CVCertificate], _ use: AuthorityUse) -> Newest? {
+        // Of two certificates with the same last day the later one in the chain counts.
+        let connected = TrustAnchors.connected(roots, links).reversed()
+        return connected.max { $0.expirationDate < $1.expirationDate }.map {
+            Newest(name: $0.holderName, lastDay: $0.expirationDate, use: use)
+        }
+    }
+}
+
+extension TrustAnchors {
+    /// The roots and the links that lead from them to newer keys, in this order. Only names are compared.
+    package static func connected(_ roots: [CVCertificate], _ links: [CVCertificate]) -> [CVCertificate] {
+        var connected = roots
+        var names = Set(roots.map(\.holderReference))
+        // A link may come before the link that leads to it.
+        while let next = links.first(where: { names.contains($0.authorityReference) && !connected.contains($0) }) {
+            names.insert(next.holderReference)
+            connected.append(next)
+        }
+        return connected
+    }
+}
+
+extension CVCertificate {
+    /// The name of the holder as text. Names of authorities have letters and digits only.
+    package var holderName: String { String(decoding: holderReference, as: UTF8.self) }
+    /// The name of the issuer as text.
+    package var issuerName: String { String(decoding: authorityReference, as: UTF8.self) }
+    /// Whether the holder has signed its own certificate.
+    package var isRoot: Bool { authorityReference == holderReference }
+}
+
+extension CVDate {
+    /// The day as `yyyy-MM-dd`.
+    package var text: String {
+        func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        return "\(year)-\(two(month))-\(two(day))"
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import Synchronization
+
+/// The folder with the trust anchors, for a program that runs for long: changed files are read again.
+package final class TrustAnchorFolder: Sendable {
+    private struct State {
+        var anchors = TrustAnchors()
+        /// nil: nothing was read yet.
+        var stamps: [FileStamp]?
+    }
+
+    /// What changes when a file is written or replaced.
+    private struct FileStamp: Equatable {
+        let path: String
+        let inode: UInt64
+        let size: Int64
+        let seconds: Int
+        let nanoseconds: Int
+    }
+
+    package let path: String
+    private let mayBeMissing: Bool
+    private let warn: @Sendable (String) -> Void
+    private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - mayBeMissing: whether a missing folder causes no warning.
+    ///   - warn: gets a line for each file that is ignored, whenever the folder is read.
+    package init(_ path: String, mayBeMissing: Bool, warn: @escaping @Sendable (String) -> Void) {
+        (self.path, self.mayBeMissing, self.warn) = (path, mayBeMissing, warn)
+    }
+
+    /// Returns the anchors; reads the folder if a file has changed since the last call.
+    package func current() -> TrustAnchors {
+        state.withLock { state in
+            let stamps = stamps()
+            if stamps == state.stamps { return state.anchors }
+            state.stamps = stamps
+            if mayBeMissing, access(path, F_OK) != 0 {
+                state.anchors = TrustAnchors()
+            } else {
+                state.anchors = TrustAnchors(folder: path)
+                for warning in state.anchors.warnings { warn(warning) }
+            }
+            return state.anchors
+        }
+    }
+
+    private func stamps() -> [FileStamp] {
+        AuthorityUse.allCases.flatMap { use in
+            let folder = path + use.subfolder
+            return (CertificateFiles.names(in: folder) ?? []).compactMap { Self.stamp("\(folder)/\($0)") }
+        }
+    }
+
+    private static func stamp(_ path: String) -> FileStamp? {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return nil }
+        return FileStamp(
+            path: path,
+            inode: UInt64(status.st_ino),
+            size: Int64(status.st_size),
+            seconds: status.st_mtim.tv_sec,
+            nanoseconds: status.st_mtim.tv_nsec
+        )
+    }
+}

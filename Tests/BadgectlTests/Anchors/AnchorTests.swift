@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import TestSupport
+import Testing
+import Text
+
+@Suite("badgectl: anchors", .timeLimit(.minutes(5))) struct AnchorTests {
+    private static let (first, second) = ("DETESTeIDBG00001", "DETESTeIDBG00002")
+
+    private static func badgectl(_ arguments: String..., input: String? = "") throws -> RunningProgram {
+        try RunningProgram("badgectl", arguments, input: input)
+    }
+
+    /// The SHA-256 of the root of Tests/PKI, as badgectl shows it.
+    private static func fingerprint(_ folder: TemporaryFolder) async throws -> String {
+        let arguments = ["--json", "anchors", "import", "--folder", folder.path + "/none", TestPKI.path("cvca.cvcert")]
+        let program = try RunningProgram("badgectl", arguments)
+        #expect(await program.exitCode == 1)
+        let line = try #require(program.text(.output).split(separator: "\n").first)
+        return try #require(try JSON(line.utf8)["sha256"]?.string)
+    }
+
+    @Test("import takes what has a trusted fingerprint and what it has signed, says why it leaves others, and lists it")
+    func importing() async throws {
+        let folder = try TemporaryFolder()
+        let anchors = folder.path + "/anchors"
+        let fingerprint = try await Self.fingerprint(folder)
+        let program = try Self.badgectl(
+            "anchors",
+            "import",
+            "--folder",
+            anchors,
+            "--fingerprint",
+            fingerprint.uppercased(),
+            "-",
+            TestPKI.path("link.cvcert"),
+            TestPKI.path("dv.cvcert"),
+            TestPKI.path("dv.p8"),
+            input: "cvRootCertificates: \(hex(try TestPKI.file("cvca.cvcert")))\n"
+        )
+        #expect(await program.exitCode == 0, "\(program.everything)")
+        let lines = program.text(.output).split(separator: "\n").map(String.init)
+        #expect(lines.contains { $0.hasPrefix("took \(Self.first), ") && $0.hasSuffix(": its SHA-256 is known") })
+        #expect(
+            lines.contains { $0.hasPrefix("took \(Self.second), ") && $0.hasSuffix(": \(Self.first) has signed it") }
+        )
+        #expect(
+            lines.contains {
+                $0.hasPrefix("left DEDVBADGED00001, ") && $0.contains("is not a certificate of an authority")
+            }
+        )
+        #expect(lines.contains("2 taken, 0 already there; badged uses what is in \(anchors)."))
+        #expect(program.text(.error) == "left \(TestPKI.path("dv.p8")) holds no new certificate\n")
+
+        let list = try Self.badgectl("anchors", "--folder", anchors)
+        #expect(await list.exitCode == 0)
+        let rows = list.text(.output).split(separator: "\n").map(String.init)
+        #expect(rows[0].hasPrefix("\(Self.first)  ") && rows[0].hasSuffix("  root"))
+        #expect(rows[1].hasPrefix("\(Self.second)  ") && rows[1].hasSuffix("  signed by \(Self.first)"))
+        #expect(rows[2].hasPrefix("The newest certificate, of \(Self.second), "))
+
+        let again = try Self.badgectl("anchors", "import", "--folder", anchors, TestPKI.path("link.cvcert"))
+        #expect(await again.exitCode == 0)
+        #expect(again.text(.output).contains("0 taken, 1 already there"))
+    }
+
+    @Test("import that finds nothing to trust changes nothing and ends with 1")
+    func nothing() async throws {
+        let folder = try TemporaryFolder()
+        let anchors = folder.path + "/anchors"
+        let program = try Self.badgectl("anchors", "import", "--folder", anchors, TestPKI.path("cvca.cvcert"))
+        #expect(await program.exitCode == 1)
+        #expect(program.text(.output).contains("left \(Self.first), "))
+        #expect(program.text(.output).contains(": it is a root with an unknown fingerprint ("))
+        #expect(
+            program.text(.error).hasPrefix("badgectl: error: no certificate of a known country authority was found\n")
+        )
+        #expect(access(anchors, F_OK) != 0)
+        let list = try Self.badgectl("anchors", "--folder", anchors)
+        #expect(await list.exitCode == 1)
+        #expect(list.text(.error).contains("hint: import the certificates: sudo badgectl anchors import\n"))
+        let wrong = try Self.badgectl("anchors", "import", "--folder", anchors, "--fingerprint", "12", "x")
+        #expect(await wrong.exitCode == 2)
+        let word = try Self.badgectl("anchors", "export")
+        #expect(await word.exitCode == 2)
+    }
+
+    @Test("A folder that cannot be written is an error")
+    func unwritable() async throws {
+        let folder = try TemporaryFolder()
+        let fingerprint = try await Self.fingerprint(folder)
+        let program = try Self.badgectl(
+            "anchors",
+            "import",
+            "--folder",
+            "/proc/anchors",
+            "--fingerprint",
+            fingerprint,
+            TestPKI.path("cvca.cvcert")
+        )
+        #expect(await program.exitCode != 0)
+        #expect(program.text(.error).hasPrefix("badgectl: error: cannot write /proc/anchors: "))
+        #expect(!program.text(.output).contains("took"))
+    }
+
+    @Test("--known lists the fingerprints of the German authority")
+    func known() async throws {
+        let program = try Self.badgectl("anchors", "--known")
+        #expect(await program.exitCode == 0)
+        #expect(
+            program.text(.output).contains(
+                """
+                DECVCAeID00107  2023-11-28 to 2026-11-27  signed by DECVCAeID00106
+                  db08ffe1ccdef0f35bca697d8f9cd54f95960a553d84a85bb664cc7dcf8b09ae
+
+                """
+            )
+        )
+    }
+
+    @Test("auth says before it begins that no authority is trusted")
+    func noAuthority() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("GET_HEALTH", Say.noAnchors)
+            peer.untilClosed()
+        }
+        let program = try RunningProgram("badgectl", ["--socket", peer.path, "auth", "https://a.example/token"])
+        #expect(await program.exitCode == 1)
+        #expect(
+            program.text(.error) == """
+                badgectl: error: badged trusts no country authority, so no authentication can succeed
+                hint: import the certificates of the authority: sudo badgectl anchors import
+
+                """
+        )
+        #expect(!(await peer.received().contains { $0.contains("RUN_AUTH") }))
+    }
+
+    @Test("a user without the permission to see the health may authenticate")
+    func noHealth() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("GET_HEALTH", #"{"error":"GET_HEALTH","msg":"ACCESS_DENIED"}"#)
+            peer.answer("RUN_AUTH", #"{"error":"Validation of tcTokenURL failed","msg":"AUTH"}"#)
+            peer.untilClosed()
+        }
+        let program = try RunningProgram("badgectl", ["--socket", peer.path, "auth", "https://a.example/token"])
+        #expect(await program.exitCode == 1)
+        #expect(program.text(.error).contains("Validation of tcTokenURL failed"))
+    }
+
+    @Test("a running badged uses imported certificates at once, and health tells the newest and its last day")
+    func running() async throws {
+        let folder = try TemporaryFolder()
+        let anchors = folder.path + "/anchors"
+        try folder.write("badged.conf", Array("[eid]\ntrust_anchors = \(anchors)\ndate = 2026-11-22\n".utf8))
+        let daemon = try await RunningDaemon(["--no-ble", "--no-nfc", "--config", folder.path + "/badged.conf"])
+        let before = try Self.badgectl("--socket", daemon.path, "health")
+        #expect(await before.exitCode == 1)
+        #expect(before.text(.output).contains("BAD  trustAnchors: no country authority is trusted"))
+        #expect(before.text(.output).contains("sudo badgectl anchors import"))
+
+        let program = try Self.badgectl(
+            "anchors",
+            "import",
+            "--folder",
+            anchors,
+            "--fingerprint",
+            try await Self.fingerprint(folder),
+            TestPKI.path("")
+        )
+        #expect(await program.exitCode == 0, "\(program.everything)")
+        let after = try Self.badgectl("--socket", daemon.path, "health")
+        #expect(await after.exitCode == 0, "\(after.everything)")
+        #expect(after.text(.output).contains("good trustAnchors: \(Self.second) until 20"))
+        let json = try Self.badgectl("--socket", daemon.path, "--json", "health")
+        #expect(await json.exitCode == 0)
+        let health = try JSON(try #require(json.text(.output).split(separator: "\n").first).utf8)
+        let check = try #require(health["checks"]?.array?.first { $0["name"]?.string == "trustAnchors" })
+        #expect(check["newest"]?.string == Self.second && check["linksLearnt"]?.int == 0)
+        #expect(check["lastDay"]?.string?.count == 10)
+    }
+
+    @Test("health says when the newest certificate is over")
+    func expired() async throws {
+        let folder = try TemporaryFolder()
+        try folder.write("a.cvcert", TestPKI.file("cvca.cvcert"))
+        try folder.write("badged.conf", Array("[eid]\ntrust_anchors = \(folder.path)\ndate = 2099-01-01\n".utf8))
+        let daemon = try await RunningDaemon(["--no-ble", "--no-nfc", "--config", folder.path + "/badged.conf"])
+        let program = try Self.badgectl("--socket", daemon.path, "health")
+        #expect(await program.exitCode == 1)
+        #expect(program.text(.output).contains("BAD  trustAnchors: the certificate of \(Self.first) was valid until "))
+    }
+}
