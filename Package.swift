@@ -150,7 +150,8 @@ let package = Package(
         services.target(
             "EService",
             [
-                "Text", "ISO7816", "Crypto", "EID", "CountryAuthorities", "CCurl", "CExpat", "COpenSSL", "CLinux",
+                "Secrets", "Text", "ISO7816", "Crypto", "EID", "CountryAuthorities", "CCurl", "CExpat", "COpenSSL",
+                "CLinux",
                 "Concurrency",
             ]
         ),

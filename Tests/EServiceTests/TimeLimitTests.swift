@@ -32,7 +32,7 @@ struct TimeLimitTests {
         let tls = TLSGuard(.standard, isDeveloperMode: false, log: { _ in })
         let canceller = HTTPCanceller()
         let addresses = HostAddresses(HostAddresses.system, canceller)
-        return try HTTPSession(tls, Self.configuration.limits, canceller, addresses, Stopwatch())
+        return try HTTPSession(tls, Self.configuration, canceller, addresses, Stopwatch())
     }
 
     @Test("the TcToken is given up", arguments: Server.allCases)

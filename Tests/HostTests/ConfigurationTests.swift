@@ -40,6 +40,8 @@ struct ConfigurationTests {
             [eid]
             trust_anchors = /etc/badged/anchors
             date = 2028-02-29
+            proxy = http://proxy.example:3128
+            proxy_credentials = /etc/badged/proxy
             [pcsc]
             enabled = off
             [nfc]
@@ -67,6 +69,8 @@ struct ConfigurationTests {
         #expect(configuration.isVirtualEnabled && configuration.virtualReaders == 64)
         #expect(configuration.virtualTrustPoint == "/etc/badged/card.cvcert")
         #expect(configuration.trustAnchors == "/etc/badged/anchors")
+        #expect(configuration.proxy == .address("http://proxy.example:3128"))
+        #expect(configuration.proxyCredentials == "/etc/badged/proxy")
         #expect(configuration.date == Day(year: 2028, month: 2, day: 29))
         #expect(configuration.isActivationEnabled && configuration.activationPort == 4711)
         #expect(configuration.activationPermissions == .readers && configuration.rootServesAll)
@@ -100,6 +104,10 @@ struct ConfigurationTests {
             ("[virtual]\ncvca=card.cvcert", "line 2", "begins with /"),
             ("[eid]\ntrust_anchors=anchors", "line 2", "begins with /"),
             ("[eid]\ntrust_anchors=", "line 2", "begins with /"),
+            ("[eid]\nproxy=socks5://a:1", "line 2: [eid] proxy cannot be 'socks5://a:1'", "none, environment"),
+            ("[eid]\nproxy=", "line 2", "none, environment, http://HOST:PORT"),
+            ("[eid]\nproxy=http://me:secret@a:1", "line 2: [eid] proxy has a name or a password", "proxy_credentials"),
+            ("[eid]\nproxy_credentials=file", "line 2", "begins with /"),
             ("[eid]\ndate=today", "line 2: [eid] date cannot be 'today'", "2026-11-21"),
             ("[eid]\ndate=2027-02-29", "line 2", "2026-11-21"),
             ("[eid]\ndate=1999-12-31", "line 2", "2026-11-21"),

@@ -18,6 +18,10 @@ package struct Configuration: Sendable, Equatable {
     package var trustAnchors = Self.defaultTrustAnchors
     /// The default folder; it may be missing.
     package static let defaultTrustAnchors = "/etc/badged/trust-anchors"
+    /// `[eid] proxy`
+    package var proxy = ProxyChoice.none
+    /// `[eid] proxy_credentials`: the file with the name and the password for the proxy.
+    package var proxyCredentials: String?
     /// `[eid] date`: the day for which certificates are checked, instead of today; for tests.
     package var date: Day?
     /// `[pcsc] enabled`
@@ -83,6 +87,9 @@ package struct Configuration: Sendable, Equatable {
             case ("virtual", "readers"): virtualReaders = try value.number(in: 1...64)
             case ("virtual", "cvca"): virtualTrustPoint = value.text.isEmpty ? nil : try value.absolutePath()
             case ("eid", "trust_anchors"): trustAnchors = try value.absolutePath()
+            case ("eid", "proxy"): proxy = try value.proxy()
+            case ("eid", "proxy_credentials"):
+                proxyCredentials = value.text.isEmpty ? nil : try value.absolutePath()
             case ("eid", "date"): date = value.text.isEmpty ? nil : try value.day()
             case ("pcsc", "enabled"): isPCSCEnabled = try value.bool()
             case ("nfc", "enabled"): isNFCEnabled = try value.bool()
@@ -152,6 +159,24 @@ package struct Configuration: Sendable, Equatable {
         func absolutePath() throws(StartError) -> String {
             guard text.hasPrefix("/") else { throw refuse("a path that begins with /") }
             return text
+        }
+
+        /// How connections to services go out.
+        func proxy() throws(StartError) -> ProxyChoice {
+            switch text {
+            case "none": return .none
+            case "environment": return .environment
+            default:
+                guard !text.contains("@") else {
+                    // The text is not repeated, since it may hold a password.
+                    throw .inConfiguration(
+                        "\(place) has a name or a password",
+                        hint: "put NAME:PASSWORD into a file of its own, and name the file in proxy_credentials"
+                    )
+                }
+                guard text.hasPrefix("http://") else { throw refuse("none, environment, http://HOST:PORT") }
+                return .address(text)
+            }
         }
 
         /// A day as `yyyy-MM-dd`. Certificates of cards have days of the years 2000 to 2099.
@@ -230,6 +255,15 @@ package struct Configuration: Sendable, Equatable {
     }
 }
 
+/// How connections to services go out: `[eid] proxy`.
+package enum ProxyChoice: Sendable, Equatable {
+    case none
+    /// As `https_proxy` and `no_proxy` say.
+    case environment
+    /// Through the HTTP proxy at this address, `http://HOST:PORT`.
+    case address(String)
+}
+
 /// A day of the years 2000 to 2099.
 package struct Day: Sendable, Equatable {
     package let year: Int
@@ -256,6 +290,9 @@ package struct Settings: Sendable, Equatable {
     package var virtualTrustPoint: String?
     /// Path of the folder with the trusted country authorities.
     package var trustAnchors: String
+    package var proxy: ProxyChoice
+    /// Path of the file with the name and the password for the proxy.
+    package var proxyCredentials: String?
     /// The day for which certificates are checked; nil: today.
     package var date: Day?
     package var isPCSCEnabled: Bool
@@ -268,6 +305,7 @@ package struct Settings: Sendable, Equatable {
         limits = configuration.limits
         virtualReaders = options.isVirtual || configuration.isVirtualEnabled ? configuration.virtualReaders : 0
         (virtualTrustPoint, trustAnchors) = (configuration.virtualTrustPoint, configuration.trustAnchors)
+        (proxy, proxyCredentials) = (configuration.proxy, configuration.proxyCredentials)
         date = configuration.date
         isPCSCEnabled = configuration.isPCSCEnabled && !options.isWithoutPCSC
         isNFCEnabled = configuration.isNFCEnabled && !options.isWithoutNFC

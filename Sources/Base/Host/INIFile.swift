@@ -98,7 +98,7 @@ struct INIFile: Sendable, Equatable {
 
 extension StartError {
     /// Makes an error for a fault in the configuration: exit code 78, EX_CONFIG of sysexits.h.
-    static func inConfiguration(_ message: String, hint: String) -> StartError {
+    package static func inConfiguration(_ message: String, hint: String) -> StartError {
         StartError(message, hint: hint, exitCode: 78)
     }
 }

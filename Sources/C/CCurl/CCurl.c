@@ -71,31 +71,54 @@ void ccurl_session_free(ccurl_session *session) {
 
 void ccurl_wake(ccurl_session *session) { curl.curl_multi_wakeup(session->multi); }
 
+/* The most bytes of all headers with which a proxy answers CONNECT. */
+enum { maximum_proxy_headers = 16384 };
+
+/* One transfer; the owner of libcurl's callbacks. */
+typedef struct {
+    const ccurl_request *request;
+    /* Whether the tunnel through the proxy is open. TLS begins after that, and so does a request without TLS. */
+    bool is_past_proxy;
+    size_t proxy_headers;
+} transfer;
+
+static bool is_at_proxy(const transfer *transfer) { return *transfer->request->proxy && !transfer->is_past_proxy; }
+
 static CURLcode prepare_tls(CURL *easy, void *context, void *owner) {
     (void)easy;
-    const ccurl_request *request = owner;
+    transfer *transfer = owner;
+    transfer->is_past_proxy = true;
+    const ccurl_request *request = transfer->request;
     return request->prepare_tls(request->owner, context) ? CURLE_OK : CURLE_ABORTED_BY_CALLBACK;
 }
 
 static int connected(void *owner, char *remote, char *local, int remote_port, int local_port) {
     (void)remote, (void)local, (void)remote_port, (void)local_port;
-    const ccurl_request *request = owner;
+    transfer *transfer = owner;
+    transfer->is_past_proxy = true;
+    const ccurl_request *request = transfer->request;
     return request->connected(request->owner) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
 }
 
 static size_t header(char *bytes, size_t size, size_t count, void *owner) {
-    const ccurl_request *request = owner;
+    transfer *transfer = owner;
+    if (is_at_proxy(transfer)) {
+        transfer->proxy_headers += size * count;
+        return transfer->proxy_headers <= maximum_proxy_headers ? size * count : 0;
+    }
+    const ccurl_request *request = transfer->request;
     return request->header(request->owner, bytes, size * count) ? size * count : 0;
 }
 
 static size_t received(char *bytes, size_t size, size_t count, void *owner) {
-    const ccurl_request *request = owner;
+    const ccurl_request *request = ((transfer *)owner)->request;
     return request->received(request->owner, bytes, size * count) ? size * count : 0;
 }
 
-static ccurl_end end(CURLcode code) {
+static ccurl_end end(const transfer *transfer, CURLcode code) {
+    if (code == CURLE_OK) return CCURL_DONE;
+    if (is_at_proxy(transfer)) return CCURL_PROXY;
     switch (code) {
-        case CURLE_OK: return CCURL_DONE;
         case CURLE_OPERATION_TIMEDOUT: return CCURL_TIMEOUT;
         case CURLE_URL_MALFORMAT:
         case CURLE_UNSUPPORTED_PROTOCOL:
@@ -123,8 +146,9 @@ static struct curl_slist *list(const char *lines) {
     return all;
 }
 
-static void configure(CURL *easy, const ccurl_request *request, struct curl_slist *headers, struct curl_slist *resolve,
+static void configure(CURL *easy, transfer *transfer, struct curl_slist *headers, struct curl_slist *resolve,
                       char *words) {
+    const ccurl_request *request = transfer->request;
 #define SET(option, value) curl.curl_easy_setopt(easy, CURLOPT_##option, value)
     SET(URL, request->url);
     SET(RESOLVE, resolve);
@@ -132,7 +156,12 @@ static void configure(CURL *easy, const ccurl_request *request, struct curl_slis
     SET(FOLLOWLOCATION, 0L);
     SET(HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     SET(SSL_ENABLE_ALPN, 0L);
-    SET(PROXY, "");
+    SET(PROXY, request->proxy);
+    SET(NOPROXY, "");
+    SET(HTTPPROXYTUNNEL, 1L);
+    SET(PROXYAUTH, (long)(CURLAUTH_BASIC | CURLAUTH_DIGEST));
+    if (request->proxy_name) SET(PROXYUSERNAME, request->proxy_name);
+    if (request->proxy_password) SET(PROXYPASSWORD, request->proxy_password);
     SET(NETRC, (long)CURL_NETRC_IGNORED);
     SET(NOSIGNAL, 1L);
     SET(HTTPHEADER, headers);
@@ -152,13 +181,13 @@ static void configure(CURL *easy, const ccurl_request *request, struct curl_slis
         SET(POSTFIELDSIZE_LARGE, (curl_off_t)request->body_count);
     }
     SET(SSL_CTX_FUNCTION, prepare_tls);
-    SET(SSL_CTX_DATA, (void *)request);
+    SET(SSL_CTX_DATA, (void *)transfer);
     SET(PREREQFUNCTION, connected);
-    SET(PREREQDATA, (void *)request);
+    SET(PREREQDATA, (void *)transfer);
     SET(HEADERFUNCTION, header);
-    SET(HEADERDATA, (void *)request);
+    SET(HEADERDATA, (void *)transfer);
     SET(WRITEFUNCTION, received);
-    SET(WRITEDATA, (void *)request);
+    SET(WRITEDATA, (void *)transfer);
 #undef SET
 }
 
@@ -184,17 +213,19 @@ ccurl_outcome ccurl_run(ccurl_session *session, const ccurl_request *request) {
     struct curl_slist *headers = list(request->headers);
     struct curl_slist *resolve = *request->resolve ? list(request->resolve) : NULL;
     CURLcode code = CURLE_FAILED_INIT;
+    transfer transfer = {.request = request};
     curl.curl_easy_reset(session->easy);
-    configure(session->easy, request, headers, resolve, words);
+    configure(session->easy, &transfer, headers, resolve, words);
     if (curl.curl_multi_add_handle(session->multi, session->easy) == CURLM_OK) {
         bool finished = drive(session, request, &code);
         curl.curl_easy_getinfo(session->easy, CURLINFO_RESPONSE_CODE, &outcome.status);
+        curl.curl_easy_getinfo(session->easy, CURLINFO_HTTP_CONNECTCODE, &outcome.proxy_status);
         curl_off_t sent = 0, done = 0;
         curl.curl_easy_getinfo(session->easy, CURLINFO_PRETRANSFER_TIME_T, &sent);
         curl.curl_easy_getinfo(session->easy, CURLINFO_TOTAL_TIME_T, &done);
         if (sent > 0 && done > sent) outcome.answer_microseconds = done - sent;
         curl.curl_multi_remove_handle(session->multi, session->easy);
-        outcome.end = finished ? end(code) : CCURL_CANCELLED;
+        outcome.end = finished ? end(&transfer, code) : CCURL_CANCELLED;
     }
     curl.curl_easy_reset(session->easy);
     curl.curl_slist_free_all(headers);

@@ -41,7 +41,9 @@ package struct AnchorSelection: Sendable {
         let use: AuthorityUse
     }
 
+    /// Judges the certificates.
     /// - Parameters:
+    ///   - found: the certificates, in any order.
     ///   - known: fingerprints that are trusted, in lower-case digits, and what for.
     ///   - present: the anchors of the folder.
     package init(_ found: [AnchorSources.Found], known: [String: AuthorityUse], present: TrustAnchors) {

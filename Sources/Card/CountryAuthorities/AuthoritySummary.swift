@@ -14,7 +14,7 @@ package struct AuthoritySummary: Sendable, Equatable {
     /// The number of link certificates that services have sent and that were stored.
     package let learnt: Int
 
-    /// - Parameter learnt: the link certificates of `LinkCertificateStore`.
+    /// Sums up the anchors and what `LinkCertificateStore` has learnt.
     package init(_ anchors: TrustAnchors, learnt: [CVCertificate]) {
         self.learnt = learnt.count
         let links = anchors.links + learnt

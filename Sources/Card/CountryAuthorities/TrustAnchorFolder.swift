@@ -25,6 +25,7 @@ package final class TrustAnchorFolder: Sendable {
     private let state = Mutex(State())
 
     /// - Parameters:
+    ///   - path: the folder; its subfolder `test` has the test authorities.
     ///   - mayBeMissing: whether a missing folder causes no warning.
     ///   - warn: gets a line for each file that is ignored, whenever the folder is read.
     package init(_ path: String, mayBeMissing: Bool, warn: @escaping @Sendable (String) -> Void) {

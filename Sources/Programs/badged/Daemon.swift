@@ -5,6 +5,7 @@ import CountryAuthorities
 import DoorFeature
 import DoorReaders
 import EIDFeature
+import EService
 import Glibc
 import Host
 import Readers
@@ -28,6 +29,8 @@ import Wire
     private let service = ServiceNotification()
     private let registry = ReaderRegistry()
     private var nfc: NFCBackend?
+    /// nil: services are reached without a proxy.
+    private let proxies: ProxySettings?
     private let anchors: TrustAnchorFolder
     /// The trust point of virtual cards; nil: the test authority that is built into them.
     private let trustPoint: [UInt8]?
@@ -48,10 +51,11 @@ import Wire
         _ signals: Signals,
         _ socket: ListeningSocket,
         trustPoint: [UInt8]?,
+        proxies: ProxySettings?,
         management: ManagementSocket?
     ) {
         (self.options, self.settings, self.signals, self.socket) = (options, settings, signals, socket)
-        (self.trustPoint, self.configuration) = (trustPoint, configuration)
+        (self.trustPoint, self.proxies, self.configuration) = (trustPoint, proxies, configuration)
         self.management = management
         var warnings: [String] = []
         access = AccessControl(AccessPolicy(rules: [], warnings: &warnings))
@@ -108,7 +112,11 @@ import Wire
         // A feature is one line here and one target.
         let features: [any Feature] = [
             ReaderFeature(registry),
-            EIDFeature(registry, OnlineServices(settings, anchors), rootServesAll: configuration.rootServesAll),
+            EIDFeature(
+                registry,
+                OnlineServices(settings, anchors, proxies),
+                rootServesAll: configuration.rootServesAll
+            ),
             DoorFeature(radio),
         ]
         registry.kinds = features.compactMap { $0 as? any CardFeature }.flatMap(\.cardKinds)

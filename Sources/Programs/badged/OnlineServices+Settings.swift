@@ -8,7 +8,12 @@ import Host
 
 extension OnlineServices {
     /// Makes the online services from the settings. Each authentication uses the trust anchors that `anchors` has then.
-    init(_ settings: Settings, _ anchors: TrustAnchorFolder, environment: Environment = systemEnvironment) {
+    init(
+        _ settings: Settings,
+        _ anchors: TrustAnchorFolder,
+        _ proxies: ProxySettings?,
+        environment: Environment = systemEnvironment
+    ) {
         let version = Version.current.split(separator: ".").map { Int($0) ?? 0 } + [0, 0, 0]
         var configuration = EServiceConfiguration(
             userAgent: PAOSEnvelope.UserAgent(name: "badged", version: (version[0], version[1], version[2]))
@@ -21,6 +26,7 @@ extension OnlineServices {
             configuration.today = { date }
             Log.notice("certificates are judged on \(date.year)-\(date.month)-\(date.day), as [eid] date says")
         }
+        configuration.proxies = proxies
         configuration.log = { text in Log.notice("\(text)") }
         configuration.warn = { text in Log.warning("\(text)") }
         let final = configuration

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import EService
 import Glibc
 import Host
 import ScannerMgmt
@@ -29,6 +30,7 @@ import ScannerMgmt
         Log.level = settings.logLevel
         let management = managementSocket(settings.radio)
         let trustPoint = try settings.readVirtualTrustPoint()
+        let proxies = try ProxySettings.read(settings)
         // Signals are blocked before the first other thread starts, because threads inherit the signal mask.
         let signals = try Signals()
         let socket = try ListeningSocket.open(options: options, configuration: configuration)
@@ -45,6 +47,7 @@ import ScannerMgmt
                 signals,
                 socket,
                 trustPoint: trustPoint,
+                proxies: proxies,
                 management: management
             ).start()
         }

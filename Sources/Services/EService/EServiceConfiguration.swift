@@ -25,6 +25,8 @@ package struct EServiceConfiguration: Sendable {
     package var trustAnchors = TrustAnchors()
     /// nil when link certificates are not stored.
     package var linkCertificates: LinkCertificateStore?
+    /// nil: no connection goes through a proxy.
+    package var proxies: ProxySettings?
     package var userAgent: PAOSEnvelope.UserAgent
     package var limits = Limits()
     /// Returns the day on which certificates have to be valid.

@@ -177,7 +177,8 @@ package actor EServiceSession: EServiceConnection {
         case .success(let valid):
             token = valid
             (refreshAddress, communicationErrorAddress) = (valid.refreshAddress, valid.communicationErrorAddress)
-            addresses.begin(valid.refreshAddress.origin.host)
+            let origin = valid.refreshAddress.origin
+            if configuration.proxies?.proxy(for: origin) == nil { addresses.begin(origin.host) }
         case .failure(let refusal):
             (refreshAddress, communicationErrorAddress) = (refusal.refreshAddress, refusal.communicationErrorAddress)
             throw EServiceFailure(.getTcTokenInvalidData, .invalidTcToken, detail: refusal.words)
@@ -218,7 +219,7 @@ package actor EServiceSession: EServiceConnection {
     ) throws(EServiceFailure) -> HTTPSession {
         let tls = TLSGuard(profile, preSharedKey: key, isDeveloperMode: isDeveloperMode, log: configuration.log)
         do throws(HTTPFault) {
-            return try HTTPSession(tls, configuration.limits, canceller, addresses, stopwatch)
+            return try HTTPSession(tls, configuration, canceller, addresses, stopwatch)
         } catch {
             if case .unavailable(let words) = error {
                 configuration.warn("online authentication needs libcurl (Debian package libcurl4): \(words)")

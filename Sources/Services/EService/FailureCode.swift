@@ -75,6 +75,7 @@ package enum FailureCode: String, Error, Sendable {
     case checkRefreshAddressServerError = "Check_Refresh_Address_Server_Error"
     case checkRefreshAddressClientError = "Check_Refresh_Address_Client_Error"
     case checkRefreshAddressServiceTimeout = "Check_Refresh_Address_Service_Timeout"
+    case checkRefreshAddressProxyError = "Check_Refresh_Address_Proxy_Error"
     case checkRefreshAddressUnknownNetworkError = "Check_Refresh_Address_Unknown_Network_Error"
     case checkRefreshAddressInvalidHTTPResponse = "Check_Refresh_Address_Invalid_Http_Response"
     case checkRefreshAddressEmpty = "Check_Refresh_Address_Empty"

@@ -48,6 +48,12 @@ package struct FailureStatus: Sendable, Hashable {
         "The TcToken of the service is not valid."
     )
     package static let connection = Self(.trustedChannelEstablishmentFailed, "The server could not be reached.")
+    package static let proxyUnreachable = Self(.trustedChannelEstablishmentFailed, "The proxy could not be reached.")
+    package static let proxyRefused = Self(.trustedChannelEstablishmentFailed, "The proxy refused the connection.")
+    package static let proxyCredentials = Self(
+        .trustedChannelEstablishmentFailed,
+        "The proxy did not accept the name and the password."
+    )
     package static let tls = Self(
         .trustedChannelEstablishmentFailed,
         "The server's encryption does not meet the rules."

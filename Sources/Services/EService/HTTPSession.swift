@@ -40,6 +40,8 @@ enum HTTPFault: Error, Equatable {
     case cancelled
     case timeout
     case unreachable(String)
+    /// There is no tunnel through the proxy.
+    case proxy(ProxyFault, String)
     /// The handshake failed: by a rule of `TLSGuard`, or by libssl (nil).
     case tls(TLSFault?, String)
     /// The answer is longer than it may be.
@@ -63,6 +65,7 @@ final class HTTPSession {
     private let addresses: HostAddresses
     private let session: OpaquePointer
     private let limits: EServiceConfiguration.Limits
+    private let proxies: ProxySettings?
 
     // The transfer that runs.
     private var method = HTTPRequest.Method.get
@@ -75,14 +78,15 @@ final class HTTPSession {
 
     init(
         _ tls: TLSGuard,
-        _ limits: EServiceConfiguration.Limits,
+        _ configuration: EServiceConfiguration,
         _ canceller: HTTPCanceller,
         _ addresses: HostAddresses,
         _ stopwatch: Stopwatch
     ) throws(HTTPFault) {
         if let words = ccurl_load() { throw .unavailable(String(cString: words)) }
         guard let session = ccurl_session_new() else { throw .unavailable("libcurl has no session left") }
-        (self.tls, self.session, self.limits) = (tls, session, limits)
+        (self.tls, self.session) = (tls, session)
+        (limits, proxies) = (configuration.limits, configuration.proxies)
         (self.canceller, self.addresses, self.stopwatch) = (canceller, addresses, stopwatch)
         canceller.add(session)
     }
@@ -98,7 +102,10 @@ final class HTTPSession {
         let begin = ContinuousClock.now
         let end = min(begin + limits.transfer, deadline)
         guard begin < end else { throw .timeout }
-        let found = try addresses.find(origin.host, by: min(end, begin + limits.connect))
+        let proxy = proxies?.proxy(for: origin)
+        // Only the proxy knows the names of servers behind it.
+        let peer = proxy?.origin ?? origin
+        let found = try find(peer.host, isProxy: proxy != nil, by: min(end, begin + limits.connect))
         let total = ContinuousClock.now.duration(to: end).milliseconds
         guard total > 0 else { throw .timeout }
         tls.reset(host: origin.host)
@@ -106,8 +113,8 @@ final class HTTPSession {
         (attempts, isTooLarge, lines, headerBytes, body) = (0, false, [], 0, [])
         defer { (lines, body) = ([], []) }
         // libcurl then looks up nothing itself: its look-ups cannot be left behind.
-        let resolve = found.isEmpty ? "" : "\(origin.host):\(origin.port):\(found.joined(separator: ","))"
-        let outcome = perform(request, total, resolve)
+        let resolve = found.isEmpty ? "" : "\(peer.host):\(peer.port):\(found.joined(separator: ","))"
+        let outcome = perform(request, total, resolve, proxy)
         let answer = method == .connect ? .zero : Duration.microseconds(outcome.answer_microseconds)
         stopwatch.add(transfer: begin.duration(to: .now), answer: answer)
         let words = withUnsafeBytes(of: outcome.words) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
@@ -118,6 +125,7 @@ final class HTTPSession {
         case CCURL_REFUSED where method == .connect: return HTTPResponse(status: 100, headers: [], body: [])
         case CCURL_CANCELLED: throw .cancelled
         case CCURL_TIMEOUT: throw .timeout
+        case CCURL_PROXY: throw .proxy(ProxyFault(status: outcome.proxy_status), words)
         case CCURL_UNREACHABLE: throw .unreachable(words)
         case CCURL_TLS: throw .tls(nil, words)
         case CCURL_REFUSED where attempts > 1: throw .broken("the server dropped the connection")
@@ -127,7 +135,29 @@ final class HTTPSession {
         return HTTPResponse(status: outcome.status, headers: headers, body: body)
     }
 
-    private func perform(_ request: HTTPRequest, _ total: Int, _ resolve: String) -> ccurl_outcome {
+    private func find(
+        _ host: String,
+        isProxy: Bool,
+        by deadline: ContinuousClock.Instant
+    ) throws(HTTPFault) -> [String] {
+        do throws(HTTPFault) {
+            return try addresses.find(host, by: deadline)
+        } catch {
+            guard isProxy else { throw error }
+            switch error {
+            case .timeout: throw .proxy(.unreachable, "its name was not found in time")
+            case .unreachable(let words): throw .proxy(.unreachable, words)
+            default: throw error
+            }
+        }
+    }
+
+    private func perform(
+        _ request: HTTPRequest,
+        _ total: Int,
+        _ resolve: String,
+        _ proxy: Proxy?
+    ) -> ccurl_outcome {
         let method =
             switch request.method {
             case .get: CCURL_GET
@@ -136,33 +166,57 @@ final class HTTPSession {
             }
         // An empty Expect: libcurl would wait for 100 Continue before a long body.
         let headers = (request.headers + ["Expect:"]).joined(separator: "\n")
+        guard let credentials = proxy?.credentials else {
+            return perform(request, total, resolve, method, headers, proxy, nil, nil)
+        }
+        return credentials.withStrings { perform(request, total, resolve, method, headers, proxy, $0, $1) }
+    }
+
+    private func perform(
+        _ request: HTTPRequest,
+        _ total: Int,
+        _ resolve: String,
+        _ method: ccurl_method,
+        _ headers: String,
+        _ proxy: Proxy?,
+        _ name: UnsafePointer<CChar>?,
+        _ password: UnsafePointer<CChar>?
+    ) -> ccurl_outcome {
         let owner = Unmanaged.passUnretained(self).toOpaque()
-        return request.address.text.withCString { url in
-            headers.withCString { headers in
-                request.body.withUnsafeBytes { body in
-                    resolve.withCString { resolve in
-                        var call = ccurl_request(
-                            method: method,
-                            url: url,
-                            resolve: resolve,
-                            is_secure: request.address.isSecure,
-                            headers: headers,
-                            body: body.baseAddress,
-                            body_count: body.count,
-                            connect_milliseconds: limits.connect.milliseconds,
-                            total_milliseconds: total,
-                            owner: owner,
-                            prepare_tls: { HTTPSession.of($0).tls.prepare(OpaquePointer($1)) },
-                            connected: { HTTPSession.of($0).maySend() },
-                            header: { HTTPSession.of($0).takeHeader($1, $2) },
-                            received: { HTTPSession.of($0).takeBody($1, $2) },
-                            cancelled: { HTTPSession.of($0).canceller.isCancelled }
-                        )
-                        return ccurl_run(session, &call)
-                    }
-                }
+        let texts = [request.address.text, headers, resolve, proxy?.address ?? ""]
+        return Self.withCStrings(texts) { texts in
+            request.body.withUnsafeBytes { body in
+                var call = ccurl_request(
+                    method: method,
+                    url: texts[0],
+                    resolve: texts[2],
+                    is_secure: request.address.isSecure,
+                    headers: texts[1],
+                    body: body.baseAddress,
+                    body_count: body.count,
+                    proxy: texts[3],
+                    proxy_name: name,
+                    proxy_password: password,
+                    connect_milliseconds: limits.connect.milliseconds,
+                    total_milliseconds: total,
+                    owner: owner,
+                    prepare_tls: { HTTPSession.of($0).tls.prepare(OpaquePointer($1)) },
+                    connected: { HTTPSession.of($0).maySend() },
+                    header: { HTTPSession.of($0).takeHeader($1, $2) },
+                    received: { HTTPSession.of($0).takeBody($1, $2) },
+                    cancelled: { HTTPSession.of($0).canceller.isCancelled }
+                )
+                return ccurl_run(session, &call)
             }
         }
+    }
+
+    /// Lends C strings, in the order of the texts.
+    private static func withCStrings<R>(_ texts: [String], _ body: ([UnsafePointer<CChar>]) -> R) -> R {
+        func lend(_ lent: [UnsafePointer<CChar>]) -> R {
+            lent.count == texts.count ? body(lent) : texts[lent.count].withCString { lend(lent + [$0]) }
+        }
+        return lend([])
     }
 
     private static func of(_ owner: UnsafeMutableRawPointer) -> HTTPSession {

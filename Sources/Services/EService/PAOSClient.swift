@@ -126,6 +126,8 @@ final class PAOSClient {
         case .timeout: EServiceFailure(.genericSendReceiveNetworkError, .timeout)
         case .unreachable(let words), .broken(let words), .unavailable(let words):
             EServiceFailure(.genericSendReceiveNetworkError, .connection, detail: words)
+        case .proxy(let fault, let words):
+            EServiceFailure(.genericSendReceiveNetworkError, fault.failureStatus, detail: "proxy: \(fault) \(words)")
         case .tooLarge: EServiceFailure(.genericSendReceivePAOSUnknown, .unknownMessage, detail: "too large")
         case .tls(.ephemeralKeyTooShort(let bits), _):
             EServiceFailure(.genericSendReceiveInvalidEphemeralKeyLength, .tls, detail: "\(bits) bit")

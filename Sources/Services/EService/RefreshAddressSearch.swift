@@ -64,7 +64,7 @@ struct RefreshAddressSearch {
             switch error {
             case .timeout, .unreachable, .broken:
                 throw Self.failure(.checkRefreshAddressFetchCertificateError, "\(error)")
-            case .cancelled, .tls, .tooLarge, .unavailable:
+            case .cancelled, .proxy, .tls, .tooLarge, .unavailable:
                 throw Self.failure(error)
             }
         }
@@ -91,6 +91,7 @@ struct RefreshAddressSearch {
         case .timeout: failure(.checkRefreshAddressServiceTimeout, "")
         case .unreachable(let words), .broken(let words), .unavailable(let words):
             failure(.checkRefreshAddressUnknownNetworkError, words)
+        case .proxy(let fault, let words): failure(.checkRefreshAddressProxyError, "\(fault) \(words)")
         case .tooLarge: failure(.checkRefreshAddressInvalidHTTPResponse, "too large")
         case .tls(.ephemeralKeyTooShort(let bits), _):
             failure(.checkRefreshAddressInvalidEphemeralKeyLength, "\(bits) bit")

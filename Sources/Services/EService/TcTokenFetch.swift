@@ -79,6 +79,8 @@ struct TcTokenFetch {
         case .timeout: EServiceFailure(.getTcTokenNetworkError, .timeout)
         case .unreachable(let words), .broken(let words), .unavailable(let words):
             EServiceFailure(.getTcTokenNetworkError, .connection, detail: words)
+        case .proxy(let fault, let words):
+            EServiceFailure(.getTcTokenNetworkError, fault.failureStatus, detail: "proxy: \(fault) \(words)")
         case .tooLarge: EServiceFailure(.getTcTokenInvalidData, .invalidTcToken, detail: "too large")
         case .tls(.certificateKeyTooShort(let bits), _):
             EServiceFailure(.getTcTokenInvalidCertificateKeyLength, .tls, detail: "\(bits) bit")

@@ -143,7 +143,7 @@ import Text
         #expect(
             program.text(.error) == """
                 badgectl: error: the server could not be reached (Get_TcToken_Network_Error)
-                hint: check the address and the network
+                hint: check the address, the network, and [eid] proxy in badged.conf(5)
 
                 """
         )

@@ -36,6 +36,7 @@ let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "certificate-chain": certificateChain,
     "certificate-search": certificateSearch,
     "zip-archive": zipArchive,
+    "proxy-answer": proxyAnswer,
     "advertising-data": advertisingData,
     "advertising-reports": advertisingReports,
     "btsnoop": btsnoop,

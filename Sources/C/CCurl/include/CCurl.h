@@ -35,6 +35,11 @@ typedef struct {
     const char *_Nonnull headers;
     const void *_Nullable body;
     size_t body_count;
+    /* The address of an HTTP proxy, from which CONNECT opens a tunnel to the server; empty without a proxy. */
+    const char *_Nonnull proxy;
+    /* Name and password for the proxy; NULL without them. */
+    const char *_Nullable proxy_name;
+    const char *_Nullable proxy_password;
     long connect_milliseconds;
     long total_milliseconds;
 
@@ -60,6 +65,8 @@ typedef enum {
     CCURL_TLS,
     /* A callback returned false. */
     CCURL_REFUSED,
+    /* There is no tunnel through the proxy. */
+    CCURL_PROXY,
     /* The connection was lost, or the answer is not HTTP. */
     CCURL_BROKEN,
 } ccurl_end;
@@ -68,13 +75,16 @@ typedef struct {
     ccurl_end end;
     /* The HTTP status; 0 without one. */
     long status;
+    /* The HTTP status of the proxy's answer to CONNECT; 0 without one. */
+    long proxy_status;
     /* From the request to the end of its answer; 0 when no request was sent. */
     long long answer_microseconds;
     /* Text for the log; may be empty. */
     char words[256];
 } ccurl_outcome;
 
-/* Runs one transfer to its end. Redirects are not followed; cookies, proxies and .netrc are not used. */
+/* Runs one transfer to its end. Redirects are not followed; cookies, .netrc and the proxies of the
+ * environment are not used. */
 ccurl_outcome ccurl_run(ccurl_session *_Nonnull session, const ccurl_request *_Nonnull request);
 
 #endif

@@ -148,10 +148,12 @@ enum ConsentText {
         case "Prompt_Timeout": "start the authentication again, and answer each question in time"
         case "Card_Removed": "leave the card on the reader until the end, and try again"
         case "Establish_Pace_Channel_Puk_Inoperative": "go to the office that issued the card: it can set a new PIN"
-        case "Get_TcToken_Network_Error", "Get_TcToken_Invalid_Url": "check the address and the network"
+        case "Get_TcToken_Network_Error", "Get_TcToken_Invalid_Url":
+            "check the address, the network, and [eid] proxy in badged.conf(5)"
+        case "Check_Refresh_Address_Proxy_Error": "check [eid] proxy in badged.conf(5)"
         case "Browser_Send_Failed": "start again on the page of the service"
         case "Pre_Verification_Invalid_Certificate_Chain":
-            "badged trusts the authorities in trust_anchors, badged.conf(5)"
+            "import newer certificates of the authority: sudo badgectl anchors import"
         case "Pre_Verification_No_Test_Environment": "run badgectl auth without --developer-mode"
         default: Failure.seeLog
         }

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Secrets
+import Text
+
+/// An HTTP proxy. It only opens tunnels by CONNECT, so it sees no content of a connection. RFC 9110, 9.3.6.
+package struct Proxy: Sendable {
+    /// A name and a password for the proxy.
+    package final class Credentials: Sendable {
+        /// The most bytes of name and password together.
+        package static let maximumCount = 1024
+
+        /// The name, a zero byte, the password, a zero byte.
+        private let content: Secret
+
+        /// Reads `NAME:PASSWORD`, optionally with a line end; nil when it is something else.
+        package init?(line: UnsafeRawBufferPointer) {
+            var line = line[...]
+            if line.last == 0x0A { line.removeLast() }
+            if line.last == 0x0D { line.removeLast() }
+            guard line.count <= Self.maximumCount, let colon = line.firstIndex(of: UInt8(ascii: ":")),
+                colon != line.startIndex, line.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
+            else { return nil }
+            let name = line[..<colon].count
+            let whole = line
+            content = Secret(count: whole.count + 1) { memory in
+                memory.copyBytes(from: whole)
+                memory[name] = 0
+            }
+        }
+
+        /// Lends name and password as C strings, which `body` must not keep.
+        func withStrings<R>(_ body: (UnsafePointer<CChar>?, UnsafePointer<CChar>?) -> R) -> R {
+            content.withBytes { bytes in
+                let name = bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
+                let separator = bytes.firstIndex(of: 0) ?? 0
+                return body(name, name.map { $0 + separator + 1 })
+            }
+        }
+    }
+
+    /// `http://HOST:PORT`
+    package let address: String
+    let origin: WebAddress.Origin
+    let credentials: Credentials?
+
+    /// Reads `http://HOST:PORT`; nil for anything else, such as a proxy of another kind.
+    package init?(_ text: String, _ credentials: Credentials? = nil) {
+        let bare = text.hasSuffix("/") ? String(text.dropLast()) : text
+        guard let address = WebAddress(bare), !address.isSecure else { return nil }
+        let host = address.origin.host
+        // Neither a path nor a query, and the port is written out.
+        guard address.text.lowercased() == "http://\(host.contains(":") ? "[\(host)]" : host):\(address.origin.port)"
+        else {
+            return nil
+        }
+        (self.address, origin, self.credentials) = (address.text, address.origin, credentials)
+    }
+}
+
+/// Which connections go through a proxy.
+package struct ProxySettings: Sendable {
+    /// For https addresses.
+    let secure: Proxy?
+    /// For http addresses, which only developer mode uses.
+    let plain: Proxy?
+    /// Hosts that are reached without a proxy, with all names below them.
+    let exceptions: [String]
+
+    /// One proxy for everything.
+    package init(_ proxy: Proxy) { (secure, plain, exceptions) = (proxy, proxy, []) }
+
+    /// A variable of the environment that names no proxy which badged can use.
+    package struct Unusable: Error, Equatable {
+        package let variable: String
+    }
+
+    /// Reads `https_proxy`, `http_proxy`, `all_proxy` and `no_proxy`, in lower case or else in upper case, as curl does.
+    /// A name and a password may be in the address; others come from `credentials`.
+    package init(
+        environment: (String) -> String?,
+        _ credentials: Proxy.Credentials?
+    ) throws(Unusable) {
+        func proxy(_ names: String...) throws(Unusable) -> Proxy? {
+            for name in names {
+                guard let text = environment(name), !text.isEmpty else { continue }
+                guard let proxy = Self.proxy(text, credentials) else { throw Unusable(variable: name) }
+                return proxy
+            }
+            return nil
+        }
+        secure = try proxy("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+        // Not HTTP_PROXY: a web server sets it from a header of a request.
+        plain = try proxy("http_proxy", "all_proxy", "ALL_PROXY")
+        let list = environment("no_proxy") ?? environment("NO_PROXY") ?? ""
+        exceptions = list.split(whereSeparator: { $0 == "," || $0 == " " }).map { word in
+            let name = word.lowercased()
+            return name.hasPrefix("*.")
+                ? String(name.dropFirst(2)) : name.hasPrefix(".") ? String(name.dropFirst()) : name
+        }
+    }
+
+    /// Whether no connection goes through a proxy.
+    package var isEmpty: Bool { secure == nil && plain == nil }
+
+    /// The proxy for connections to an origin; nil: directly.
+    func proxy(for origin: WebAddress.Origin) -> Proxy? {
+        let isExcepted = exceptions.contains { name in
+            name == "*" || origin.host == name || !origin.host.contains(":") && origin.host.hasSuffix("." + name)
+        }
+        return isExcepted ? nil : origin.isSecure ? secure : plain
+    }
+
+    /// Reads an address that may have a name and a password, in percent-encoding.
+    private static func proxy(_ text: String, _ credentials: Proxy.Credentials?) -> Proxy? {
+        let text = text.contains("://") ? text : "http://" + text
+        guard let at = text.lastIndex(of: "@") else { return Proxy(text, credentials) }
+        guard text.lowercased().hasPrefix("http://") else { return nil }
+        let user = text[text.index(text.startIndex, offsetBy: 7)..<at]
+        guard var line = decoded(user.utf8) else { return nil }
+        defer { for index in line.indices { line[index] = 0 } }
+        let own = line.withUnsafeBytes { Proxy.Credentials(line: $0) }
+        guard let own else { return nil }
+        return Proxy("http://" + text[text.index(after: at)...], own)
+    }
+
+    /// Decodes percent-encoding; nil for a wrong one. A name without a password gets an empty one.
+    private static func decoded(_ bytes: Substring.UTF8View) -> [UInt8]? {
+        var out: [UInt8] = []
+        var rest = bytes[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                out.append(byte)
+                continue
+            }
+            guard let high = rest.popFirst().flatMap(Hex.value), let low = rest.popFirst().flatMap(Hex.value) else {
+                return nil
+            }
+            out.append(high << 4 | low)
+        }
+        if !out.contains(UInt8(ascii: ":")) { out.append(UInt8(ascii: ":")) }
+        return out
+    }
+}
+
+/// Why a proxy opens no tunnel.
+enum ProxyFault: Error, Sendable, Equatable {
+    /// It cannot be reached, does not answer, or answers something that is not HTTP.
+    case unreachable
+    /// It wants a name and a password, or other ones.
+    case credentials
+    /// It answered CONNECT with another status than 2xx.
+    case refused(status: Int)
+
+    init(status: Int) {
+        switch status {
+        // tinyproxy answers 401 to a wrong password.
+        case 401, 407: self = .credentials
+        case 0, 200...299: self = .unreachable
+        default: self = .refused(status: status)
+        }
+    }
+
+    var failureStatus: FailureStatus {
+        switch self {
+        case .unreachable: .proxyUnreachable
+        case .credentials: .proxyCredentials
+        case .refused: .proxyRefused
+        }
+    }
+}

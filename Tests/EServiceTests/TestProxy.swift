@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Foundation
+import Glibc
+import Synchronization
+
+/// An HTTP proxy on loopback that only knows CONNECT. It is not a fake: it opens real tunnels.
+final class TestProxy: Sendable {
+    enum Behaviour: Sendable {
+        /// Opens tunnels; with credentials only for a client that sends this base64 text.
+        case opens(credentials: String? = nil)
+        /// Answers these bytes and closes.
+        case answers([UInt8])
+        /// Answers these bytes and keeps the connection open.
+        case keepsOpen([UInt8])
+        /// Opens the first tunnels, and then refuses.
+        case opensFirst(Int)
+    }
+
+    let port: UInt16
+    private let socket: Int32
+    private let behaviour: Behaviour
+    private let state = Mutex<(requests: [String], descriptors: [Int32])>(([], []))
+
+    /// The lines of all requests so far.
+    var requests: [String] { state.withLock { $0.requests } }
+
+    init(_ behaviour: Behaviour = .opens()) throws {
+        self.behaviour = behaviour
+        let descriptor = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = INADDR_LOOPBACK.bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0
+            }
+        }
+        guard isBound, listen(descriptor, 64) == 0 else { throw POSIXError(.EADDRINUSE) }
+        (socket, port) = (descriptor, address.sin_port.bigEndian)
+        Thread.detachNewThread { [behaviour, socket, weak self] in
+            var count = 0
+            while true {
+                let client = accept(socket, nil, nil)
+                guard client >= 0 else { return }
+                self?.keep(client)
+                count += 1
+                let number = count
+                Thread.detachNewThread { [weak self] in Self.serve(client, behaviour, number) { self?.note($0) } }
+            }
+        }
+    }
+
+    deinit {
+        shutdown(socket, Int32(SHUT_RDWR))
+        close(socket)
+        state.withLock { for descriptor in $0.descriptors { shutdown(descriptor, Int32(SHUT_RDWR)) } }
+    }
+
+    private func keep(_ descriptor: Int32) { state.withLock { $0.descriptors.append(descriptor) } }
+
+    private func note(_ request: String) { state.withLock { $0.requests.append(request) } }
+
+    private static func serve(_ client: Int32, _ behaviour: Behaviour, _ number: Int, note: (String) -> Void) {
+        while let request = readRequest(client) {
+            note(request)
+            switch behaviour {
+            case .answers(let bytes):
+                send(client, bytes)
+                shutdown(client, Int32(SHUT_RDWR))
+                return
+            case .keepsOpen(let bytes): send(client, bytes)
+            case .opensFirst(let count) where number > count:
+                send(client, Array("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n".utf8))
+            case .opens(.some(let credentials)) where !request.contains("Proxy-Authorization: Basic \(credentials)\r\n"):
+                let challenge = "Proxy-Authenticate: Basic realm=\"test\"\r\nContent-Length: 0\r\n\r\n"
+                send(client, Array("HTTP/1.1 407 Proxy Authentication Required\r\n\(challenge)".utf8))
+            case .opens, .opensFirst: return tunnel(client, request)
+            }
+        }
+    }
+
+    private static func readRequest(_ client: Int32) -> String? {
+        var bytes: [UInt8] = []
+        var byte: UInt8 = 0
+        while !bytes.suffix(4).elementsEqual("\r\n\r\n".utf8) {
+            guard bytes.count < 16_384, recv(client, &byte, 1, 0) == 1 else { return nil }
+            bytes.append(byte)
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private static func send(_ descriptor: Int32, _ bytes: [UInt8]) {
+        _ = Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+    }
+
+    /// Connects to the port that the client names, on loopback, and copies in both directions.
+    private static func tunnel(_ client: Int32, _ request: String) {
+        let target = request.split(separator: " ").dropFirst().first ?? ""
+        guard let port = target.split(separator: ":").last.flatMap({ UInt16($0) }) else { return }
+        let server = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = INADDR_LOOPBACK.bigEndian
+        address.sin_port = port.bigEndian
+        let isConnected = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
+        guard isConnected else { return send(client, Array("HTTP/1.1 502 Bad Gateway\r\n\r\n".utf8)) }
+        send(client, Array("HTTP/1.1 200 Connection established\r\nVia: a proxy\r\n\r\n".utf8))
+        Thread.detachNewThread { copy(from: server, to: client) }
+        copy(from: client, to: server)
+    }
+
+    private static func copy(from source: Int32, to target: Int32) {
+        var buffer = [UInt8](repeating: 0, count: 16_384)
+        while true {
+            let count = recv(source, &buffer, buffer.count, 0)
+            guard count > 0, Glibc.send(target, buffer, count, Int32(MSG_NOSIGNAL)) == count else { break }
+        }
+        shutdown(source, Int32(SHUT_RDWR))
+        shutdown(target, Int32(SHUT_RDWR))
+    }
+}
