@@ -26,6 +26,15 @@ check "an authentication with a session of its own (PSK)" succeeds ''
 check "an authentication in the TLS session of the service (attached)" succeeds '?mode=attached'
 check "an attached authentication with a connection for each message" succeeds '?mode=attached&keepalive=0'
 check "a terminal that the card refuses is an error" fails '?fault=eac2-signature'
+# The certificate of the service is no authority of this system.
+follows() { printf '123456\n' | badgectl auth --pin-stdin --yes --follow "$url" >"$work/out" 2>&1; }
+not_followed() { ! follows && holds "$work/out" 'the page of the service cannot be fetched'; }
+check "--follow does not trust a certificate that the system does not know" not_followed
+address=$(echo "$url" | cut -d / -f 3)
+python3 -c 'import ssl, sys; host, port = sys.argv[1].rsplit(":", 1); print(ssl.get_server_certificate((host, int(port))))' \
+    "$address" >"$work/service.pem"
+shows() { SSL_CERT_FILE=$work/service.pem follows && holds "$work/out" '"outcome":"ok"'; }
+check "--follow shows what the service answers at the end" shows
 round() {
     succeeds '' && succeeds '?mode=attached' && fails '?fault=eac2-signature' && fails '?fault=tctoken-huge' &&
         fails '?fault=start-deep'

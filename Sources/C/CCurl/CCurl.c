@@ -180,8 +180,23 @@ static void configure(CURL *easy, transfer *transfer, struct curl_slist *headers
         SET(POSTFIELDS, request->body ? request->body : "");
         SET(POSTFIELDSIZE_LARGE, (curl_off_t)request->body_count);
     }
-    SET(SSL_CTX_FUNCTION, prepare_tls);
-    SET(SSL_CTX_DATA, (void *)transfer);
+    if (request->method == CCURL_PAGE) {
+        SET(FOLLOWLOCATION, 1L);
+        SET(MAXREDIRS, 10L);
+        SET(REDIR_PROTOCOLS_STR, request->is_secure ? "https" : "http,https");
+        SET(COOKIEFILE, "");
+        SET(PROXY, NULL);
+        SET(NOPROXY, NULL);
+        SET(HTTPPROXYTUNNEL, 0L);
+        SET(SSL_VERIFYPEER, 1L);
+        SET(SSL_VERIFYHOST, 2L);
+        /* As for curl(1): the variable names authorities instead of those of the system. */
+        const char *authorities = getenv("SSL_CERT_FILE");
+        if (authorities && *authorities) SET(CAINFO, authorities);
+    } else {
+        SET(SSL_CTX_FUNCTION, prepare_tls);
+        SET(SSL_CTX_DATA, (void *)transfer);
+    }
     SET(PREREQFUNCTION, connected);
     SET(PREREQDATA, (void *)transfer);
     SET(HEADERFUNCTION, header);

@@ -22,6 +22,9 @@ typedef enum {
     CCURL_POST,
     /* `connected` stops the transfer: nothing is sent. */
     CCURL_CONNECT,
+    /* GET as a browser does it: redirects are followed with cookies, libcurl verifies the certificates by the authorities
+     * of the system, and the proxies of the environment are used. `prepare_tls` is not called. */
+    CCURL_PAGE,
 } ccurl_method;
 
 typedef struct {
@@ -83,8 +86,8 @@ typedef struct {
     char words[256];
 } ccurl_outcome;
 
-/* Runs one transfer to its end. Redirects are not followed; cookies, .netrc and the proxies of the
- * environment are not used. */
+/* Runs one transfer to its end. Except for CCURL_PAGE redirects are not followed, and cookies and the
+ * proxies of the environment are not used. */
 ccurl_outcome ccurl_run(ccurl_session *_Nonnull session, const ccurl_request *_Nonnull request);
 
 #endif

@@ -15,13 +15,14 @@ enum AuthCommand {
             .pinStdin,
             .pinentry,
             OptionSpec("--developer-mode", "apply the rules for test services, and accept no other"),
-        ],
+        ] + ServiceVisit.options,
         details: [
             """
             URL is the address of the service's TcToken: tcTokenURL in the link that starts an eID client. Shows who
             asks, for what purpose and for which data; you can deny the optional data. Then asks for the PIN, and for
             the CAN or the PUK when the card needs them. All of this is on the terminal; standard output has the address
-            to open in the browser, and nothing else.
+            to open in the browser, and nothing else. --open also opens the address; --follow shows what the service
+            answers there instead.
             """,
             """
             Without a terminal, --yes agrees and --pin-stdin gives the values; without --yes nothing is agreed to.
@@ -35,6 +36,7 @@ enum AuthCommand {
     static let notDone = "the service got no data"
 
     @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        try ServiceVisit.check(invocation)
         let workflow = try await WorkflowRun(invocation, notDone: notDone)
         try await workflow.checkReader(invocation)
         return try await workflow.run { () throws(Failure) in
@@ -47,7 +49,18 @@ enum AuthCommand {
                     user: workflow.user
                 )
             }
-            try show(result, to: workflow.user)
+            let failure: Failure?
+            do throws(Failure) {
+                try show(result, to: workflow.user, hasBrowser: invocation.has("--follow"))
+                failure = nil
+            } catch {
+                failure = error
+            }
+            // Also after an error the service has something to say.
+            if let url = result.url, result.isSuccess || workflow.user.ending == nil {
+                try ServiceVisit.run(url, invocation, workflow.user)
+            }
+            if let failure { throw failure }
         }
     }
 

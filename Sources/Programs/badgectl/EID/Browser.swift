@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import Host
+
+/// The browser of the desktop.
+enum Browser {
+    private static let program = "xdg-open"
+
+    /// Hands the address to the browser. Waits for the end of xdg-open, but not for the browser that it may become.
+    static func open(_ url: String) throws(Failure) {
+        guard let path = path(of: program) else {
+            throw Failure(
+                .failed,
+                "there is no program xdg-open",
+                hint: "install it (Debian: apt install xdg-utils), or open the address yourself"
+            )
+        }
+        // The browser gets what badgectl has set for itself back as it was.
+        umask(0o022)
+        unsetenv("GNUTLS_NO_IMPLICIT_INIT")
+        unsetenv("LIBDISPATCH_LOG")
+        guard let child = ChildProcess.start(path, [url], descriptors: []) else {
+            throw Failure(.failed, "xdg-open cannot be started", hint: "open the address yourself")
+        }
+        // Without a desktop environment xdg-open ends with the browser only, so the wait is bounded.
+        for _ in 0..<50 {
+            var status: Int32 = 0
+            let ended = waitpid(child, &status, WNOHANG)
+            if ended == 0 {
+                usleep(100_000)
+                continue
+            }
+            guard ended == child, status != 0 else { return }
+            throw Failure(.failed, "xdg-open could not open the address", hint: "open the address yourself")
+        }
+    }
+
+    private static func path(of program: String) -> String? {
+        let folders = getenv("PATH").map { String(cString: $0) } ?? "/usr/local/bin:/usr/bin:/bin"
+        return folders.split(separator: ":").map { "\($0)/\(program)" }.first { access($0, X_OK) == 0 }
+    }
+}

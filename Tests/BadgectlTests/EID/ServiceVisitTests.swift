@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Dispatch
+import Glibc
+import TestSupport
+import Testing
+
+/// `badgectl auth --follow` and `--open`, with a played badged.
+@Suite("badgectl: the way back to the service", .timeLimit(.minutes(5))) struct ServiceVisitTests {
+    /// A web server on loopback, without TLS, that answers one request on each connection.
+    private final class WebServer: Sendable {
+        let port: UInt16
+        private let listener: Int32
+
+        /// `answer` gets the first line and the headers of a request.
+        init(_ answer: @escaping @Sendable (String) -> [UInt8]) throws {
+            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_addr.s_addr = INADDR_LOOPBACK.bigEndian
+            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let isBound = withUnsafeMutablePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0
+                }
+            }
+            try #require(isBound && listen(descriptor, 16) == 0)
+            (listener, port) = (descriptor, address.sin_port.bigEndian)
+            DispatchQueue(label: "web server").async {
+                while true {
+                    let client = accept(descriptor, nil, nil)
+                    guard client >= 0 else { return }
+                    var request: [UInt8] = []
+                    var byte: UInt8 = 0
+                    while !request.suffix(4).elementsEqual("\r\n\r\n".utf8), recv(client, &byte, 1, 0) == 1 {
+                        request.append(byte)
+                    }
+                    let bytes = answer(String(decoding: request, as: UTF8.self))
+                    var rest = bytes[...]
+                    while !rest.isEmpty {
+                        let count = rest.withUnsafeBytes { send(client, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+                        guard count > 0 else { break }
+                        rest = rest.dropFirst(count)
+                    }
+                    close(client)
+                }
+            }
+        }
+
+        deinit {
+            shutdown(listener, Int32(SHUT_RDWR))
+            close(listener)
+        }
+    }
+
+    private static func answer(_ status: String, _ headers: String, _ body: String) -> [UInt8] {
+        Array("HTTP/1.1 \(status)\r\nConnection: close\r\n\(headers)\r\n\(body)".utf8)
+    }
+
+    /// A played badged whose authentication ends with this address.
+    private static func peer(_ url: String, isSuccess: Bool = true) throws -> ScriptedPeer {
+        let result =
+            isSuccess
+            ? #"{"major":"x#ok"}"#
+            : #"{"description":"D.","language":"en","major":"x#error","message":"No.","minor":"y","reason":"Card_Removed"}"#
+        return try ScriptedPeer { peer in
+            peer.hasAnchors()
+            peer.command("RUN_AUTH")
+            peer.send(#"{"msg":"AUTH"}"#)
+            peer.send("{\"msg\":\"AUTH\",\"result\":\(result),\"url\":\"\(url)\"}")
+            peer.untilClosed()
+        }
+    }
+
+    /// badgectl with a played badged whose authentication ends with `url`.
+    private struct Visit {
+        let peer: ScriptedPeer
+        let program: RunningProgram
+
+        init(_ url: String, isSuccess: Bool = true, _ arguments: String..., path: String = "/usr/bin:/bin") throws {
+            peer = try ServiceVisitTests.peer(url, isSuccess: isSuccess)
+            program = try RunningProgram(
+                "badgectl",
+                ["--socket", peer.path, "auth", "https://a.example/token"] + arguments,
+                environment: ["PATH": path]
+            )
+        }
+    }
+
+    @Test("--follow follows redirects with their cookies, and shows the page as text without control characters")
+    func follow() async throws {
+        let server = try WebServer { request in
+            guard request.hasPrefix("GET /end ") else {
+                return Self.answer("302 Found", "Location: /end\r\nSet-Cookie: session=7\r\n", "not this")
+            }
+            let cookie = request.contains("Cookie: session=7\r\n") ? "known" : "unknown"
+            let page = "<title>x</title><h1>Gr&uuml;&szlig;e</h1><p>You are \(cookie)\u{1B}[2J.</p>"
+            return Self.answer("200 OK", "Content-Type: text/html; charset=utf-8\r\n", page)
+        }
+        let visit = try Visit("http://127.0.0.1:\(server.port)/back?ResultMajor=ok", "--follow")
+        let program = visit.program
+        #expect(await program.exitCode == 0, "\(program.everything)")
+        #expect(program.text(.output) == "Grüße\nYou are known\\u{1b}[2J.\n", "\(program.everything)")
+        #expect(!program.everything.contains("not this"))
+    }
+
+    @Test("a page that is an error, too long, or not there is an error, although the service has the data")
+    func badPages() async throws {
+        let server = try WebServer { request in
+            if request.hasPrefix("GET /500") {
+                return Self.answer("500 Oh", "Content-Type: text/plain\r\n", "out of order")
+            }
+            if request.hasPrefix("GET /loop") { return Self.answer("302 Found", "Location: /loop\r\n", "") }
+            if request.hasPrefix("GET /file") {
+                return Self.answer("302 Found", "Location: file:///etc/passwd\r\n", "")
+            }
+            return Self.answer("200 OK", "Content-Type: text/plain\r\n", String(repeating: "x", count: 2 << 20))
+        }
+        for (path, words) in [
+            ("500", "the service answered with HTTP 500"), ("loop", "cannot be fetched"), ("file", "cannot be fetched"),
+            ("long", "it is longer than 1 MiB"),
+        ] {
+            let visit = try Visit("http://127.0.0.1:\(server.port)/\(path)", "--follow")
+            let program = visit.program
+            #expect(await program.exitCode == 1)
+            #expect(program.text(.error).contains(words), "\(program.everything)")
+            #expect(program.everything.contains("The service has received the data."))
+            #expect(!program.everything.contains("root:"))
+        }
+        let nobodyVisit = try Visit("http://127.0.0.1:1/", "--follow")
+        let nobody = nobodyVisit.program
+        #expect(await nobody.exitCode == 1)
+        #expect(nobody.text(.error).contains("the page of the service cannot be fetched: "))
+    }
+
+    @Test("after an error of the authentication --follow shows the page, and the exit code tells the error")
+    func failed() async throws {
+        let server = try WebServer { _ in Self.answer("200 OK", "Content-Type: text/plain\r\n", "Try again.") }
+        let visit = try Visit("http://127.0.0.1:\(server.port)/", isSuccess: false, "--follow")
+        let program = visit.program
+        #expect(await program.exitCode == 1)
+        #expect(program.everything.contains("Try again.\n"))
+        #expect(program.text(.error).contains("(Card_Removed)"))
+    }
+
+    @Test("--open hands the address to xdg-open", arguments: [0, 3])
+    func open(status: Int) async throws {
+        let folder = try TemporaryFolder()
+        try folder.write("xdg-open", Array("#!/bin/sh\necho \"$@\" >'\(folder.path)/opened'\nexit \(status)\n".utf8))
+        chmod(folder.path + "/xdg-open", 0o755)
+        let url = "https://a.example/back?ResultMajor=ok;$(id)"
+        let visit = try Visit(url, "--open", path: "\(folder.path):/usr/bin:/bin")
+        let program = visit.program
+        #expect(await program.exitCode == (status == 0 ? 0 : 1), "\(program.everything)")
+        let file = fopen(folder.path + "/opened", "r")
+        defer { if let file { fclose(file) } }
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        let count = file.map { fread(&bytes, 1, bytes.count, $0) } ?? 0
+        #expect(String(decoding: bytes.prefix(count), as: UTF8.self) == url + "\n")
+        if status != 0 { #expect(program.text(.error).contains("xdg-open could not open the address")) }
+    }
+
+    @Test("--open without xdg-open, and an address that is none of the web, are errors")
+    func notOpened() async throws {
+        let folder = try TemporaryFolder()
+        let missingVisit = try Visit("https://a.example/", "--open", path: folder.path)
+        let missing = missingVisit.program
+        #expect(await missing.exitCode == 1)
+        #expect(missing.text(.error).contains("there is no program xdg-open"))
+        let otherVisit = try Visit("file:///etc/passwd", "--open", path: folder.path)
+        let other = otherVisit.program
+        #expect(await other.exitCode == 1)
+        #expect(other.text(.error).contains("is no web address"))
+        let bothVisit = try Visit("https://a.example/", "--open", "--follow")
+        let both = bothVisit.program
+        #expect(await both.exitCode == 2)
+    }
+}
