@@ -27,7 +27,7 @@ enum AnchorImportCommand {
             }
         }
         for decision in selection.decisions { show(decision, invocation) }
-        for complaint in sources.complaints { Output.note("left \(complaint)") }
+        for complaint in sources.complaints { Output.note("left \(complaint)".printable) }
         let here = selection.decisions.count {
             if case .present = $0.verdict { true } else { false }
         }
@@ -91,7 +91,7 @@ enum AnchorImportCommand {
             case .left(let reason): ("left", nil, "it \(reason)")
             }
         guard !invocation.wantsJSON else {
-            return Output.line(
+            return Output.message(
                 AnchorsCommand.json(certificate, words.use) { object in
                     object.member("outcome", "\(words.outcome)")
                     object.member("reason", words.reason)
@@ -101,8 +101,7 @@ enum AnchorImportCommand {
         }
         let test = words.use == .test ? ", for tests" : ""
         let place = words.use == nil ? " (\(decision.place))" : ""
-        Output.line(
-            "\(words.outcome) \(certificate.holderName), \(certificate.validity)\(test): \(words.reason)\(place)"
-        )
+        let name = certificate.holderName
+        Output.line("\(words.outcome) \(name), \(certificate.validity)\(test): \(words.reason)\(place)".printable)
     }
 }

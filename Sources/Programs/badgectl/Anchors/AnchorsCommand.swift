@@ -46,7 +46,7 @@ enum AnchorsCommand {
     private static func listKnown(_ invocation: Invocation) {
         for known in KnownAuthority.all {
             guard !invocation.wantsJSON else {
-                Output.line(
+                Output.message(
                     json { object in
                         object.member("holder", known.holder)
                         object.member("issuer", known.issuer)
@@ -81,7 +81,7 @@ enum AnchorsCommand {
         for warning in anchors.warnings { Output.note("ignored: \(warning)") }
         if invocation.wantsJSON {
             for (use, certificates) in groups {
-                for certificate in certificates { Output.line(AnchorsCommand.json(certificate, use)) }
+                for certificate in certificates { Output.message(AnchorsCommand.json(certificate, use)) }
             }
             return
         }

@@ -121,14 +121,14 @@ final class CommandLineUser: WorkflowUser {
         startTimer()
         if let error {
             let sentence = error.hasSuffix(".") ? error : error + "."
-            return announce(reader.map { "\($0): \(sentence)" } ?? sentence)
+            return announce((reader.map { "\($0): \(sentence)" } ?? sentence).printable)
         }
         // A user without the permission to see readers may still use a card.
         let readers = try? await connection.readers()
         guard let virtual = virtualReader(among: readers ?? []), countInsertion() else {
-            return announce(Self.insertCard(wanted: invocation.value(of: "--reader"), readers: readers))
+            return announce(Self.insertCard(wanted: invocation.value(of: "--reader"), readers: readers).printable)
         }
-        say("Inserting the card of the virtual reader \(virtual).")
+        say("Inserting the card of the virtual reader \(virtual).".printable)
         _ = try? await connection.setCard(in: virtual)
     }
 

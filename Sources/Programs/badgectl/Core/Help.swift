@@ -60,6 +60,7 @@ enum Help {
 
     /// Formats rows as two columns; the second one is aligned and wrapped.
     static func columns(_ rows: [(String, String)], indentation: String = "  ") -> String {
+        let rows = rows.map { ($0.0.printable, $0.1.printable) }
         let width = rows.map(\.0.count).max() ?? 0
         let left = indentation.count + width + 2
         return rows.map { row in

@@ -171,7 +171,7 @@ extension Invocation {
     /// Writes messages for `--json`.
     private func show(events: Bool) -> (@Sendable (Event) -> Void)? {
         guard wantsJSON else { return nil }
-        return { if events || $0.isAnswer { Output.line($0.text) } }
+        return { if events || $0.isAnswer { Output.message($0.text) } }
     }
 
     /// Calls the library; its errors become failures of the program.

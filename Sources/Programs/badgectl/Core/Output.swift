@@ -4,8 +4,11 @@ import Glibc
 /// Writes to standard output and error without a buffer, so that each line is visible before the next question. Lines for
 /// the user are wrapped on a terminal.
 enum Output {
-    /// Writes a line to standard output.
-    static func line(_ text: String) {
+    /// Writes text for people to standard output, without control characters.
+    static func line(_ text: String) { message(text.printableLines) }
+
+    /// Writes a line for programs to standard output, unchanged: a message of badged, a script.
+    static func message(_ text: String) {
         guard write(text + "\n", to: STDOUT_FILENO) else {
             // The reader of the pipe has ended, as in `badgectl readers --watch | head`. That is no error.
             quit(.failed)
@@ -13,8 +16,8 @@ enum Output {
     }
 
     static func error(_ failure: Failure) {
-        note("badgectl: error: \(failure.text)")
-        if let hint = failure.hint { note("hint: \(hint)") }
+        note("badgectl: error: \(failure.text.printable)")
+        if let hint = failure.hint { note("hint: \(hint.printable)") }
     }
 
     /// Writes a line for the user to standard error.

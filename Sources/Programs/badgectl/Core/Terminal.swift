@@ -67,6 +67,7 @@ enum Terminal {
 
     /// Writes a text to the terminal; while a question is open, in a line of its own.
     static func say(_ text: String, on descriptor: Int32) {
+        let text = text.printableLines
         dialogue.withLock { dialogue in
             guard let question = dialogue?.question, isatty(descriptor) == 1 else {
                 Output.write(text + "\n", to: descriptor)

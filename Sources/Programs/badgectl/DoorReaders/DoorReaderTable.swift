@@ -9,14 +9,15 @@ enum DoorReaderTable {
             ($0.isActive ? 0 : 1, -$0.level, $0.id) < ($1.isActive ? 0 : 1, -$1.level, $1.id)
         }
         guard !sorted.isEmpty else { return ["no door reader"] }
-        let names = sorted.map { $0.name.map { "\($0)  " } ?? "" }
+        let names = sorted.map { $0.name.map { "\($0.printable)  " } ?? "" }
         let columns = isatty(STDOUT_FILENO) == 1 ? Layout.width(of: STDOUT_FILENO) : Int.max
-        let (idWidth, nameWidth) = (width(sorted.map(\.id)), width(names))
+        let (idWidth, nameWidth) = (width(sorted.map(\.id.printable)), width(names))
         return zip(sorted, names).map { reader, name in
             let strength = "\(Int(reader.level.rounded())) dBm"
-            let near = reader.isActive ? reader.inRange.joined(separator: " ") : "lost"
+            let near = reader.isActive ? reader.inRange.joined(separator: " ").printable : "lost"
             let line =
-                bar(reader.level) + " " + padded(strength, 8, isLeft: false) + "  " + padded(reader.id, idWidth) + "  "
+                bar(reader.level) + " " + padded(strength, 8, isLeft: false) + "  "
+                + padded(reader.id.printable, idWidth) + "  "
                 + padded(name, nameWidth) + near
             let trimmed = String(line.reversed().drop { $0 == " " }.reversed())
             return Layout.wrapped(trimmed, columns: columns, indentation: String(repeating: " ", count: 13))

@@ -49,7 +49,7 @@ enum ReplayedScan {
             )
         }
         if asJSON {
-            Output.line(list(found, at: last, clock: (first ?? 0) / 1000 + last))
+            Output.message(list(found, at: last, clock: (first ?? 0) / 1000 + last))
             return .done
         }
         let readers = found.map { reader in

@@ -53,7 +53,7 @@ enum ScanCommand {
                 if writes { for line in DoorReaderTable.lines([reader]) { Output.line(line) } }
             case let lost as DoorReaderLost:
                 readers[lost.id] = nil
-                if writes { Output.line("lost \(lost.id)") }
+                if writes { Output.line("lost \(lost.id)".printable) }
             case let status as ScanStatus:
                 fault = Self.fault(of: status)
                 if isWatching { warn(status) }

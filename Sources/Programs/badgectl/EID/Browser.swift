@@ -8,7 +8,7 @@ enum Browser {
 
     /// Hands the address to the browser. Waits for the end of xdg-open, but not for the browser that it may become.
     static func open(_ url: String) throws(Failure) {
-        guard let path = path(of: program) else {
+        guard let path = ChildProcess.installed(program) else {
             throw Failure(
                 .failed,
                 "there is no program xdg-open",
@@ -33,10 +33,5 @@ enum Browser {
             guard ended == child, status != 0 else { return }
             throw Failure(.failed, "xdg-open could not open the address", hint: "open the address yourself")
         }
-    }
-
-    private static func path(of program: String) -> String? {
-        let folders = getenv("PATH").map { String(cString: $0) } ?? "/usr/local/bin:/usr/bin:/bin"
-        return folders.split(separator: ":").map { "\($0)/\(program)" }.first { access($0, X_OK) == 0 }
     }
 }

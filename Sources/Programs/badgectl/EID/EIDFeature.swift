@@ -79,7 +79,7 @@ extension CommandLineUser: EIDUser {
         explain(question)
         // Without a pause the same error might come again and again.
         if question.error != nil { return await continues() }
-        say("Enter the \(question.kind.form.name) on the keypad of the reader \(question.reader.name).")
+        say("Enter the \(question.kind.form.name) on the keypad of the reader \(question.reader.name).".printable)
         isChangingPIN = question.kind == .newPIN
         return true
     }

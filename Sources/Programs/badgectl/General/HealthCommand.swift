@@ -18,7 +18,7 @@ enum HealthCommand {
             if checks.isEmpty { Output.line("good: no driver runs, so there is nothing to check") }
             for check in checks {
                 let mark = check.isOK ? "good" : check.isUnknown ? "?   " : "BAD "
-                Output.line("\(mark) \(describe(check))")
+                Output.line("\(mark) \(describe(check))".printable)
             }
         }
         guard failed == 0 else {

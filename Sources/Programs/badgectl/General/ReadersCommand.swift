@@ -20,7 +20,7 @@ enum ReadersCommand {
         let readers = try await Invocation.ask { () throws(ClientError) in try await connection.readers() }
         if invocation.wantsJSON { return .done }
         if invocation.has("--names") {
-            for reader in readers { Output.line(reader.name) }
+            for reader in readers { Output.line(reader.name.printable) }
             return .done
         }
         let rows = readers.map { ($0.name, $0.summary) }
@@ -74,6 +74,6 @@ enum ReadersCommand {
     private static func show(_ reader: Reader, _ shown: inout [String: Reader], _ invocation: Invocation) {
         guard shown[reader.name] != reader else { return }
         shown[reader.name] = reader
-        if !invocation.wantsJSON { Output.line("\(reader.name): \(reader.summary)") }
+        if !invocation.wantsJSON { Output.line("\(reader.name): \(reader.summary)".printable) }
     }
 }

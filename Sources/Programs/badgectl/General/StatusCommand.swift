@@ -16,7 +16,7 @@ enum StatusCommand {
         }
         if invocation.wantsJSON { return .done }
         let version = info.protocolVersion.map { " (protocol \($0))" } ?? ""
-        Output.line("\(info.name) \(info.version)\(version)")
+        Output.line("\(info.name) \(info.version)\(version)".printable)
         var rows = [("drivers", info.drivers.isEmpty ? "none" : info.drivers.joined(separator: ", "))]
         for reader in readers { rows.append(("reader", "\(reader.name): \(reader.summary)")) }
         if readers.isEmpty { rows.append(("reader", "none")) }

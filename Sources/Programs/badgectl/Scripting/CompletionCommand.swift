@@ -13,7 +13,7 @@ enum CompletionCommand {
     )
 
     @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
-        Output.line(script(for: invocation.operand))
+        Output.message(script(for: invocation.operand))
         return .done
     }
 
