@@ -109,6 +109,7 @@ let package = Package(
         library("COpenSSL", "libssl", "libssl-dev"),
         library("CExpat", "expat", "libexpat1-dev"),
         library("CZlib", "zlib", "zlib1g-dev"),
+        library("CSeccomp", "libseccomp", "libseccomp-dev"),
         library("CWebSockets", "libwebsockets", "libwebsockets-dev"),
 
         // Base
@@ -117,6 +118,7 @@ let package = Package(
         base.target("Threads"),
         base.target("Concurrency", ["CLinux", "Threads"]),
         base.target("Host", ["CLinux"]),
+        base.target("Confinement", ["CLinux", "CSeccomp", "Host"]),
         base.target("Crypto", ["Secrets", "COpenSSL"]),
 
         // Card
@@ -198,8 +200,8 @@ let package = Package(
                 "CCurl",
             ]
         ),
-        programs.program("badged-nfc", ["NFCDevices", "ReadersNFC", "Host"]),
-        programs.program("badged-activation", ["Activation", "Host", "Text", "Wire", "CLinux"]),
+        programs.program("badged-nfc", ["NFCDevices", "ReadersNFC", "Confinement", "Host"]),
+        programs.program("badged-activation", ["Activation", "Confinement", "Host", "Text", "Wire", "CLinux"]),
         programs.program("badged-virtual-card", ["Host", "Text", "Readers", "ReadersVirtual", "VirtualEID", "CLinux"]),
 
         // What tests share
@@ -238,7 +240,8 @@ let package = Package(
         // Tests
         tests("ConcurrencyTests", ["Concurrency", "Threads"]),
         tests("TextTests", ["Text"]),
-        tests("HostTests", ["Host"]),
+        tests("ConfinementTests", ["Confinement", "CLinux", "Host", "CTestSupport", "TestSupport"]),
+        tests("HostTests", ["Host", "CLinux", "CTestSupport"]),
         tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
         tests("ISODEPTests", ["ISODEP", "NFCTestSupport", "TestSupport"]),

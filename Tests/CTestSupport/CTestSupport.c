@@ -5,6 +5,9 @@
 #include <malloc.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 __attribute__((constructor)) static void ignore_broken_pipes(void) { signal(SIGPIPE, SIG_IGN); }
 
@@ -31,4 +34,15 @@ void ctestsupport_use_all_processors(void) { sched_setaffinity(0, sizeof all_pro
 size_t ctestsupport_heap_in_use(void) {
     struct mallinfo2 info = mallinfo2();
     return info.uordblks + info.hblkhd;
+}
+
+int ctestsupport_pass_twice(int socket, int fd) {
+    int both[2] = {fd, fd};
+    char byte = 0, control[CMSG_SPACE(sizeof both)] = {0};
+    struct iovec piece = {&byte, 1};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET, header->cmsg_type = SCM_RIGHTS, header->cmsg_len = CMSG_LEN(sizeof both);
+    memcpy(CMSG_DATA(header), both, sizeof both);
+    return sendmsg(socket, &message, MSG_NOSIGNAL) == 1 ? 0 : -1;
 }

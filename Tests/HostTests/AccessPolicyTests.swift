@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
 import Testing
 
 @testable import Host
@@ -33,6 +34,24 @@ struct AccessPolicyTests {
         let policy = AccessPolicy(rules: Self.rules, owner: 500, names: Self.names, warnings: &warnings)
         #expect(policy.permissions(of: .init(uid: uid, gid: gid, groups: groups)) == expected)
         #expect(warnings.isEmpty)
+    }
+
+    @Test("a user who runs badged by hand has all permissions, and the user of a service has those of its lines")
+    func owners() throws {
+        let path = "/tmp/badged-owner-\(getpid()).sock"
+        let own = try ListeningSocket.bind(to: path)
+        defer { own.close() }
+        #expect(AccessPolicy.trustedOwner(own, user: 1000) == 1000)
+        // A service user, with a socket that badged made: the children of badged have the same user.
+        #expect(AccessPolicy.trustedOwner(own, user: 999) == nil)
+        let passed = ListeningSocket(descriptor: socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0), path: path, file: nil)
+        #expect(AccessPolicy.trustedOwner(passed, user: 999) == nil)
+        #expect(AccessPolicy.trustedOwner(passed, user: 1000) == nil)
+
+        var warnings: [String] = []
+        let policy = AccessPolicy(rules: Self.rules, owner: nil, names: Self.names, warnings: &warnings)
+        #expect(policy.permissions(of: .init(uid: 500, gid: 9, groups: [])) == .cards)
+        #expect(policy.permissions(of: .init(uid: 0, gid: 9, groups: [])) == .all)
     }
 
     @Test("without rules a client can list readers, use cards, and serve the browsers of its user")

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
+import CTestSupport
 import Glibc
 import Testing
 
@@ -36,5 +38,41 @@ struct ProcessTests {
             guard umask(0) == 0o077 else { exit(2) }
             exit(7)
         }
+    }
+
+    @Test("two descriptors in one message are closed, and end the connection")
+    func twoDescriptors() throws {
+        var (link, ends): ([Int32], [Int32]) = ([-1, -1], [-1, -1])
+        try #require(socketpair(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0, &link) == 0 && pipe(&ends) == 0)
+        defer { for descriptor in link + [ends[0]] { close(descriptor) } }
+        for end in ends { clinux_set_cloexec(end) }
+        try #require(ctestsupport_pass_twice(link[0], ends[1]) == 0)
+        close(ends[1])
+        var (note, count) = ([UInt8](repeating: 0, count: 64), Int32(0))
+        #expect(clinux_take_descriptor(link[1], &note, &count) == -2)
+        // The pipe ends when the last copy of its other end is closed.
+        clinux_set_nonblocking(ends[0])
+        var byte: UInt8 = 0
+        #expect(read(ends[0], &byte, 1) == 0)
+    }
+
+    @Test("a child inherits its standard descriptors and those that it is given")
+    func children() async throws {
+        var (ends, secret): ([Int32], [Int32]) = ([-1, -1], [-1, -1])
+        // As libpcsclite and libcurl do, without FD_CLOEXEC.
+        try #require(pipe(&ends) == 0 && pipe(&secret) == 0)
+        defer { for descriptor in secret + [ends[0]] { close(descriptor) } }
+        let script = "ls /proc/$$/fd >&3"
+        let id = ChildProcess.start("/bin/sh", ["-c", script], descriptors: [ends[1]])
+        close(ends[1])
+        #expect(id != nil)
+        let file = fdopen(dup(ends[0]), "r")
+        defer { fclose(file) }
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let count = fread(&buffer, 1, buffer.count, file)
+        let names = String(decoding: buffer.prefix(count), as: UTF8.self).split(separator: "\n").map(String.init)
+        // The shell may keep its script open at a number from 10 on.
+        #expect(names.compactMap(Int.init).filter { $0 < 10 }.sorted() == [0, 1, 2, 3])
+        if let id { waitpid(id, nil, 0) }
     }
 }

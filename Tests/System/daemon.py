@@ -187,6 +187,40 @@ foreign.close()
 os.unlink(path)
 
 if is_root:
+    # The user of the daemon: a person who runs badged by hand has all permissions, and a service user those of [access].
+    def scan_as_owner(uid):
+        """What the daemon's own user gets for START_SCAN, and for GET_READER_LIST."""
+        folder = os.path.join(work, f"owner-{uid}")
+        os.mkdir(folder, 0o700)
+        os.chown(folder, uid, uid)
+        own = os.path.join(folder, "s.sock")
+        copy = shutil.copy(program, os.path.join(work, "badged"))
+        daemon = Daemon(copy, ["--virtual", "--no-pcsc", "--no-nfc", "--no-ble", "--socket", own], work, user=uid)
+        read, write = os.pipe()
+        if os.fork() == 0:
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+            client = Client(own)
+            client.send(cmd="START_SCAN", request=1)
+            client.send(cmd="GET_READER_LIST", request=2)
+            answers = []
+            while len(answers) < 2 and (got := client.next()):
+                answers += [got["msg"]] if "request" in got else []
+            os.write(write, " ".join(answers).encode())
+            os._exit(0)
+        os.close(write)
+        with open(read, encoding="ascii") as pipe:
+            got = pipe.read().split()
+        os.wait()
+        daemon.end()
+        return got
+
+    got = scan_as_owner(998)
+    check("the user of a service has the permissions of other clients", got == ["ACCESS_DENIED", "READER_LIST"], got)
+    got = scan_as_owner(1998)
+    check("a person who runs badged by hand has all permissions", got == ["SCAN", "READER_LIST"], got)
+
     runtime = os.path.join(work, "runtime")
     os.mkdir(runtime, 0o700)
     os.chown(runtime, nobody, nobody)

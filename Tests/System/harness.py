@@ -53,12 +53,15 @@ class Manager:
             self.socket.bind(address)
             os.chmod(address, 0o777)
         self.socket.settimeout(LIMIT)
+        # All messages so far.
+        self.messages = []
 
     def wait_for(self, key):
         """The next message with this key, as a dictionary, and the time of its arrival."""
         while True:
             text = self.socket.recv(65536).decode()
             state = dict(line.split("=", 1) for line in text.splitlines())
+            self.messages.append(state)
             if key in state:
                 return state, time.monotonic()
 
@@ -74,7 +77,7 @@ class Daemon:
     count = 0
 
     def __init__(self, program, arguments, work, wait=True, environment=None, user=None, abstract=False,
-                 stderr=None):
+                 stderr=None, descriptors=()):
         """`stderr` is a descriptor for the log instead of a file."""
         Daemon.count += 1
         name = f"notify-{os.getpid()}-{Daemon.count}"
@@ -85,7 +88,7 @@ class Daemon:
             self.process = subprocess.Popen(
                 [program, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=log if stderr is None else stderr, user=user, group=user,
-                extra_groups=None if user is None else [],
+                pass_fds=descriptors, extra_groups=None if user is None else [],
                 env={**clean, "NOTIFY_SOCKET": self.manager.address, **(environment or {})})
         children.append(self.process)
         if wait:

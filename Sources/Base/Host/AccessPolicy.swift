@@ -19,7 +19,7 @@ package struct AccessPolicy: Sendable, Equatable {
     private var users: [UInt32: Permissions] = [:]
     private var groups: [UInt32: Permissions] = [:]
     private var others: Permissions
-    private var owner: UInt32
+    private var owner: UInt32?
     /// The rules whose names the system does not know.
     private var unknown: [AccessRule] = []
 
@@ -37,12 +37,12 @@ package struct AccessPolicy: Sendable, Equatable {
         }
     }
 
-    /// Resolves the rules. `owner` is the user of the daemon, who has all permissions, as root has.
+    /// Resolves the rules. `owner` is a user who has all permissions, as root has; see `trustedOwner`.
     ///
     /// `warnings` gets one line for each unknown name.
     package init(
         rules: [AccessRule],
-        owner: UInt32 = geteuid(),
+        owner: UInt32? = nil,
         names: NameService = .system,
         warnings: inout [String]
     ) {
@@ -87,6 +87,12 @@ package struct AccessPolicy: Sendable, Equatable {
     package func isUndecided(_ client: Client) -> Bool {
         guard client.uid != 0, client.uid != owner, users[client.uid] == nil else { return false }
         return !unknown.isEmpty
+    }
+
+    /// The user of the daemon, if it is a person who runs badged by hand: with a user id from 1000 on, and without a socket
+    /// from systemd. Nil for a service, whose other programs, such as badged-activation, have the same user.
+    package static func trustedOwner(_ socket: ListeningSocket, user: UInt32 = geteuid()) -> UInt32? {
+        socket.isFromSystemd || user < 1000 ? nil : user
     }
 
     /// Returns the permissions of a client.

@@ -85,6 +85,9 @@ package enum Log {
         put(line(level, message().text, atTerminal: isTerminal))
     }
 
+    /// Opens the output, for a program that can open no file later.
+    package static func open() { _ = (isTerminal, output) }
+
     /// Logs why the daemon does not start.
     package static func report(_ error: StartError) {
         put(error.text(toJournal: isJournal(environment: systemEnvironment)))

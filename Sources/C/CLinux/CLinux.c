@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/landlock.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -13,9 +14,11 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -94,6 +97,42 @@ int clinux_drop_capability(unsigned capability) {
     return (int)syscall(SYS_capset, &header, sets);
 }
 
+/* Landlock has no functions in the C library. */
+int clinux_landlock_version(void) {
+    long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    return version > 0 ? (int)version : 0;
+}
+
+int clinux_landlock_create(void) {
+    /* The rights of version 1 are 13 bits; version 2 added REFER, version 3 TRUNCATE. */
+    int version = clinux_landlock_version(), bits = version >= 3 ? 15 : version == 2 ? 14 : 13;
+    struct landlock_ruleset_attr attributes = {.handled_access_fs = (1ull << bits) - 1};
+    return (int)syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0);
+}
+
+int clinux_landlock_allow(int ruleset, const char *path, int may_write) {
+    struct stat status;
+    struct landlock_path_beneath_attr rule = {
+        .allowed_access = LANDLOCK_ACCESS_FS_READ_FILE | (may_write ? LANDLOCK_ACCESS_FS_WRITE_FILE : 0),
+        .parent_fd = open(path, O_PATH | O_CLOEXEC),
+    };
+    if (rule.parent_fd < 0) return -1;
+    if (fstat(rule.parent_fd, &status) == 0 && S_ISDIR(status.st_mode)) rule.allowed_access |= LANDLOCK_ACCESS_FS_READ_DIR;
+    long result = syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
+    int error = errno;
+    close(rule.parent_fd);
+    errno = error;
+    return (int)result;
+}
+
+int clinux_landlock_restrict(int ruleset) {
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -1;
+    return (int)syscall(SYS_landlock_restrict_self, ruleset, 0);
+}
+
+int clinux_open_process(int pid) { return pidfd_open(pid, 0); }
+int clinux_kill_process(int pidfd) { return pidfd_send_signal(pidfd, SIGKILL, NULL, 0); }
+
 int clinux_spawn_close_from(void *actions, int lowest) { return posix_spawn_file_actions_addclosefrom_np(actions, lowest); }
 int clinux_die_with_parent(void) { return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); }
 
@@ -117,9 +156,21 @@ int clinux_tcp_peer(int fd, uint8_t address[16], uint16_t *port) {
 }
 
 int clinux_pass_descriptor(int socket, int fd, const uint8_t *note, int note_count) {
+    return clinux_pass_descriptor_to(socket, fd, note, note_count, NULL, 0);
+}
+
+int clinux_pass_descriptor_to(int socket, int fd, const uint8_t *note, int note_count, const struct sockaddr *address,
+                              unsigned size) {
     char control[CMSG_SPACE(sizeof fd)] = {0};
-    struct iovec piece = {(void *)note, (size_t)note_count};
-    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    struct iovec piece = {(void *)(uintptr_t)note, (size_t)note_count};
+    struct msghdr message = {
+        .msg_name = (void *)(uintptr_t)address,
+        .msg_namelen = size,
+        .msg_iov = &piece,
+        .msg_iovlen = 1,
+        .msg_control = control,
+        .msg_controllen = sizeof control,
+    };
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET, header->cmsg_type = SCM_RIGHTS, header->cmsg_len = CMSG_LEN(sizeof fd);
     memcpy(CMSG_DATA(header), &fd, sizeof fd);
@@ -133,14 +184,25 @@ int clinux_take_descriptor(int socket, uint8_t note[64], int *note_count) {
     ssize_t count = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     if (count < 0) return errno == EAGAIN || errno == EINTR ? -1 : -2;
     *note_count = (int)count;
-    if (count == 0) return -2;
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
-        header->cmsg_len != CMSG_LEN(sizeof(int)))
-        return -2;
-    int fd;
-    memcpy(&fd, CMSG_DATA(header), sizeof fd);
-    return fd;
+    /* The alignment of CMSG_SPACE leaves room for a second descriptor. The kernel closes those that do not fit. */
+    int taken = -1, is_wrong = count == 0 || message.msg_flags & MSG_CTRUNC;
+    for (struct cmsghdr *header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
+        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+        for (size_t at = 0; CMSG_LEN(at + sizeof(int)) <= header->cmsg_len; at += sizeof(int)) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(header) + at, sizeof fd);
+            if (taken < 0) {
+                taken = fd;
+            } else {
+                close(fd);
+                is_wrong = 1;
+            }
+        }
+    }
+    if (taken < 0) return -2;
+    if (!is_wrong) return taken;
+    close(taken);
+    return -2;
 }
 
 int clinux_tcp_quickack(int fd) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Activation
 import CLinux
+import Confinement
 import Glibc
 import Host
 import Wire
 
 /// The browser port as a process of its own. It parses requests that any web page can send, so it shares no memory with
-/// the daemon. badged starts it with the first connection, and passes it one socket of its own and the listening sockets.
+/// the daemon, and gives up all rights that it does not need. badged starts it with the first connection, and passes it
+/// one socket of its own and the listening sockets.
 @main struct Program {
     static func main() {
         signal(SIGPIPE, SIG_IGN)
@@ -36,7 +38,17 @@ import Wire
             connect: { connect(through: daemon, for: $0) },
             log: { text, isRefusal in Log.write(isRefusal ? .notice : .warning) { "port for browsers: \(text)" } }
         )
-        exit(server.run(listeners: listeners, parent: daemon) ? 0 : 1)
+        exit(server.run(listeners: listeners, parent: daemon, prepare: confine) ? 0 : 1)
+    }
+
+    private static func confine() -> Bool {
+        do throws(Confinement.Failure) {
+            try Confinement.browserPort.apply()
+            return true
+        } catch {
+            Log.error("badged-activation cannot give up its rights, so it does not start: \(error.text)")
+            return false
+        }
     }
 
     /// Makes a connection to the daemon for a client: a pair of sockets, one of which the daemon gets. The daemon also

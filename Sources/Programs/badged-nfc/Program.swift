@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Confinement
 import Glibc
 import Host
 import NFCDevices
@@ -6,7 +7,8 @@ import ReadersNFC
 import Synchronization
 
 /// The driver of libnfc as a process of its own, so that faults of libnfc cannot reach the memory of the daemon, which
-/// has PINs. badged starts it with a socket, and it ends when badged closes the socket.
+/// has PINs. It gives up all rights but those to devices, because devices and cards of strangers talk to libnfc. badged
+/// starts it with a socket, and it ends when badged closes the socket.
 @main struct Program {
     private static let socket = ChildProcess.firstDescriptor
 
@@ -16,6 +18,7 @@ import Synchronization
         guard isSocket(socket) else { refuse() }
         ProcessHardening.apply()
         limitDescriptors()
+        confine()
         let sending = Mutex(())
         let send = { @Sendable (report: NFCReport) in
             let bytes = report.bytes
@@ -53,6 +56,15 @@ import Synchronization
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         limit.rlim_cur = min(limit.rlim_cur, 1024)
         setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    }
+
+    private static func confine() {
+        do throws(Confinement.Failure) {
+            try Confinement.nfcDevices.apply()
+        } catch {
+            Log.error("badged-nfc cannot give up its rights, so it does not start: \(error.text)")
+            exit(1)
+        }
     }
 
     private static func isSocket(_ descriptor: Int32) -> Bool {

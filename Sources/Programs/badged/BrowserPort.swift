@@ -15,8 +15,8 @@ import Server
     private let server: SocketServer
     /// The listeners are watched while badged-activation does not run.
     private var watchers: [Loop.Registration] = []
-    /// The socket to badged-activation, while that runs.
-    private var program: (descriptor: Int32, registration: Loop.Registration)?
+    /// The socket to badged-activation, while that runs, and the descriptor of its process.
+    private var program: (descriptor: Int32, registration: Loop.Registration, process: Int32)?
     private var pause: Loop.Alarm?
 
     /// Listens at the port of the configuration.
@@ -50,14 +50,14 @@ import Server
         defer { close(pair[1]) }
         let arguments = ["--listeners", String(listeners.count)] + origins.flatMap { ["--origin", $0] }
         guard let path = ChildProcess.path(of: "badged-activation"),
-            ChildProcess.start(path, arguments, descriptors: [pair[1]] + listeners) != nil
+            let id = ChildProcess.start(path, arguments, descriptors: [pair[1]] + listeners)
         else {
             close(pair[0])
             return programEnded("the program is missing or cannot be started")
         }
         do throws(SystemError) {
             let registration = try Loop.watch(pair[0], .read) { [weak self] _ in self?.takeClients() }
-            program = (pair[0], registration)
+            program = (pair[0], registration, clinux_open_process(id))
         } catch {
             close(pair[0])
             programEnded(error.description)
@@ -73,6 +73,11 @@ import Server
             guard socket >= 0 else {
                 program.registration.cancel()
                 close(program.descriptor)
+                // A program that breaks the rules still has the listening sockets.
+                if program.process >= 0 {
+                    clinux_kill_process(program.process)
+                    close(program.process)
+                }
                 self.program = nil
                 return programEnded("the program has ended")
             }

@@ -81,7 +81,7 @@ import Wire
 
     /// Applies the access rules of a configuration, and logs its warnings.
     private func load(_ configuration: Configuration) async {
-        let warnings = await access.load(configuration.access)
+        let warnings = await access.load(configuration.access, owner: AccessPolicy.trustedOwner(socket))
         for warning in warnings + configuration.warnings { Log.warning("\(warning)") }
     }
 
@@ -118,6 +118,7 @@ import Wire
                 rootServesAll: configuration.rootServesAll
             ),
             DoorFeature(radio),
+            ConfinementFeature(settings, configuration),
         ]
         registry.kinds = features.compactMap { $0 as? any CardFeature }.flatMap(\.cardKinds)
         let server = SocketServer(

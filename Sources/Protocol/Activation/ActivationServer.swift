@@ -54,8 +54,10 @@ package final class ActivationServer: @unchecked Sendable {
     }
 
     /// Serves until `stop`, or until the descriptor `parent` ends, whose other end the parent process holds.
-    /// - Returns: false if the server cannot start.
-    package func run(listeners: [Int32], parent: Int32? = nil) -> Bool {
+    ///
+    /// `prepare` runs when libwebsockets has opened its files, and before it reads the first byte of a client.
+    /// - Returns: false if the server cannot start, or `prepare` returns false.
+    package func run(listeners: [Int32], parent: Int32? = nil, prepare: () -> Bool = { true }) -> Bool {
         lws_set_log_level(Int32(LLL_ERR)) { _, text in
             guard let text, ActivationServer.mayLog() else { return }
             // The line of the library has a line end, but no priority for the journal.
@@ -93,6 +95,7 @@ package final class ActivationServer: @unchecked Sendable {
             shared.withLock { $0.context = nil }
             lws_context_destroy(context)
         }
+        guard prepare() else { return false }
         host = lws_get_vhost_by_name(context, "default")
         for listener in listeners {
             clinux_set_nonblocking(listener)

@@ -13,3 +13,15 @@ int ctestsupport_keep_to_one_processor(void);
 void ctestsupport_use_all_processors(void);
 /* Bytes that malloc has given out and not got back. */
 size_t ctestsupport_heap_in_use(void);
+/* Attacks on other processes with calls that Swift does not see. Each returns whether it worked. */
+int ctestsupport_fork(void);
+int ctestsupport_exec(void);
+int ctestsupport_own(int socket, int victim);
+int ctestsupport_trace(int victim);
+int ctestsupport_limit(int victim);
+int ctestsupport_unshare(void);
+int ctestsupport_read_memory(int victim);
+int ctestsupport_memory_file(void);
+int ctestsupport_io_uring(void);
+/* Sends a descriptor twice in one message: SCM_RIGHTS. */
+int ctestsupport_pass_twice(int socket, int fd);

@@ -52,9 +52,27 @@ int clinux_tcp_owner(int is_ipv6, const uint8_t *own, uint16_t own_port, const u
  * another kind of socket. */
 int clinux_tcp_peer(int fd, uint8_t address[16], uint16_t *port);
 
+/* Landlock, landlock(7). The version that the kernel has; 0 without Landlock, or when this process may not use it. */
+int clinux_landlock_version(void);
+/* Makes a set of rules that allows no access to files. Returns its descriptor. */
+int clinux_landlock_create(void);
+/* Allows to open a file, or everything below a folder, for reading, or for reading and writing. */
+int clinux_landlock_allow(int ruleset, const char *path, int may_write);
+/* Gives up every other access for the calling thread and threads that it starts later. */
+int clinux_landlock_restrict(int ruleset);
+
+/* Returns a descriptor of a process, which never means another process with the same id: pidfd_open(2). */
+int clinux_open_process(int pid);
+int clinux_kill_process(int pidfd);
+
 /* Sends a descriptor and at most 64 bytes to the process at the other end of a Unix socket: SCM_RIGHTS. */
 int clinux_pass_descriptor(int socket, int fd, const uint8_t *note, int note_count);
-/* Returns the next received descriptor and its bytes; -1 if there is none yet, -2 at the end of the connection. */
+/* Sends them to an address. */
+struct sockaddr;
+int clinux_pass_descriptor_to(int socket, int fd, const uint8_t *note, int note_count, const struct sockaddr *address,
+                              unsigned size);
+/* Returns the next received descriptor and its bytes; -1 if there is none yet, -2 at the end of the connection and after
+ * a message without exactly one descriptor, whose descriptors are closed. */
 int clinux_take_descriptor(int socket, uint8_t note[64], int *note_count);
 
 /* Sets TCP_QUICKACK. The kernel resets this option, so call this before each read. */

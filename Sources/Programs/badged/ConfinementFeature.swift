@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Host
+import Server
+
+/// Tells in GET_HEALTH whether the programs of badged that read bytes of strangers can give up their rights.
+@Loop final class ConfinementFeature: Feature {
+    let commands: [CommandSpec] = []
+    private let hasPrograms: Bool
+
+    init(_ settings: Settings, _ configuration: Configuration) {
+        hasPrograms = settings.isNFCEnabled || configuration.isActivationEnabled
+    }
+
+    /// Without seccomp the programs do not start, and say so; without Landlock one of them keeps rights.
+    func health() async -> [HealthCheck] {
+        guard hasPrograms else { return [] }
+        guard !Landlock.isSupported else { return [HealthCheck("confinement", ok: true)] }
+        let advice =
+            "badged-nfc may open every file that badged may open, because Landlock is missing: boot a kernel from 5.13 on, "
+            + "with landlock among the modules of lsm=, and allow its system calls in the unit"
+        return [HealthCheck("confinement", ok: false, advice: advice)]
+    }
+}

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+
+from harness import LIMIT, Client, Daemon, check, children, finish
+
+programs, work = sys.argv[1:]
+PORT = 24727
+
+
+def until(condition):
+    """Waits for something that no event announces; returns the result of the condition."""
+    end = time.monotonic() + LIMIT
+    while not (result := condition()) and time.monotonic() < end:
+        time.sleep(0.02)
+    return result
+
+
+def start(*command, **options):
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)
+    children.append(child)
+    return child
+
+
+def descriptors(pid):
+    """The descriptors of a process, and what they refer to."""
+    folder = f"/proc/{pid}/fd"
+    return {int(number): os.readlink(f"{folder}/{number}") for number in os.listdir(folder)}
+
+
+def sockets(pid):
+    """The kernel's numbers of the sockets of a process."""
+    found = (re.fullmatch(r"socket:\[(\d+)\]", target) for target in descriptors(pid).values())
+    return {match[1] for match in found if match}
+
+
+def table(name, state):
+    """The sockets in this state in a table of the network: their kernel's numbers and local ports."""
+    with open(f"/proc/net/{name}", encoding="ascii") as file:
+        rows = [line.split() for line in list(file)[1:]]
+    return {row[9]: int(row[1].rsplit(":", 1)[1], 16) for row in rows if row[3] == state}
+
+
+def status(pid, name):
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        return next(line.split(":", 1)[1].strip() for line in file if line.startswith(name + ":"))
+
+
+def child(name):
+    """The process of a program that badged has started; None if it does not run."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if status(pid, "PPid") == str(daemon.pid) and os.readlink(f"/proc/{pid}/exe").endswith("/" + name):
+                return int(pid)
+        except OSError:  # has ended
+            pass
+    return None
+
+
+# badged with connections to a client, to pcscd and to an eID-Server
+os.mkdir("/run/pcscd")
+start("/usr/sbin/pcscd", "--foreground", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+check("pcscd runs", until(lambda: os.path.exists("/run/pcscd/pcscd.comm")))
+anchors = os.path.join(work, "anchors", "test")
+os.makedirs(anchors)
+server = start(f"{programs}/badged-eidserver", "--out", anchors, stdout=subprocess.PIPE, text=True)
+url = server.stdout.readline().strip()
+config = os.path.join(work, "badged.conf")
+with open(config, "w", encoding="utf-8") as file:
+    # badged-nfc runs as long as a device is configured.
+    file.write(f"[eid]\ntrust_anchors = {anchors}/..\n[activation]\nenabled = yes\n[nfc]\ndevices = pn532_uart:/dev/none\n")
+path = os.path.join(work, "s.sock")
+daemon = Daemon(f"{programs}/badged", ["--virtual", "--no-ble", "--config", config, "--socket", path], work)
+client = Client(path)
+
+
+def checks():
+    return {entry["name"]: entry for entry in client.ask("HEALTH", cmd="GET_HEALTH")["checks"]}
+
+
+before = len(sockets(daemon.pid))
+check("badged is connected to pcscd", until(lambda: checks().get("pcscd", {}).get("ok")), daemon.log())
+client.send(cmd="RUN_AUTH", tcTokenURL=url)
+check("an authentication runs", client.wait_for("ACCESS_RIGHTS") is not None, daemon.log())
+open_to_server = sockets(daemon.pid) & set(table("tcp", "01"))
+check("badged is connected to the eID-Server", open_to_server, descriptors(daemon.pid))
+
+# Both programs are started now, while badged has these connections.
+first = child("badged-nfc")
+check("badged-nfc runs", first, daemon.log())
+os.kill(first, signal.SIGKILL)
+nfc = until(lambda: (pid := child("badged-nfc")) != first and pid)
+check("badged-nfc is started again", nfc, daemon.log())
+with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/eID-Client?Status", timeout=LIMIT) as answer:
+    check("badged-activation answers", answer.status == 200, answer.status)
+activation = child("badged-activation")
+# badged-nfc reports the missing device after it is confined.
+check("badged-nfc reports the device", until(lambda: "pn532_uart:/dev/none" in " ".join(checks())), checks())
+
+listening = {number for name in ("tcp", "tcp6") for number, port in table(name, "0A").items() if port == PORT}
+check("badged listens at the browser port", listening and listening <= sockets(daemon.pid), listening)
+log = os.path.realpath(daemon.log_path)
+for name, pid, shared, own in (("badged-activation", activation, listening, 1), ("badged-nfc", nfc, set(), 1)):
+    # The connection of the request above may still be open for a moment.
+    fits = until(lambda pid=pid, shared=shared, own=own: len(sockets(pid) - shared) == own)
+    check(f"{name} has one socket of its own" + (" and the listening sockets" if shared else ""), fits, descriptors(pid))
+    common = sockets(pid) & sockets(daemon.pid)
+    check(f"{name} has no connection of badged", common == shared, (descriptors(pid), descriptors(daemon.pid)))
+    check(f"{name} has the connection to the eID-Server least of all", not sockets(pid) & open_to_server)
+    allowed = {"/dev/null", "/dev/urandom", log, "anon_inode:[eventpoll]", "anon_inode:[eventfd]"}
+    others = [target for target in descriptors(pid).values()
+              if target not in allowed and not target.startswith(("socket:", "pipe:"))]
+    check(f"{name} has no open file but its log", not others, descriptors(pid))
+    check(f"{name} has a filter for system calls", status(pid, "Seccomp") == "2")
+    check(f"{name} cannot get privileges", status(pid, "NoNewPrivs") == "1")
+    check(f"{name} cannot be debugged by its user", os.stat(f"/proc/{pid}/mem").st_uid == 0)
+client.ask("AUTH", cmd="CANCEL")
+daemon.end()
+finish()
