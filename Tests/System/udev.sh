@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The udev rule, evaluated by udev for devices that umockdev simulates, on a system that has group badged.
+# The udev rule, evaluated by udev for devices that umockdev simulates, on a system that has our groups.
 . "$(dirname "$0")/lib.sh"
 needs umockdev-run udevadm systemd-sysusers
 rules=$root/udev/94-badged.rules
@@ -12,7 +12,7 @@ fi
 isolated true 2>/dev/null || cannot "needs root, or user namespaces"
 
 make_user >/dev/null 2>&1
-group=$(sed -n 's/^badged:x:\([0-9]*\):.*/\1/p' "$work/root/etc/group")
+group=$(sed -n 's/^badged-devices:x:\([0-9]*\):.*/\1/p' "$work/root/etc/group")
 grep -q '^plugdev:' "$work/root/etc/group" || printf 'plugdev:x:46:\n' >>"$work/root/etc/group"
 mkdir "$work/rules"
 cp "$rules" "$work/rules"
@@ -72,7 +72,7 @@ END
 while read -r vendor product name; do
     evaluate "$vendor" "$product" :ff0000:
     check "$name ($vendor:$product) starts badged" starts
-    check "$name belongs to group badged" ours
+    check "$name belongs to group badged-devices" ours
 done <<'END'
 04cc 0531 PN531
 054c 0193 Sony PN531
@@ -93,7 +93,7 @@ serial() {
 }
 serial marked
 check "a marked serial line starts badged" starts
-check "a marked serial line belongs to group badged" ours
+check "a marked serial line belongs to group badged-devices" ours
 serial
 check "another serial line does not start badged" serial_starts_not
 check "another serial line keeps owner and mode" serial_not_ours

@@ -36,6 +36,7 @@ check "core files are off" holds "$units/badged.service" '^LimitCORE=0'
 check "systemd-sysusers makes user and group" make_user
 check "the user cannot log in" holds "$work/root/etc/passwd" '^badged:x:[0-9]+:[0-9]+:.*:/var/lib/badged:.*/nologin$'
 check "the group of the socket exists" holds "$work/root/etc/group" '^badged:x:[0-9]+:$'
+check "only the service is in the group of the devices" holds "$work/root/etc/group" '^badged-devices:x:[0-9]+:badged$'
 for name in User Group; do
     check "the unit runs as ${name} badged" holds "$units/badged.service" "^$name=badged\$"
 done

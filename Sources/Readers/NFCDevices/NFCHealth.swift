@@ -65,7 +65,7 @@ enum NFCHealth {
             return "there is no \(path): plug the board in, or correct [nfc] devices"
         case .denied:
             return "\(path) is not readable and writable for us: add this service's user to group "
-                + "\(group ?? "dialout"), or give the line to group badged by a udev rule, then restart this service"
+                + "\(group ?? "dialout"), or give the line to group badged-devices by a udev rule, then restart this service"
         case .notPermitted:
             return "the service may not open \(path): allow it by a drop-in with DeviceAllow=\(path) rw, see "
                 + "docs/readers.md"

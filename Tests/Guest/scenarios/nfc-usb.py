@@ -56,9 +56,13 @@ class Badged(Daemon):
         super().__init__("setpriv", ["--reuid=badged", "--regid=badged", "--init-groups", "--bounding-set=-all", "--inh-caps=-all",
                                      f"{BIN}/badged", "--no-pcsc", "--no-ble", "--config", config, "--socket", self.path], WORK)
 
+    def programs(self):
+        """The processes that badged has started."""
+        return [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and parent(pid) == self.pid]
+
     def wake_ups(self, seconds):
         """Measures the wake-ups per second of badged and badged-nfc while they have nothing to do."""
-        nfc = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and parent(pid) == self.pid]
+        nfc = self.programs()
         check("badged has started badged-nfc", len(nfc) == 1, nfc)
 
         def switches():
@@ -89,6 +93,18 @@ def properties(identity):
 def starts_badged(identity):
     """Whether udev lets systemd start badged for the device."""
     return "badged.service" in properties(identity).get("SYSTEMD_WANTS", "").split()
+
+
+def may_open(node, group):
+    """Whether an ordinary user in this group may read and write the device."""
+    command = ["setpriv", "--reuid=nobody", f"--regid={group}", "--clear-groups", "sh", "-c", 'test -r "$0" && test -w "$0"', node]
+    return run(*command).returncode == 0
+
+
+def confinement(client):
+    """The advice of the check `confinement` in GET_HEALTH."""
+    checks = client.ask("HEALTH", cmd="GET_HEALTH")["checks"]
+    return next(entry.get("advice", "") for entry in checks if entry["name"] == "confinement")
 
 
 def reader(client, condition):
@@ -136,16 +152,22 @@ for model, name, identity, types, devices, goal in (
     if devices:
         # A CCID device is left to pcscd; an administrator can give it to badged with a rule.
         owner = os.stat(properties(identity)["DEVNAME"]).st_gid
-        check("udev leaves the device to pcscd", owner != grp.getgrnam("badged").gr_gid, owner)
+        check("udev leaves the device to pcscd", owner != grp.getgrnam("badged-devices").gr_gid, owner)
         vendor, product = identity.split(":")
-        rule = f'SUBSYSTEM=="usb", ATTR{{idVendor}}=="{vendor}", ATTR{{idProduct}}=="{product}", GROUP="badged", MODE="0660"\n'
+        rule = f'SUBSYSTEM=="usb", ATTR{{idVendor}}=="{vendor}", ATTR{{idProduct}}=="{product}", GROUP="badged-devices", MODE="0660"\n'
         with open("/run/udev/rules.d/95-mine.rules", "w", encoding="utf-8") as file:
             file.write(rule)
         run("udevadm", "control", "--reload")
         board.ask("unplug")
         board.ask("plug")
     found = reader(client, lambda m: m["name"] == name and m["attached"])
-    check("udev gives the device to group badged, and badged finds it", found is not None, badged.log())
+    check("udev gives the device to group badged-devices, and badged finds it", found is not None, badged.log())
+    node = properties(identity)["DEVNAME"]
+    check("the device belongs to group badged-devices", os.stat(node).st_gid == grp.getgrnam("badged-devices").gr_gid, os.stat(node))
+    check("a client, which is in group badged, cannot open the device", not may_open(node, "badged"), os.stat(node))
+    check("a member of group badged-devices can", may_open(node, "badged-devices"), os.stat(node))
+    check("badged-nfc is confined", [status_field(pid, "Seccomp") for pid in badged.programs()] == ["2"])
+    check("GET_HEALTH says that this kernel has no Landlock", "Landlock is missing" in confinement(client), confinement(client))
     check("GET_HEALTH has no fault", wait_until(lambda: not faults(client)), faults(client))
     client.ask("INFO", cmd="GET_INFO")
     # The first seconds may contain late events of udev.
