@@ -27,6 +27,7 @@ check "the exposure is at most 2.1" systemd-analyze security --offline=yes --thr
 for key in CapabilityBoundingSet AmbientCapabilities; do
     check "$key= has CAP_NET_ADMIN only, for the management socket of Bluetooth" holds "$units/badged.service" "^$key=CAP_NET_ADMIN\$"
 done
+check "memory with a PIN is never swapped out" holds "$units/badged.service" '^MemorySwapMax=0$'
 check "there is no PrivateUsers=, which would hide who a client is" lacks "$units/badged.service" '^PrivateUsers='
 check "crash reports are off" holds "$units/badged.service" '^Environment=SWIFT_BACKTRACE=enable=no'
 check "the unit waits for names of users, which [access] has" holds "$units/badged.service" \
