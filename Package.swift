@@ -201,6 +201,7 @@ let package = Package(
             ]
         ),
         programs.program("badged-nfc", ["NFCDevices", "ReadersNFC", "Confinement", "Host"]),
+        programs.program("badged-bluetooth", ["ScannerMgmt", "Host"]),
         programs.program("badged-activation", ["Activation", "Confinement", "Host", "Text", "Wire", "CLinux"]),
         programs.program("badged-virtual-card", ["Host", "Text", "Readers", "ReadersVirtual", "VirtualEID", "CLinux"]),
 

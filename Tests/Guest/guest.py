@@ -199,25 +199,30 @@ class Controller:
 
 
 class Badged(Daemon):
-    """badged as an unprivileged user, with CAP_NET_ADMIN only for the management socket."""
+    """badged as an unprivileged user, with CAP_NET_ADMIN for the management socket, or with the socket."""
 
-    def __init__(self, backend, user=str(NOBODY), is_capable=None, **ble):
-        """is_capable: whether badged gets CAP_NET_ADMIN, as from its unit; by default when the backend needs it. ble: further keys
-        of [ble]."""
+    def __init__(self, backend, user=str(NOBODY), is_capable=None, management=None, **ble):
+        """is_capable: whether badged gets CAP_NET_ADMIN; by default when the backend needs it. management: the descriptor that badged
+        gets as from systemd. ble: further keys of [ble]."""
         config = os.path.join(WORK, "badged.conf")
         with open(config, "w", encoding="utf-8") as file:
             file.write(f"[ble]\nbackend = {backend}\n")
             file.writelines(f"{key} = {value}\n" for key, value in ble.items())
         if is_capable is None:
-            is_capable = backend == "mgmt"
+            is_capable = backend == "mgmt" and management is None
         capabilities = "+net_admin" if is_capable else "-all"
         bounds = "-all,+net_admin" if is_capable else "-all"
         self.path = os.path.join(WORK, "badged.sock")
-        super().__init__("setpriv", [
-            f"--reuid={user}", f"--regid={user}", "--clear-groups", f"--bounding-set={bounds}",
+        # systemd passes descriptors from 3 on, and names the process.
+        passing = [] if management is None else ["sh", "-c", f"""exec 3<&{management}
+            [ {management} = 3 ] || exec {management}<&-
+            export LISTEN_FDS=1 LISTEN_FDNAMES=bluetooth LISTEN_PID=$$
+            exec "$@" """, "sh"]
+        super().__init__("env", [
+            *passing, "setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", f"--bounding-set={bounds}",
             f"--inh-caps={capabilities}", f"--ambient-caps={capabilities}",
             f"{BIN}/badged", "--no-pcsc", "--no-nfc", "--virtual", "--log-level", "info",
-            "--config", config, "--socket", self.path], WORK)
+            "--config", config, "--socket", self.path], WORK, descriptors=[] if management is None else [management])
 
     def client(self):
         return ScanClient(self)

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Boots a real systemd in a container over a copy-on-write view of this machine, with badged installed by
 # `make install PREFIX=/usr`. The hardened service is started by its socket, serves a member of group badged, reaches a
-# real pcscd, is reloaded, is restarted by the watchdog, and is stopped. Nothing outside the container changes.
+# real pcscd, starts its confined programs, is reloaded, is restarted by the watchdog, and is stopped. Nothing outside the
+# container changes.
 . "$(dirname "$0")/lib.sh"
-needs_programs badged badgectl badged-virtual-card
+needs_programs badged badgectl badged-virtual-card badged-activation badged-bluetooth badged-nfc
 [ "$(id -u)" = 0 ] || cannot "needs root"
-needs systemd-nspawn unshare
+needs systemd-nspawn unshare python3
 
 # A cgroup tree without controllers is enough for systemd; overlayfs keeps all changes in memory.
 cat >"$work/boot" <<'END'
@@ -36,11 +37,23 @@ UNIT
 ln -s ../examine.service "$wants"
 mkdir -p all/etc/systemd/system/badged.service.d
 printf '[Service]\nWatchdogSec=5s\n' >all/etc/systemd/system/badged.service.d/watchdog.conf
-printf '[virtual]\nenabled = yes\n' >all/etc/badged/badged.conf
+printf '[virtual]\nenabled = yes\n[activation]\nenabled = yes\n[nfc]\ndevices = pn532_uart:/dev/none\n' >all/etc/badged/badged.conf
+# A container has no Bluetooth, so a second program stores another socket under the name that badged-bluetooth uses.
+printf '[Service]\nExecStartPre=+/usr/bin/python3 /result/store\n' >all/etc/systemd/system/badged.service.d/store.conf
 mkdir "$work/result"
-cp "$work/examine" "$work/result"
+cp "$work/examine" "$work/store" "$work/result"
 exec systemd-nspawn -q --register=no --keep-unit --machine="badged-test-$$" --directory=all --private-network \
+    --system-call-filter="seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self" \
     --link-journal=no --bind="$work/result:/result" --console=pipe --boot systemd.unified_cgroup_hierarchy=1
+END
+
+cat >"$work/store" <<'END'
+import os, socket
+manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+address = os.environ["NOTIFY_SOCKET"]
+manager.connect("\0" + address[1:] if address.startswith("@") else address)
+stored = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+socket.send_fds(manager, [b"FDSTORE=1\nFDNAME=bluetooth"], [stored.fileno()])
 END
 
 # Runs inside, as root; each line of output is NAME VALUE.
@@ -61,12 +74,31 @@ value still property ActiveState
 value status as tester badgectl --json status
 value active property ActiveState
 pid=$(property MainPID)
+# Without the service the steps below would wait for it.
+[ "$pid" != 0 ] || { journalctl --sync; journalctl -b -o short-monotonic >/result/journal 2>&1; exit 1; }
 echo "pid $pid"
 echo "expected $(id -u badged)"
 value owner sed -n 's/^Uid:\t\([0-9]*\).*/\1/p' "/proc/$pid/status"
 value capabilities sed -n 's/^Cap\(Eff\|Prm\|Amb\):\t//p' "/proc/$pid/status"
 value granted property AmbientCapabilities
 value name cat "/proc/$pid/comm"
+value stored property NFileDescriptorStore
+value swap property MemorySwapMax
+value devices id -Gn badged
+value members getent group badged-devices
+# A client with the user of the service, as a program of badged has it.
+echo '{"cmd":"START_SCAN"}' | value own as badged badgectl send
+echo '{"cmd":"GET_READER_LIST"}' | value seen as badged badgectl send
+echo '{"cmd":"START_SCAN"}' | value root badgectl send --wait SCAN
+value browser python3 -c 'import urllib.request as r; print(r.urlopen("http://127.0.0.1:24727/eID-Client?Status").status)'
+for part in activation nfc; do
+    child=$(pgrep -x "badged-$part" || pgrep -f "libexec/badged-$part")
+    value $part sed -n 's/^\(Seccomp_filters\|NoNewPrivs\):\t//p' "/proc/$child/status"
+    value $part-owner sed -n 's/^Uid:\t\([0-9]*\).*/\1/p' "/proc/$child/status"
+done
+value filters sed -n 's/^Seccomp_filters:\t//p' "/proc/$pid/status"
+# The first look for devices may not have ended.
+while as tester badgectl --json health >/result/health && ! grep -q 'pn532_uart:/dev/none' /result/health; do sleep 0.1; done
 value seccomp sed -n 's/^Seccomp:\t//p' "/proc/$pid/status"
 value core sed -n 's/^Max core file size *//p' "/proc/$pid/limits"
 printf '123456\n654321\n' | as tester badgectl change-pin --reader Simulator --pin-stdin >/dev/null
@@ -105,11 +137,33 @@ check "a user outside the group does not start the service" holds "$found" '^sti
 check "a member of the group is served" holds "$found" '^status \{.*"msg":"INFO"'
 check "the service is active (READY=1 was accepted)" holds "$found" '^active active'
 check "it runs as user badged" holds "$found" "^owner $uid "
-check "the unit grants CAP_NET_ADMIN" holds "$found" '^granted cap_net_admin'
-check "badged has given the capability up" holds "$found" '^capabilities 0000000000000000 0000000000000000 0000000000000000'
+check "the unit grants no capability" holds "$found" '^granted +$'
+check "badged has no capability" holds "$found" '^capabilities 0000000000000000 0000000000000000 0000000000000000'
 check "the process has its own name" holds "$found" '^name badged'
 check "the system call filter is active" holds "$found" '^seccomp 2'
 check "core files are off" holds "$found" '^core 0 +0 '
+check "memory is never swapped out" holds "$found" '^swap 0 '
+check "badged may open the devices" holds "$found" '^devices badged badged-devices '
+check "nobody else may" holds "$found" '^members badged-devices:x:[0-9]+:badged $'
+check "the user of the service has no permission that [access] does not give" holds "$found" '^own .*"msg":"ACCESS_DENIED"'
+check "it has those of other clients" holds "$found" '^seen .*"msg":"READER_LIST"'
+check "root has all permissions" holds "$found" '^root .*"msg":"SCAN"'
+check "systemd passes badged a descriptor of the store beside its socket" holds "$work/result/journal" 'is no Bluetooth socket'
+check "badged takes the descriptor out of the store" holds "$found" '^stored 0 '
+check "badged-bluetooth says that the container has no Bluetooth" holds "$work/result/journal" 'badged scans through bluetoothd'
+check "the browser port answers" holds "$found" '^browser 200 '
+filters=$(sed -n 's/^filters \([0-9]*\).*/\1/p' "$found")
+for part in activation nfc; do
+    check "badged-$part has a filter of its own and cannot get privileges" holds "$found" "^$part 1 $((filters + 1)) "
+    check "badged-$part runs as user badged" holds "$found" "^$part-owner $uid "
+done
+check "badged-nfc finds faults of devices" holds "$found" '^health .*pn532_uart:/dev/none'
+# landlock_create_ruleset(2) with LANDLOCK_CREATE_RULESET_VERSION.
+if ! python3 -c 'import ctypes; raise SystemExit(ctypes.CDLL(None).syscall(444, None, 0, 1) < 1)'; then
+    echo "  (the kernel has no Landlock)"
+else
+    check "GET_HEALTH says that the programs are confined" holds "$found" '^health .*\{("ok":true,"name":"confinement"|"name":"confinement","ok":true)\}'
+fi
 check "a PIN is changed on the virtual card" holds "$found" '^changed 0$'
 check "GET_HEALTH has a check of pcscd" holds "$found" '^health .*"name":"pcsc'
 check "pcscd was started by its socket" holds "$found" '^pcscd active'

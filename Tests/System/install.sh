@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # `make install` and `make uninstall` in a temporary folder.
 . "$(dirname "$0")/lib.sh"
-needs_programs badged badgectl badged-virtual-card badged-activation badged-nfc
+needs_programs badged badgectl badged-virtual-card badged-activation badged-bluetooth badged-nfc
 cd "$root"
 
 list() { (cd "$1" && find . -type f | sed 's/^\.//' | sort); }
@@ -16,6 +16,7 @@ $prefix/bin/badgectl
 $prefix/bin/badged
 $prefix/bin/badged-virtual-card
 $prefix/libexec/badged-activation
+$prefix/libexec/badged-bluetooth
 $prefix/libexec/badged-nfc
 $prefix/lib/systemd/system/badged.service
 $prefix/lib/systemd/system/badged.socket
@@ -47,6 +48,7 @@ END
         "'$to$prefix/bin/badgectl' scan --replay '$to$prefix/share/doc/badged/examples/door-readers.btsnoop' | grep 'Main entrance.*motion'"
     unit=$to$prefix/lib/systemd/system/badged.service
     check "$prefix: the unit starts the installed program" holds "$unit" "^ExecStart=$prefix/bin/badged\$"
+    check "$prefix: the unit starts the installed helper" holds "$unit" "^ExecStartPre=-\\+$prefix/libexec/badged-bluetooth\$"
     # shellcheck disable=SC2046
     check "$prefix: no placeholder is left" sh -c \
         "! grep -rnE '@[A-Z]+@' '$to/etc' '$to$prefix/lib' '$to$prefix/share/man'"

@@ -4,7 +4,7 @@
 # `apt` of Tests/Guest installs them.
 . "$(dirname "$0")/lib.sh"
 needs dpkg-buildpackage dh lintian
-needs_programs badged badgectl badged-virtual-card badged-activation badged-nfc
+needs_programs badged badgectl badged-virtual-card badged-activation badged-bluetooth badged-nfc
 cd "$root"
 isolated true 2>/dev/null || cannot "needs root, or user namespaces"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
 import Glibc
 
 /// Reports the state of the daemon to the service manager, with the protocol of sd_notify(3).
@@ -33,6 +34,19 @@ package final class ServiceNotification: Sendable {
     }
     package func stopping() { send("STOPPING=1") }
     package func watchdog() { send("WATCHDOG=1") }
+
+    /// Leaves a descriptor in the store of the manager, which passes it to the main process of the service.
+    /// - Returns: false without a manager that takes the descriptor.
+    package func store(_ descriptor: Int32, name: String) -> Bool {
+        guard self.descriptor >= 0, let address else { return false }
+        let text = Array("FDSTORE=1\nFDNAME=\(name)".utf8)
+        return address.withPointer { pointer, length in
+            clinux_pass_descriptor_to(self.descriptor, descriptor, text, Int32(text.count), pointer, length) == 0
+        }
+    }
+
+    /// Removes the descriptors with a name from the store of the manager.
+    package func removeStored(name: String) { send("FDSTOREREMOVE=1\nFDNAME=\(name)") }
 
     private func send(_ text: String) {
         guard descriptor >= 0, let address else { return }

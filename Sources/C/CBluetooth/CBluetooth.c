@@ -27,3 +27,9 @@ int cbluetooth_open_control(void) {
     errno = error;
     return -1;
 }
+
+int cbluetooth_is_socket(int fd) {
+    int domain = 0;
+    socklen_t size = sizeof domain;
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_BLUETOOTH;
+}

@@ -2,8 +2,8 @@
 import CBluetooth
 import Glibc
 
-/// The management socket of the kernel's Bluetooth. The kernel checks CAP_NET_ADMIN when the socket is opened, so the socket
-/// is opened before the process gives up the capability.
+/// The management socket of the kernel's Bluetooth. The kernel checks CAP_NET_ADMIN when the socket is opened, so another
+/// process can open it, or this one before it gives up the capability.
 package final class ManagementSocket: Sendable {
     /// Longer than every packet of the kernel, in bytes.
     static let longestPacket = 4096
@@ -17,6 +17,16 @@ package final class ManagementSocket: Sendable {
     package init?() {
         descriptor = cbluetooth_open_control()
         guard descriptor >= 0 else { return nil }
+    }
+
+    /// Takes over a socket that another program has opened. Closes the descriptor and returns nil if it is no Bluetooth
+    /// socket.
+    package init?(taking descriptor: Int32) {
+        guard cbluetooth_is_socket(descriptor) != 0 else {
+            close(descriptor)
+            return nil
+        }
+        self.descriptor = descriptor
     }
 
     deinit { close(descriptor) }

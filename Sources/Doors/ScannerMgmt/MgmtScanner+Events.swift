@@ -124,7 +124,7 @@ extension MgmtScanner {
         }
         switch status {
         case Status.permissionDenied:
-            let advice = "AmbientCapabilities=CAP_NET_ADMIN in badged.service"
+            let advice = "systemctl restart badged, and ExecStartPre= with badged-bluetooth in badged.service"
             fault = ScannerFault(.access, "the kernel refuses to scan", advice: advice, isPermanent: true)
         case Status.unknownCommand, Status.notSupported:
             let advice = "[ble] backend = bluez, or a kernel from 5.8 on"

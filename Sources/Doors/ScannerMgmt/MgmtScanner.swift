@@ -135,7 +135,7 @@ package import Scanners
     private static let noSocket = ScannerFault(
         .access,
         "no management socket of the kernel",
-        advice: "AmbientCapabilities=CAP_NET_ADMIN in badged.service",
+        advice: "systemctl restart badged, and ExecStartPre= with badged-bluetooth in badged.service",
         isPermanent: true
     )
 

@@ -54,12 +54,23 @@ import ScannerMgmt
         Loop.park()
     }
 
-    /// Opens the management socket of the kernel's Bluetooth, and gives up the capability that only this needs.
+    /// Returns the management socket of the kernel's Bluetooth; nil if it is not wanted or not allowed.
+    ///
+    /// systemd passes the one that badged-bluetooth has opened. A badged that is started with CAP_NET_ADMIN opens it itself
+    /// and gives up the capability, which only this needs.
     private static func managementSocket(_ radio: RadioConfiguration) -> ManagementSocket? {
-        guard NetworkCapability.isHeld else { return nil }
         let isWanted = radio.isEnabled && (radio.backend == .auto || radio.backend == .mgmt)
-        let socket = isWanted ? ManagementSocket() : nil
-        if !NetworkCapability.giveUp() { Log.warning("cannot give CAP_NET_ADMIN up") }
-        return socket
+        var socket: ManagementSocket?
+        if let passed = SocketActivation.bluetooth() {
+            // The socket must end with this process, which alone reads it.
+            ServiceNotification().removeStored(name: SocketActivation.bluetoothName)
+            socket = ManagementSocket(taking: passed)
+            if socket == nil { Log.warning("the descriptor that systemd passes for Bluetooth is no Bluetooth socket") }
+        }
+        if NetworkCapability.isHeld {
+            if socket == nil, isWanted { socket = ManagementSocket() }
+            if !NetworkCapability.giveUp() { Log.warning("cannot give CAP_NET_ADMIN up") }
+        }
+        return isWanted ? socket : nil
     }
 }

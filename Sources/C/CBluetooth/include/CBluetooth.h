@@ -6,3 +6,5 @@
 /* Opens a non-blocking socket on HCI_CHANNEL_CONTROL. Returns -1 and sets errno if the kernel refuses. The kernel
    checks CAP_NET_ADMIN here; the socket keeps the right after the process drops the capability. */
 int cbluetooth_open_control(void);
+/* Returns whether a descriptor is a Bluetooth socket. */
+int cbluetooth_is_socket(int fd);
