@@ -40,6 +40,51 @@ import Testing
         #expect(Set(tracker.readers.filter { !$0.isLost }.map(\.number)) == shown)
     }
 
+    @Test(
+        "with changing addresses, names and pauses, clients hear of each reader in order, and none is forgotten",
+        arguments: 0..<8
+    )
+    func rotation(seed: Int) {
+        var random = SplitMix64(seed: UInt64(seed))
+        let tracker = ReaderTracker(capacity: 32)
+        var shown: Set<Int> = []
+        tracker.observer = { change, reader in
+            switch change {
+            case .appeared: #expect(shown.insert(reader.number).inserted)
+            case .updated: #expect(shown.contains(reader.number))
+            case .lost: #expect(shown.remove(reader.number) != nil)
+            }
+        }
+        let names = [nil, nil, "Lobby", "Gate", "Seos"]
+        var (now, isPaused): (Milliseconds, Bool) = (0, false)
+        for _ in 0..<20_000 {
+            now += Milliseconds.random(in: 0...200, using: &random)
+            if Int.random(in: 0..<50, using: &random) == 0 {
+                isPaused.toggle()
+                tracker.setPaused(isPaused, at: now)
+            }
+            if let due = tracker.nextSweep, due <= now { tracker.sweep(at: now) }
+            if Int.random(in: 0..<500, using: &random) == 0 { tracker.remove(adapter: 1) }
+            let number = UInt64.random(in: 0..<100, using: &random)
+            let name = names.randomElement(using: &random) ?? nil
+            let code = UInt32.random(in: 2...3, using: &random)
+            tracker.receive(
+                Adverts.seos(code, name: name),
+                from: number < 90 ? .passing(number) : .door(number),
+                Bool.random(using: &random) ? -60 : nil,
+                adapter: Int.random(in: 0...1, using: &random),
+                at: now
+            )
+            #expect(tracker.readers.count <= 32)
+            #expect(tracker.nextSweep != nil || isPaused || tracker.readers.isEmpty)
+        }
+        #expect(Set(tracker.readers.filter { !$0.isLost }.map(\.number)) == shown)
+        #expect(Set(tracker.readers.map(\.address)).count == tracker.readers.count)
+        tracker.setPaused(false, at: now)
+        while let due = tracker.nextSweep { tracker.sweep(at: due) }
+        #expect(tracker.readers.isEmpty && shown.isEmpty)
+    }
+
     @Test("a full table evicts the least recently seen reader first")
     func oldestFirst() {
         let tracker = ReaderTracker(capacity: 3)

@@ -11,8 +11,8 @@ struct ContinuationFilter {
         let address: DeviceAddress
         let adapter: Int
         let start: Milliseconds
-        /// The first structure of the advertisement.
-        let head: [UInt8]
+        /// The beginning of the advertisement.
+        let head: UInt32
     }
 
     /// The last advertisement of each sender; the newest one is last.
@@ -41,8 +41,9 @@ struct ContinuationFilter {
         return false
     }
 
-    private static func head(_ data: Span<UInt8>) -> [UInt8] {
-        guard data.count > 0 else { return [] }
-        return (0..<min(data.count, 1 + Int(data[0]))).map { data[$0] }
+    /// The first four bytes of the first structure.
+    private static func head(_ data: Span<UInt8>) -> UInt32 {
+        guard data.count > 0 else { return 0 }
+        return (0..<min(data.count, 1 + Int(data[0]), 4)).reduce(0) { $0 << 8 | UInt32(data[$1]) }
     }
 }
