@@ -16,8 +16,18 @@ let strict: [SwiftSetting] = [
 struct Floor {
     let name: String
 
-    func target(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
-        .target(name: name, dependencies: dependencies, path: "Sources/\(self.name)/\(name)", swiftSettings: strict)
+    func target(
+        _ name: String,
+        _ dependencies: [Target.Dependency] = [],
+        resources: [Resource]? = nil
+    ) -> Target {
+        .target(
+            name: name,
+            dependencies: dependencies,
+            path: "Sources/\(self.name)/\(name)",
+            resources: resources,
+            swiftSettings: strict
+        )
     }
 
     func program(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
@@ -86,8 +96,8 @@ let fuzzing: [Target] =
             [
                 "CFuzzer", "Secrets", "Text", "Wire", "ISO7816", "ISODEP", "CNFC", "ReadersNFC", "NFCDevices",
                 "Readers", "Crypto",
-                "EID", "CountryAuthorities", "AnchorImport", "EService", "ReadersVirtual", "VirtualEID", "DoorReaders",
-                "ScannerMgmt", "Activation", "BadgedClient",
+                "EID", "CountryAuthorities", "AnchorImport", "EService", "ReadersVirtual", "VirtualEID", "Keycard",
+                "VirtualKeycard", "HDWallet", "Secp256k1", "DoorReaders", "ScannerMgmt", "Activation", "BadgedClient",
                 "BadgedSDKWrapper", "CLinux", "Concurrency", "Host", "Scanners", "ScannerBlueZ",
             ],
             in: "Fuzz/badged-fuzz"
@@ -110,6 +120,8 @@ let package = Package(
         library("CExpat", "expat", "libexpat1-dev"),
         library("CZlib", "zlib", "zlib1g-dev"),
         library("CSeccomp", "libseccomp", "libseccomp-dev"),
+        library("CSecp256k1", "libsecp256k1", "libsecp256k1-dev"),
+        library("CSQLite", "sqlite3", "libsqlite3-dev"),
         library("CWebSockets", "libwebsockets", "libwebsockets-dev"),
 
         // Base
@@ -120,6 +132,13 @@ let package = Package(
         base.target("Host", ["CLinux"]),
         base.target("Confinement", ["CLinux", "CSeccomp", "Host"]),
         base.target("Crypto", ["Secrets", "COpenSSL"]),
+        base.target("Secp256k1", ["Secrets", "Crypto", "CSecp256k1"]),
+        base.target(
+            "HDWallet",
+            ["Secrets", "Text", "Crypto", "Secp256k1"],
+            resources: [.embedInCode("english.txt")]
+        ),
+        base.target("Store", ["Secrets", "Crypto", "CSQLite"]),
 
         // Card
         card.target("ISO7816", ["Secrets", "Text"]),
@@ -127,6 +146,7 @@ let package = Package(
         card.target("EID", ["Secrets", "ISO7816", "Crypto"]),
         card.target("CountryAuthorities", ["EID", "Crypto", "Text"]),
         card.target("AnchorImport", ["CountryAuthorities", "EID", "Crypto", "Text", "CZlib"]),
+        card.target("Keycard", ["Secrets", "ISO7816", "Crypto", "Secp256k1", "HDWallet"]),
 
         // Readers
         readers.target("Readers", ["Text", "ISO7816", "Host", "CLinux"]),
@@ -140,6 +160,13 @@ let package = Package(
             ["ReadersNFC", "Readers", "ISO7816", "ISODEP", "CNFC", "CLinux", "Concurrency", "Host"]
         ),
         readers.target("ReadersVirtual", ["Secrets", "Text", "Readers", "ISO7816", "Crypto", "Concurrency"]),
+        readers.target(
+            "VirtualKeycard",
+            [
+                "Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "Crypto", "Secp256k1", "HDWallet",
+                "Keycard",
+            ]
+        ),
         readers.target("VirtualEID", ["Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "EID", "Crypto"]),
 
         // Doors
@@ -189,8 +216,8 @@ let package = Package(
                 "Concurrency", "Host", "Text", "Wire", "Server", "Cards", "EIDFeature", "DoorFeature", "EID",
                 "CountryAuthorities", "EService", "Readers",
                 "ReadersPCSC",
-                "ReadersNFC", "ReadersVirtual", "VirtualEID", "CLinux", "DoorReaders", "Scanners", "ScannerBlueZ",
-                "ScannerMgmt",
+                "ReadersNFC", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders",
+                "Scanners", "ScannerBlueZ", "ScannerMgmt",
             ]
         ),
         programs.program(
@@ -203,7 +230,10 @@ let package = Package(
         programs.program("badged-nfc", ["NFCDevices", "ReadersNFC", "Confinement", "Host"]),
         programs.program("badged-bluetooth", ["ScannerMgmt", "Host"]),
         programs.program("badged-activation", ["Activation", "Confinement", "Host", "Text", "Wire", "CLinux"]),
-        programs.program("badged-virtual-card", ["Host", "Text", "Readers", "ReadersVirtual", "VirtualEID", "CLinux"]),
+        programs.program(
+            "badged-virtual-card",
+            ["Host", "Text", "Readers", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux"]
+        ),
 
         // What tests share
         .target(name: "CTestSupport", path: "Tests/CTestSupport"),
@@ -244,6 +274,15 @@ let package = Package(
         tests("ConfinementTests", ["Confinement", "CLinux", "Host", "CTestSupport", "TestSupport"]),
         tests("HostTests", ["Host", "CLinux", "CTestSupport"]),
         tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
+        tests("HDWalletTests", ["HDWallet", "Secp256k1", "Crypto", "Secrets", "TestSupport"]),
+        tests("StoreTests", ["Store", "Secrets", "CSQLite"]),
+        tests(
+            "KeycardTests",
+            [
+                "Keycard", "VirtualKeycard", "ReadersVirtual", "Readers", "HDWallet", "Secp256k1", "Crypto", "ISO7816",
+                "Secrets", "Text", "TestSupport",
+            ]
+        ),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
         tests("ISODEPTests", ["ISODEP", "NFCTestSupport", "TestSupport"]),
         tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),

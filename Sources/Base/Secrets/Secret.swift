@@ -36,6 +36,26 @@ public struct Secret: ~Copyable, @unchecked Sendable {
         Secret(UnsafeRawBufferPointer(storage))
     }
 
+    /// Returns the bytes of this secret and the bytes of `other` behind them.
+    public borrowing func appending(_ other: borrowing Secret) -> Secret {
+        other.withBytes { appending($0) }
+    }
+
+    /// Returns the bytes of this secret and `bytes` behind them.
+    public borrowing func appending(_ bytes: some Collection<UInt8>) -> Secret {
+        let own = UnsafeRawBufferPointer(storage)
+        return Secret(count: own.count + bytes.count) { target in
+            target.copyMemory(from: own)
+            UnsafeMutableRawBufferPointer(rebasing: target[own.count...]).copyBytes(from: bytes)
+        }
+    }
+
+    /// Returns a copy of the bytes in `range`; nil if the range is not inside the secret.
+    public borrowing func part(_ range: Range<Int>) -> Secret? {
+        guard range.lowerBound >= 0, range.upperBound <= storage.count else { return nil }
+        return Secret(UnsafeRawBufferPointer(rebasing: storage[range]))
+    }
+
     deinit {
         if let base = storage.baseAddress { explicit_bzero(base, storage.count) }
         storage.deallocate()

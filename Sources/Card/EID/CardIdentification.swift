@@ -6,6 +6,7 @@ extension EIDCard {
     /// remaining tries of the PIN. A card that answers differently is `.unknown`.
     /// - Throws: `CardError` when the card gave no answer.
     package static func identify(on channel: any CardChannel) async throws(CardError) -> CardIdentity {
+        let channel = CompletingChannel(channel)
         guard let applicationID = try await selectApplication(on: channel),
             applicationID != ApplicationID.travelDocument
         else { return .unknown }

@@ -13,7 +13,7 @@ package actor EIDCard {
     private var channel: SecureChannel?
 
     package init(channel: any CardChannel, profile: EIDProfile) {
-        base = channel
+        base = CompletingChannel(channel)
         self.profile = profile
     }
 

@@ -177,7 +177,7 @@ package struct SecureMessaging: ~Copyable, Sendable {
         do throws(CryptoError) {
             let padded = try AES.decrypt(Array(encrypted), key: keys.encryption, initialVector: try vector())
             guard let plain = Padding.remove(from: padded) else { throw CryptoError.invalidLength }
-            return plain
+            return plain.withBytes { Array($0) }
         } catch .invalidLength {
             throw .malformed
         } catch {
@@ -233,33 +233,6 @@ package enum SecureMessagingError: Error, Sendable, Equatable {
     /// The channel is dead, or it is the turn of the other side.
     case dead
     case crypto(CryptoError)
-}
-
-/// Padding method 2 of ISO 9797-1: 80, then zero bytes up to a full block.
-private enum Padding {
-    static func added(to bytes: [UInt8]) -> [UInt8] {
-        bytes + [0x80] + [UInt8](repeating: 0, count: AES.blockSize - 1 - bytes.count % AES.blockSize)
-    }
-
-    static func add(to bytes: borrowing Secret) -> Secret {
-        let count = bytes.count
-        return bytes.withBytes { source in
-            Secret(count: count + AES.blockSize - count % AES.blockSize) { target in
-                target.copyMemory(from: source)
-                target[count] = 0x80
-            }
-        }
-    }
-
-    /// Returns the bytes before the padding; nil when the padding is wrong.
-    static func remove(from bytes: borrowing Secret) -> [UInt8]? {
-        bytes.withBytes { padded in
-            guard let end = padded.lastIndex(where: { $0 != 0 }), padded[end] == 0x80,
-                end >= padded.count - AES.blockSize
-            else { return nil }
-            return Array(padded[..<end])
-        }
-    }
 }
 
 extension PACE.Outcome {

@@ -6,6 +6,7 @@ import Readers
 import ReadersVirtual
 import Text
 import VirtualEID
+import VirtualKeycard
 
 /// Connects a virtual card to vpcd of vsmartcard, for other software.
 @main struct Program {
@@ -21,7 +22,7 @@ import VirtualEID
             case .version: Output.line("badged-virtual-card \(Version.current)")
             case .run(let host, let port, let file, let trustPoint):
                 // A new kind of virtual card is one entry here and one target.
-                let kinds = VirtualCardKinds([try eidCards(trustPoint)])
+                let kinds = VirtualCardKinds([try eidCards(trustPoint), VirtualKeycardKind()])
                 let card = try card(from: file, kinds)
                 try VPCDSlot(card: card, host: host, port: port, signals: signals).serve()
             }

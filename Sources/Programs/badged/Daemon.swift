@@ -16,6 +16,7 @@ import ScannerMgmt
 import Scanners
 import Server
 import VirtualEID
+import VirtualKeycard
 import Wire
 
 /// Runs the daemon from the open socket to SIGTERM.
@@ -91,7 +92,7 @@ import Wire
         if settings.virtualReaders > 0 {
             do throws(CardShelfError) {
                 // A new kind of virtual card is one entry here and one target.
-                let kinds: [any VirtualCardKind] = [try eidCards()]
+                let kinds: [any VirtualCardKind] = [try eidCards(), VirtualKeycardKind()]
                 registry.add(VirtualReaders(count: settings.virtualReaders, kinds: kinds))
             } catch {
                 Log.error("cannot make the virtual readers: \(Self.text(error))")

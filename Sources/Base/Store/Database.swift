@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CSQLite
+import Glibc
+
+/// A SQLite database; every call of the library is here. One thread at a time uses it.
+final class Database {
+    private let handle: OpaquePointer
+    private let path: String
+
+    /// Opens a database that this process uses alone. Each commit is on the disk when it returns.
+    init(path: String) throws(StoreError) {
+        self.path = path
+        var handle: OpaquePointer?
+        let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW
+        let code = sqlite3_open_v2(path, &handle, flags, nil)
+        guard code == SQLITE_OK, let handle else {
+            let text = String(cString: sqlite3_errstr(code))
+            sqlite3_close_v2(handle)
+            throw .unavailable("cannot open \(path): \(text)")
+        }
+        self.handle = handle
+        sqlite3_extended_result_codes(handle, 1)
+        for pragma in [
+            "locking_mode = EXCLUSIVE", "journal_mode = DELETE", "synchronous = FULL", "secure_delete = ON",
+            "trusted_schema = OFF",
+        ] {
+            try run("PRAGMA \(pragma)")
+        }
+    }
+
+    deinit { sqlite3_close_v2(handle) }
+
+    /// A value for a parameter of a statement.
+    enum Value {
+        case text(String)
+        case bytes([UInt8])
+        case number(Int)
+    }
+
+    /// One row of a result; valid until the next row.
+    struct Row {
+        fileprivate let statement: OpaquePointer
+
+        func number(_ column: Int32) -> Int { Int(sqlite3_column_int64(statement, column)) }
+
+        func text(_ column: Int32) -> String {
+            sqlite3_column_text(statement, column).map { String(cString: $0) } ?? ""
+        }
+
+        func bytes(_ column: Int32) -> [UInt8] {
+            let count = Int(sqlite3_column_bytes(statement, column))
+            guard let start = sqlite3_column_blob(statement, column), count > 0 else { return [] }
+            return Array(UnsafeRawBufferPointer(start: start, count: count))
+        }
+    }
+
+    /// Runs one statement and calls `each` for each row of its result.
+    func run(_ sql: StaticString, _ values: [Value] = [], each: (Row) -> Void = { _ in }) throws(StoreError) {
+        try run("\(sql)", values, each: each)
+    }
+
+    func run(_ sql: String, _ values: [Value] = [], each: (Row) -> Void = { _ in }) throws(StoreError) {
+        var prepared: OpaquePointer?
+        try check(sqlite3_prepare_v2(handle, sql, -1, &prepared, nil))
+        guard let statement = prepared else { throw .library("an empty statement") }
+        defer { sqlite3_finalize(statement) }
+        for (index, value) in values.enumerated() {
+            let position = Int32(index + 1)
+            switch value {
+            case .text(let text): try check(sqlite3_bind_string(statement, position, text))
+            case .bytes(let bytes): try check(sqlite3_bind_bytes(statement, position, bytes, Int32(bytes.count)))
+            case .number(let number): try check(sqlite3_bind_int64(statement, position, Int64(number)))
+            }
+        }
+        while true {
+            let code = sqlite3_step(statement)
+            guard code == SQLITE_ROW else {
+                guard code == SQLITE_DONE else { return try check(code) }
+                return
+            }
+            each(Row(statement: statement))
+        }
+    }
+
+    private func check(_ code: Int32) throws(StoreError) {
+        guard code != SQLITE_OK else { return }
+        let text = String(cString: sqlite3_errmsg(handle))
+        switch code & 0xFF {
+        case SQLITE_BUSY, SQLITE_LOCKED: throw .inUse(path)
+        case SQLITE_NOTADB, SQLITE_CORRUPT: throw .unavailable("\(path) is no database: \(text)")
+        case SQLITE_FULL, SQLITE_IOERR, SQLITE_READONLY, SQLITE_CANTOPEN:
+            throw .unavailable("cannot use \(path): \(text)")
+        default: throw .library(text)
+        }
+    }
+}

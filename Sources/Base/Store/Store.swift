@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+import Glibc
+package import Secrets
+
+/// The part of the store that belongs to one feature, such as the pairings with wallet cards.
+package struct StoreSpace: Sendable, Hashable {
+    package let name: String
+
+    package init(_ name: StaticString) { self.name = "\(name)" }
+}
+
+/// Durable values of the daemon: one SQLite file whose values are sealed with AES-256-GCM.
+///
+/// A value has a space and a name, which are not secret. A commit is on the disk when a call returns. A sealed value is
+/// bound to its space and name, so values cannot be exchanged in the file.
+package actor Store {
+    private let database: Database
+    private let key: Secret
+
+    /// The version of the tables.
+    private static let version = 1
+    package static let maximumNameCount = 255
+    package static let maximumValueCount = 65_535
+
+    /// Opens the store of a folder, and makes folder, database and key file if they are missing.
+    ///
+    /// `folder` is the state folder of the daemon. `credentials` is `$CREDENTIALS_DIRECTORY`, where systemd puts the key;
+    /// without a credential the key file in the folder is used.
+    package init(folder: String, credentials: String? = nil) throws(StoreError) {
+        mkdir(folder, 0o700)
+        let path = "\(folder)/store.db"
+        try PrivateFile.prepare(path)
+        let database = try Database(path: path)
+        let places = StoreKeyPlaces(folder: folder, credentials: credentials)
+        try database.run("BEGIN EXCLUSIVE")
+        var version = 0
+        try database.run("PRAGMA user_version") { version = $0.number(0) }
+        guard version <= Self.version else { throw .newer }
+        let found = try places.read()
+        if version == 0 {
+            let box: SecretBox
+            if let found { box = found.key } else { box = try places.create().key }
+            guard let key = box.take() else { throw .library("the key is gone") }
+            try Self.makeTables(database, key)
+            self.key = key
+        } else {
+            guard let (keyPath, box) = found, let key = box.take() else { throw .keyMissing(places.file) }
+            guard try Self.opens(database, key) else { throw .wrongKey(keyPath) }
+            self.key = key
+        }
+        try database.run("COMMIT")
+        self.database = database
+    }
+
+    private static let checkSpace = ""
+    private static let checkName = "check"
+
+    private static func makeTables(_ database: Database, _ key: borrowing Secret) throws(StoreError) {
+        try database.run(
+            """
+            CREATE TABLE entry (
+                space TEXT NOT NULL, name TEXT NOT NULL, sealed BLOB NOT NULL, PRIMARY KEY (space, name)
+            ) WITHOUT ROWID
+            """
+        )
+        try StoreTransaction(database, key.clone()).write(Secret([]), checkSpace, checkName)
+        try database.run("PRAGMA user_version = \(version)")
+    }
+
+    /// Whether the key opens the value that was sealed when the store was made.
+    private static func opens(_ database: Database, _ key: borrowing Secret) throws(StoreError) -> Bool {
+        do throws(StoreError) {
+            return try StoreTransaction(database, key.clone()).read(checkSpace, checkName) != nil
+        } catch .damaged {
+            return false
+        }
+    }
+
+    /// Runs `body` with all its changes or none.
+    package func transaction<Result: Sendable>(
+        _ body: @Sendable (borrowing StoreTransaction) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+        try database.run("BEGIN IMMEDIATE")
+        do throws(StoreError) {
+            let result = try body(StoreTransaction(database, key.clone()))
+            try database.run("COMMIT")
+            return result
+        } catch {
+            try? database.run("ROLLBACK")
+            throw error
+        }
+    }
+
+    /// Returns a value; nil if there is none.
+    package func value(_ name: String, in space: StoreSpace) throws(StoreError) -> SecretBox? {
+        try transaction { values throws(StoreError) in try values.value(name, in: space) }
+    }
+
+    package func set(_ name: String, in space: StoreSpace, to value: SecretBox) throws(StoreError) {
+        try transaction { values throws(StoreError) in try values.set(name, in: space, to: value) }
+    }
+
+    package func remove(_ name: String, in space: StoreSpace) throws(StoreError) {
+        try transaction { values throws(StoreError) in try values.remove(name, in: space) }
+    }
+
+    /// Returns the names of a space in alphabetical order.
+    package func names(in space: StoreSpace) throws(StoreError) -> [String] {
+        try transaction { values throws(StoreError) in try values.names(in: space) }
+    }
+}
+
+/// Reads and changes values inside one transaction.
+package struct StoreTransaction: ~Copyable {
+    private let database: Database
+    private let key: Secret
+
+    init(_ database: Database, _ key: consuming Secret) {
+        self.database = database
+        self.key = key
+    }
+
+    /// Returns a value; nil if there is none.
+    /// - Throws: `.damaged` if the value was changed by something else.
+    package func value(_ name: String, in space: StoreSpace) throws(StoreError) -> SecretBox? {
+        try read(space.name, name)
+    }
+
+    /// Adds or replaces a value of at most 65 535 bytes. The content of the box is taken.
+    package func set(_ name: String, in space: StoreSpace, to value: SecretBox) throws(StoreError) {
+        guard let value = value.take() else { throw .library("the value was used before") }
+        try write(value, space.name, name)
+    }
+
+    package func remove(_ name: String, in space: StoreSpace) throws(StoreError) {
+        try database.run("DELETE FROM entry WHERE space = ? AND name = ?", [.text(space.name), .text(name)])
+    }
+
+    /// Returns the names of a space in alphabetical order.
+    package func names(in space: StoreSpace) throws(StoreError) -> [String] {
+        var names: [String] = []
+        try database.run("SELECT name FROM entry WHERE space = ? ORDER BY name", [.text(space.name)]) {
+            names.append($0.text(0))
+        }
+        return names
+    }
+
+    // MARK: Sealing
+
+    private static let nonceCount = 12
+    /// The first byte of each value, since AES-GCM of Crypto takes one byte at least.
+    private static let format: UInt8 = 1
+
+    private static func header(_ space: String, _ name: String) -> [UInt8] {
+        Array("badged store 1".utf8) + [0] + Array(space.utf8) + [0] + Array(name.utf8)
+    }
+
+    func write(_ value: borrowing Secret, _ space: String, _ name: String) throws(StoreError) {
+        guard value.count <= Store.maximumValueCount, (1...Store.maximumNameCount).contains(name.utf8.count),
+            !name.utf8.contains(0)
+        else { throw .tooLong }
+        let sealed: [UInt8]
+        do throws(CryptoError) {
+            let nonce = try Random.bytes(Self.nonceCount)
+            let plain = Secret([Self.format]).appending(value)
+            sealed =
+                nonce
+                + (try AuthenticatedAES.gcm.seal(
+                    plain,
+                    key: key,
+                    nonce: nonce,
+                    authenticating: Self.header(space, name)
+                ))
+        } catch {
+            throw .library("cannot seal a value: \(error)")
+        }
+        try database.run(
+            "INSERT OR REPLACE INTO entry (space, name, sealed) VALUES (?, ?, ?)",
+            [.text(space), .text(name), .bytes(sealed)]
+        )
+    }
+
+    func read(_ space: String, _ name: String) throws(StoreError) -> SecretBox? {
+        var found: [UInt8]?
+        try database.run(
+            "SELECT sealed FROM entry WHERE space = ? AND name = ?",
+            [.text(space), .text(name)]
+        ) { found = $0.bytes(0) }
+        guard let sealed = found else { return nil }
+        guard sealed.count > Self.nonceCount else { throw .damaged(name) }
+        do throws(CryptoError) {
+            let plain = try AuthenticatedAES.gcm.open(
+                Array(sealed[Self.nonceCount...]),
+                key: key,
+                nonce: Array(sealed.prefix(Self.nonceCount)),
+                authenticating: Self.header(space, name)
+            )
+            guard let plain, plain.withBytes({ $0.first }) == Self.format, let value = plain.part(1..<plain.count)
+            else {
+                throw CryptoError.invalidKey
+            }
+            return SecretBox(value)
+        } catch {
+            throw .damaged(name)
+        }
+    }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+/// Completes answers that a card gives in parts: status words 61xx and 6Cxx. ISO 7816-4, 5.3.4 and 5.6.
+///
+/// Cards with the protocol T=0 answer so. Every applet uses this channel, so no applet knows these status words.
+package struct CompletingChannel: CardChannel {
+    private let base: any CardChannel
+
+    /// The most answers that are joined: 65 536 bytes in parts of 256.
+    private static let maximumParts = 256
+
+    package init(_ base: any CardChannel) {
+        self.base = (base as? CompletingChannel)?.base ?? base
+    }
+
+    /// Sends a command, fetches the rest of its answer (61xx), and corrects its expected length once (6Cxx).
+    ///
+    /// A command is only repeated after 6Cxx, with which a card refuses a command that it has not run. A command that
+    /// expects no data, or that is protected by secure messaging, is never repeated.
+    package func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+        var answer = try await base.transmit(command)
+        if answer.status.sw1 == 0x6C, answer.data.isEmpty, command.le != nil, command.cla & 0x0C == 0 {
+            var corrected = command
+            corrected.le = Self.length(answer.status)
+            answer = try await base.transmit(corrected)
+        }
+        var data = answer.data
+        var parts = 1
+        while answer.status.sw1 == 0x61 {
+            parts += 1
+            guard parts <= Self.maximumParts, data.count < CommandAPDU.maximumLe else {
+                throw .other("the answer of the card does not end")
+            }
+            let request = CommandAPDU(command.cla & 0x03, 0xC0, 0x00, 0x00, le: Self.length(answer.status))
+            answer = try await base.transmit(request)
+            // A part without data would allow an answer that does not end.
+            guard !answer.data.isEmpty || answer.status.sw1 != 0x61 else {
+                throw .other("the card announces data and sends none")
+            }
+            data += answer.data
+        }
+        return ResponseAPDU(data: data, answer.status)
+    }
+
+    /// The length that the second byte of a status word tells; 0 stands for 256.
+    private static func length(_ status: StatusWord) -> Int {
+        status.sw2 == 0 ? 256 : Int(status.sw2)
+    }
+}

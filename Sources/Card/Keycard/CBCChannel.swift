@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Crypto
+package import ISO7816
+package import Secrets
+
+/// The channel of 3.x: AES-256-CBC with a CBC-MAC. The MAC of each message is the initial vector of the next one.
+package final class CBCChannel: KeycardChannel {
+    private let encryptionKey: Secret
+    private let macKey: Secret
+    private var vector: [UInt8]
+    /// The vector before the last command. A card that refuses a command unread answers with this vector.
+    private var lastVector: [UInt8]
+
+    /// The most bytes of plain data in a command or answer.
+    package static let maximumCount = 223
+
+    /// Makes the keys: SHA-512 of shared x coordinate, pairing key and salt.
+    package init(
+        shared: borrowing Secret,
+        pairingKey: borrowing Secret,
+        salt: [UInt8],
+        vector: [UInt8]
+    ) throws(CryptoError) {
+        let hash = try DigestAlgorithm.sha512.hash(shared.appending(pairingKey), suffix: salt)
+        guard let encryption = hash.part(0..<32), let mac = hash.part(32..<64), vector.count == AES.blockSize else {
+            throw .invalidLength
+        }
+        encryptionKey = encryption
+        macKey = mac
+        (self.vector, lastVector) = (vector, vector)
+    }
+
+    // MARK: Terminal
+
+    package func wrap(_ header: CommandAPDU, data: borrowing Secret) throws(KeycardError) -> CommandAPDU {
+        guard data.count <= Self.maximumCount else { throw .wrongForm }
+        let body = try encrypt(data) { [header.cla, header.ins, header.p1, header.p2, $0] }
+        return CommandAPDU(header.cla, header.ins, header.p1, header.p2, data: body)
+    }
+
+    package func unwrap(_ answer: ResponseAPDU) throws(KeycardError) -> KeycardAnswer {
+        guard answer.status == .ok else { throw .channelLost(answer.status) }
+        let (encrypted, mac) = try check(answer.data) { [$0] }
+        var result = KeycardAnswer(Secret([]))
+        for candidate in [vector, lastVector] where result == nil {
+            if let plain = try decrypt(encrypted, candidate) { result = KeycardAnswer(plain) }
+        }
+        guard let result else { throw .malformed("an answer in the channel has no status word") }
+        (lastVector, vector) = (mac, mac)
+        return result
+    }
+
+    // MARK: Card
+
+    /// Checks and decrypts the data of a command; nil if its MAC or padding is wrong.
+    package func unwrap(_ command: CommandAPDU) -> Secret? {
+        guard
+            let (encrypted, mac) = try? check(
+                command.data,
+                { [command.cla, command.ins, command.p1, command.p2, $0] }
+            )
+        else { return nil }
+        let plain = try? decrypt(encrypted, vector)
+        (lastVector, vector) = (vector, mac)
+        return plain ?? nil
+    }
+
+    /// Protects an answer.
+    package func wrap(_ answer: borrowing KeycardAnswer) throws(KeycardError) -> [UInt8] {
+        try encrypt(answer.plain) { [$0] }
+    }
+
+    // MARK: Parts
+
+    /// Encrypts, and makes the MAC over header and ciphertext. The result is the MAC with the ciphertext behind it.
+    private func encrypt(_ data: borrowing Secret, _ header: (UInt8) -> [UInt8]) throws(KeycardError) -> [UInt8] {
+        let encrypted = try crypto { () throws(CryptoError) in
+            try AES.encrypt(Padding.add(to: data), key: encryptionKey, initialVector: vector)
+        }
+        let mac = try authenticate(header, encrypted)
+        (lastVector, vector) = (vector, mac)
+        return mac + encrypted
+    }
+
+    private func check(
+        _ body: [UInt8],
+        _ header: (UInt8) -> [UInt8]
+    ) throws(KeycardError) -> (encrypted: [UInt8], mac: [UInt8]) {
+        guard body.count >= 2 * AES.blockSize, body.count <= 255, body.count.isMultiple(of: AES.blockSize) else {
+            throw .malformed("a message in the channel has a wrong length")
+        }
+        let mac = Array(body.prefix(AES.blockSize))
+        let encrypted = Array(body.dropFirst(AES.blockSize))
+        guard ConstantTime.equal(try authenticate(header, encrypted), mac) else {
+            throw .malformed("the MAC of a message in the channel is wrong")
+        }
+        return (encrypted, mac)
+    }
+
+    private func authenticate(_ header: (UInt8) -> [UInt8], _ encrypted: [UInt8]) throws(KeycardError) -> [UInt8] {
+        let start = header(UInt8(truncatingIfNeeded: AES.blockSize + encrypted.count))
+        let message = start + [UInt8](repeating: 0, count: AES.blockSize - start.count) + encrypted
+        return try crypto { () throws(CryptoError) in
+            Array(try AES.encrypt(message, key: macKey).suffix(AES.blockSize))
+        }
+    }
+
+    private func decrypt(_ encrypted: [UInt8], _ vector: [UInt8]) throws(KeycardError) -> Secret? {
+        let padded = try crypto { () throws(CryptoError) in
+            try AES.decrypt(encrypted, key: encryptionKey, initialVector: vector)
+        }
+        return Padding.remove(from: padded)
+    }
+}

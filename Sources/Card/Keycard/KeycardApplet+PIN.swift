@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ISO7816
+package import Secrets
+
+/// The counters of a card, which GET STATUS tells without the use of a try.
+package struct KeycardStatus: Sendable, Equatable {
+    package var pinTries: Int
+    package var pukTries: Int
+    package var hasKey: Bool
+
+    package init(pinTries: Int, pukTries: Int, hasKey: Bool) {
+        (self.pinTries, self.pukTries, self.hasKey) = (pinTries, pukTries, hasKey)
+    }
+
+    /// Reads the template A3.
+    /// - Throws: `.malformed`, also for an empty answer: 4.0 answers so before INIT.
+    package init(_ bytes: [UInt8]) throws(KeycardError) {
+        guard let template = try? BERTLV(bytes), template.tag == 0xA3, let fields = try? template.children,
+            fields.map(\.tag) == [0x02, 0x02, 0x01], fields.allSatisfy({ $0.value.count == 1 })
+        else { throw .malformed("GET STATUS: a wrong answer") }
+        pinTries = Int(fields[0].value[0])
+        pukTries = Int(fields[1].value[0])
+        hasKey = fields[2].value[0] != 0
+    }
+}
+
+/// What the card says about a PIN or PUK.
+package enum KeycardVerdict: Sendable, Equatable {
+    case accepted
+    /// The secret is wrong, which used a try. With 0 tries the PIN or PUK is blocked.
+    case wrong(triesLeft: Int)
+}
+
+extension KeycardApplet {
+    /// Reads the counters. Uses no try.
+    package func readStatus() async throws(KeycardError) -> KeycardStatus {
+        try KeycardStatus(try await run(KeycardInstruction.getStatus).withBytes { Array($0) })
+    }
+
+    /// Sends the PIN. A wrong PIN uses a try; a PIN of another form than 6 digits is not sent.
+    package func verifyPIN(_ pin: consuming Secret) async throws(KeycardError) -> KeycardVerdict {
+        guard Self.areDigits(pin, KeycardParameters.pinCount) else { throw .wrongForm }
+        return try verdict(try await exchangeForStatus(KeycardInstruction.verifyPIN, pin))
+    }
+
+    /// Replaces the PIN that was verified.
+    package func changePIN(to pin: consuming Secret) async throws(KeycardError) {
+        guard Self.areDigits(pin, KeycardParameters.pinCount) else { throw .wrongForm }
+        try await perform(KeycardInstruction.changePIN, p1: 0, pin)
+    }
+
+    /// Replaces the PUK. Needs the PIN.
+    package func changePUK(to puk: consuming Secret) async throws(KeycardError) {
+        guard Self.areDigits(puk, KeycardParameters.pukCount) else { throw .wrongForm }
+        try await perform(KeycardInstruction.changePIN, p1: 1, puk)
+    }
+
+    /// Replaces the secret for new pairings of a 3.x card. Needs the PIN; pairings stay.
+    package func changePairingSecret(to secret: consuming Secret) async throws(KeycardError) {
+        guard info.generation == .pairing else { throw .unsupported }
+        guard secret.count == KeycardParameters.secretCount else { throw .wrongForm }
+        try await perform(KeycardInstruction.changePIN, p1: 2, secret)
+    }
+
+    /// Sets a new PIN for a blocked one. A wrong PUK uses a try.
+    ///
+    /// The card may now be in the duress wallet: 4.0 frees the PIN that was used last. So compare a public key afterwards.
+    /// - Throws: `.status(6985)` while the PIN is not blocked, which uses no try.
+    package func unblockPIN(puk: consuming Secret, newPIN: consuming Secret) async throws(KeycardError)
+        -> KeycardVerdict
+    {
+        guard Self.areDigits(puk, KeycardParameters.pukCount), Self.areDigits(newPIN, KeycardParameters.pinCount) else {
+            throw .wrongForm
+        }
+        return try verdict(try await exchangeForStatus(KeycardInstruction.unblockPIN, puk.appending(newPIN)))
+    }
+
+    private func verdict(_ status: StatusWord) throws(KeycardError) -> KeycardVerdict {
+        switch status.value {
+        case 0x9000: return .accepted
+        case 0x63C0...0x63CF: return .wrong(triesLeft: Int(status.sw2 & 0x0F))
+        default: throw .status(status)
+        }
+    }
+}

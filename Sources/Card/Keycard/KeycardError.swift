@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Crypto
+package import HDWallet
+package import ISO7816
+
+/// Why a dialogue with a Keycard failed. No case has a secret.
+package enum KeycardError: Error, Sendable, Equatable {
+    /// No answer came. The card may have run the command.
+    case card(CardError)
+    /// The card refused the command. Nothing has changed on the card.
+    case status(StatusWord)
+    /// The card has ended the channel, or answered outside of it. The card may have run the command.
+    case channelLost(StatusWord)
+    /// The answer is not what the command is answered with, or is forged; the words are for the log.
+    case malformed(String)
+    /// The command needs a channel, and there is none.
+    case noChannel
+    /// The card has no Keycard applet.
+    case noApplet
+    /// The card must be initialised first, or is initialised already.
+    case wrongState
+    /// The PIN, the PUK or the pairing secret has a wrong form. Nothing was sent.
+    case wrongForm
+    /// The command does not exist in this version of the applet.
+    case unsupported
+    /// The card does not know the pairing password.
+    case wrongPairingPassword
+    /// All pairing slots of the card are used.
+    case noFreeSlot
+    /// The card does not know this pairing.
+    case pairingLost
+    /// The certificate of the card is signed by this authority, which is not trusted: a compressed public key.
+    case foreignCard(authority: [UInt8])
+    /// The card derives other keys than BIP-32 from the words: the duress wallet is open, or the applet is faulty.
+    case wrongWallet
+    /// The words are no mnemonic.
+    case mnemonic(MnemonicError)
+    case crypto(CryptoError)
+}
+
+/// Runs a cryptographic step.
+func crypto<T: ~Copyable>(_ body: () throws(CryptoError) -> T) throws(KeycardError) -> T {
+    do throws(CryptoError) {
+        return try body()
+    } catch {
+        throw .crypto(error)
+    }
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+package import Secrets
+
+/// A pairing of this computer with a 3.x card. The card has five slots.
+package struct KeycardPairing: ~Copyable, Sendable {
+    package let slot: UInt8
+    /// 32 bytes.
+    package let key: Secret
+
+    package init(slot: UInt8, key: consuming Secret) {
+        self.slot = slot
+        self.key = key
+    }
+
+    /// Reads `encoded`; nil for another length.
+    package init?(encoded: borrowing Secret) {
+        guard let slot = encoded.withBytes({ $0.first }),
+            let key = encoded.part(1..<1 + KeycardParameters.secretCount), encoded.count == 1 + key.count
+        else { return nil }
+        self.init(slot: slot, key: key)
+    }
+
+    /// The slot with the key behind it, for the store.
+    package var encoded: Secret { Secret([slot]).appending(key) }
+}
+
+/// The secret that a terminal must know to pair with a 3.x card.
+package enum KeycardPairingSecret {
+    /// Makes the secret of 32 bytes from a password: ASCII, or text in the form NFKD.
+    package static func derive(_ password: borrowing Secret) throws(KeycardError) -> Secret {
+        try crypto { () throws(CryptoError) in
+            try DigestAlgorithm.sha256.pbkdf2(
+                password,
+                salt: Array(KeycardParameters.pairingSalt.utf8),
+                iterations: KeycardParameters.pairingIterations,
+                count: KeycardParameters.secretCount
+            )
+        }
+    }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+import Dispatch
+import HDWallet
+import ISO7816
+import Keycard
+import Secp256k1
+import Secrets
+import VirtualKeycard
+
+/// The answer to SELECT, and the certificate in it.
+@Sendable func keycardSelect(_ input: UnsafeRawBufferPointer) {
+    guard let info = try? KeycardInfo(Array(input)) else { return }
+    require(info.keyUID == nil || info.keyUID?.count == 32, "a key UID of a wrong length")
+    require((0...15).contains(info.pinTries ?? 0), "a counter out of range")
+    if let certificate = info.certificate { require(certificate.bytes.count == 98, "a certificate of a wrong length") }
+}
+
+/// The templates of GET STATUS, EXPORT KEY and SIGN.
+@Sendable func keycardTemplate(_ input: UnsafeRawBufferPointer) {
+    let bytes = Array(input)
+    if let status = try? KeycardStatus(bytes) { require((0...255).contains(status.pinTries), "a wrong counter") }
+    if let fields = KeyTemplate(Secret(bytes)) {
+        require(fields.privateRange.map { $0.upperBound <= bytes.count } ?? true, "a key behind the answer")
+        require(fields.chainCodeRange.map { $0.upperBound <= bytes.count } ?? true, "a chain code behind the answer")
+    }
+    if let signature = try? KeycardApplet.signature(bytes, [UInt8](repeating: 1, count: 32), nil) {
+        require(signature.recoveryID <= 3, "a recovery ID out of range")
+    }
+}
+
+/// Words that a person types. Accepted words are the same after they are written and read.
+@Sendable func mnemonic(_ input: UnsafeRawBufferPointer) {
+    if let words = try? Mnemonic(words: Secret(input)) {
+        guard let again = try? Mnemonic(words: words.words) else { return require(false, "written words are refused") }
+        require(ConstantTime.equal(again.indexes, words.indexes), "words change when they are written and read")
+    }
+    if let words = try? Mnemonic(indexes: Secret(input)) {
+        require(words.indexes.count == input.count, "indexes of another length")
+    }
+    if let path = DerivationPath(String(decoding: input, as: UTF8.self)) {
+        require(DerivationPath(path.description) == path, "a path changes when it is written and read")
+    }
+}
+
+/// A signature in DER. Written again it is not longer.
+@Sendable func ecdsaSignature(_ input: UnsafeRawBufferPointer) {
+    guard let signature = try? Signature(der: Array(input)) else { return }
+    require(signature.der.count <= input.count, "a longer encoding")
+    require((try? Signature(der: signature.der)) == signature, "a signature changes when it is written and read")
+}
+
+/// Commands to a virtual Keycard, each after one byte of length. Every answer has a status word. The first byte chooses
+/// the version.
+@Sendable func virtualKeycard(_ input: UnsafeRawBufferPointer) {
+    guard let first = input.first, let authority = try? VirtualKeycardDescription.authority() else { return }
+    let version: VirtualApplet.Version = first & 1 == 0 ? .v3_1 : .v4_0
+    let identity = try? CardIdentity(signedBy: authority)
+    guard let card = try? VirtualApplet(version, identity: identity, sources: CardSources()) else {
+        return require(false, "no card")
+    }
+    var rest = Array(input.dropFirst())[...]
+    while let count = rest.popFirst() {
+        require(card.process(Array(rest.prefix(Int(count)))).count >= 2, "an answer without a status word")
+        rest = rest.dropFirst(Int(count))
+    }
+}
+
+/// A whole dialogue with a card. The input is its answers, each after two bytes of length.
+@Sendable func keycardDialogue(_ input: UnsafeRawBufferPointer) {
+    let channel = AnswerChannel(Array(input))
+    let done = DispatchSemaphore(value: 0)
+    Task {
+        await dialogue(with: channel)
+        done.signal()
+    }
+    done.wait()
+}
+
+private func dialogue(with channel: AnswerChannel) async {
+    guard let applet = try? await KeycardApplet.select(on: channel) else { return }
+    try? await applet.initialize(
+        pin: Secret("123456".utf8),
+        puk: Secret("987654321098".utf8),
+        pairingSecret: Secret([UInt8](repeating: 1, count: 32))
+    )
+    if let pairing = try? await applet.pair(secret: Secret([UInt8](repeating: 1, count: 32))) {
+        try? await applet.open(pairing)
+    }
+    try? await applet.open(KeycardPairing(slot: 0, key: Secret([UInt8](repeating: 1, count: 32))))
+    try? await applet.openWithCertificate()
+    _ = try? await applet.identify()
+    _ = try? await applet.verifyPIN(Secret("123456".utf8))
+    let sent = await channel.sent
+    require(!sent.contains { $0.contains("123456") }, "the PIN is sent in clear")
+    require(sent.count < 600, "the dialogue does not end")
+}
+
+private actor AnswerChannel: CardChannel {
+    private var input: ArraySlice<UInt8>
+    private(set) var sent: [String] = []
+
+    init(_ input: [UInt8]) { self.input = input[...] }
+
+    func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+        sent.append(String(decoding: command.data, as: UTF8.self))
+        guard input.count >= 2 else { throw .removed }
+        let count = Int(input[input.startIndex]) << 8 | Int(input[input.startIndex + 1])
+        let answer = input.dropFirst(2).prefix(count)
+        input = input.dropFirst(2 + count)
+        guard let response = ResponseAPDU(bytes: answer) else { throw .mute }
+        return response
+    }
+}

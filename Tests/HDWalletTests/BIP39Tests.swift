@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+import HDWallet
+import Secrets
+import TestSupport
+import Testing
+
+@Suite("Words of BIP-39")
+struct BIP39Tests {
+    struct File: Decodable {
+        struct Vector: Decodable {
+            let entropy: String
+            let words: String
+            let seed: String
+        }
+        let vectors: [Vector]
+    }
+
+    @Test("the list is the file of BIP-39")
+    func list() throws {
+        #expect(
+            hex(try DigestAlgorithm.sha256.hash(WordList.file))
+                == "2F5EED53A4727B4BF8880D8F3F199EFC90E58503646D9FF8EFF3A2ED3B24DBDA"
+        )
+        #expect(WordList.words.count == WordList.count)
+    }
+
+    @Test("the published vectors hold: entropy, words and seed")
+    func published() throws {
+        let all = try vectors("bip39.json", as: File.self).vectors
+        #expect(all.count == 24)
+        for vector in all {
+            let made = try Mnemonic(entropy: Secret(hex(vector.entropy)))
+            #expect(bytes(made.words) == Array(vector.words.utf8))
+            let typed = try Mnemonic(words: Secret("  \(vector.words.uppercased())\n".utf8))
+            #expect(bytes(typed.indexes) == bytes(made.indexes))
+            #expect(bytes(try typed.seed(passphrase: Array("TREZOR".utf8))) == hex(vector.seed))
+        }
+    }
+
+    @Test(
+        "wrong words are refused, and the error names the place only",
+        arguments: [
+            ("", .wrongCount(0)),
+            ("abandon", .wrongCount(1)),
+            (
+                "abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon",
+                .wrongCount(11)
+            ),
+            (
+                "abandon abandon abandon abandn abandon abandon abandon abandon abandon abandon abandon about",
+                .unknownWord(4)
+            ),
+            (
+                "abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon zzzz",
+                .unknownWord(12)
+            ),
+            (
+                "abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon",
+                .wrongChecksum
+            ),
+            (
+                "about abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon",
+                .wrongChecksum
+            ),
+        ] as [(String, MnemonicError)]
+    )
+    func wrongWords(text: String, expected: MnemonicError) {
+        #expect(throws: expected) { _ = try Mnemonic(words: Secret(text.utf8)) }
+    }
+
+    @Test("indexes above the list are refused")
+    func wrongIndex() {
+        #expect(throws: MnemonicError.unknownWord(1)) {
+            _ = try Mnemonic(indexes: Secret([0x08, 0x00] + [UInt8](repeating: 0, count: 22)))
+        }
+        #expect(throws: MnemonicError.wrongCount(11)) {
+            _ = try Mnemonic(indexes: Secret([UInt8](repeating: 0, count: 23)))
+        }
+    }
+
+    @Test("single words are told by position")
+    func word() throws {
+        let words = try Mnemonic(entropy: Secret([UInt8](repeating: 0, count: 16)))
+        #expect(words.count == 12)
+        #expect(words.word(at: 11) == Array("about".utf8))
+        #expect(words.word(at: 12) == nil)
+        #expect(words.word(at: -1) == nil)
+    }
+}

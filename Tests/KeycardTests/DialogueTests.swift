@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+import HDWallet
+import ISO7816
+import Keycard
+import Secp256k1
+import Secrets
+import TestSupport
+import Testing
+
+@testable import VirtualKeycard
+
+@Suite("Dialogues with a virtual Keycard")
+struct DialogueTests {
+    @Test(
+        "INIT gives the card another duress PIN than its PIN and the start of its PUK",
+        arguments: VirtualApplet.Version.allCases
+    )
+    func initialize(version: VirtualApplet.Version) async throws {
+        let (card, _) = try await TestCard.ready(version, loaded: false)
+        #expect(await card.isDuressDistinct)
+        #expect(await card.hasPIN(Known.pin))
+        let applet = try await card.select()
+        await #expect(throws: KeycardError.wrongState) {
+            try await applet.initialize(
+                pin: Secret(Known.pin.utf8),
+                puk: Secret(Known.puk.utf8),
+                pairingSecret: Secret(Known.pairingSecret)
+            )
+        }
+    }
+
+    @Test(
+        "secrets of a wrong form are not sent",
+        arguments: [
+            ("12345", "987654321098", 32), ("1234567", "987654321098", 32), ("12345a", "987654321098", 32),
+            ("123456", "98765432109", 32), ("123456", "98765432109x", 32), ("123456", "987654321098", 31),
+        ]
+    )
+    func wrongForm(pin: String, puk: String, count: Int) async throws {
+        let card = try TestCard(.v3_1)
+        let applet = try await card.select()
+        await #expect(throws: KeycardError.wrongForm) {
+            try await applet.initialize(
+                pin: Secret(pin.utf8),
+                puk: Secret(puk.utf8),
+                pairingSecret: Secret([UInt8](repeating: 1, count: count))
+            )
+        }
+        #expect(await card.count == 1)
+    }
+
+    @Test("words are loaded and the card derives the keys of BIP-32", arguments: VirtualApplet.Version.allCases)
+    func load(version: VirtualApplet.Version) async throws {
+        let (card, pairing) = try await TestCard.ready(version)
+        await card.insert()
+        let applet = try await card.open(pairing)
+        let expected = try ExtendedPrivateKey(seed: try Known.mnemonic().seed()).keyUID
+        #expect(await applet.info.keyUID == expected)
+        #expect(try await applet.readStatus() == KeycardStatus(pinTries: 3, pukTries: 5, hasKey: true))
+        #expect(try await applet.verifyPIN(Secret(Known.pin.utf8)) == .accepted)
+        #expect(try await applet.exportPublicKey(Known.path) == Known.publicKey())
+        let account = try #require(DerivationPath("m/44'/60'/0'"))
+        let extended = try await applet.exportExtendedPublicKey(account)
+        let own = try ExtendedPrivateKey(seed: try Known.mnemonic().seed()).derive(account)
+        #expect(extended.key == own.key.publicKey)
+        #expect(extended.chainCode == bytes(own.chainCode))
+    }
+
+    @Test(
+        "words that are loaded with the duress PIN are refused and removed",
+        arguments: VirtualApplet.Version.allCases
+    )
+    func duress(version: VirtualApplet.Version) async throws {
+        // A card that was initialised without an explicit duress PIN opens the duress wallet with its PIN: 3.1 if the PUK
+        // begins with the PIN, 4.0 always.
+        let card = try TestCard(version)
+        try await card.initializeWithoutDuressPIN()
+        let applet = try await card.select()
+        var pairing: PairingBox?
+        if version == .v3_1 { pairing = PairingBox(try await applet.pair(secret: Secret(Known.pairingSecret))) }
+        let opened = try await card.open(pairing)
+        #expect(try await opened.verifyPIN(Secret(Known.pin.utf8)) == .accepted)
+        await #expect(throws: KeycardError.wrongWallet) { _ = try await opened.loadWallet(try Known.mnemonic()) }
+        #expect(await card.keyUID == nil)
+    }
+
+    @Test("the card draws words of each length with a valid checksum", arguments: VirtualApplet.Version.allCases)
+    func generate(version: VirtualApplet.Version) async throws {
+        let (card, pairing) = try await TestCard.ready(version, loaded: false)
+        let applet = try await card.open(pairing)
+        for count in [12, 15, 18, 21, 24] {
+            let words = try await applet.generateMnemonic(words: count)
+            #expect(words.count == count)
+        }
+        await #expect(throws: KeycardError.wrongForm) { _ = try await applet.generateMnemonic(words: 13) }
+    }
+
+    @Test("a signature is low, has its recovery ID, and differs each time", arguments: VirtualApplet.Version.allCases)
+    func sign(version: VirtualApplet.Version) async throws {
+        let (card, pairing) = try await TestCard.ready(version)
+        let applet = try await card.open(pairing)
+        let hash = try DigestAlgorithm.sha256.hash(Array("message".utf8))
+        await #expect(throws: KeycardError.status(StatusWord(0x6985))) {
+            _ = try await applet.sign(hash, with: Known.path)
+        }
+        _ = try await applet.verifyPIN(Secret(Known.pin.utf8))
+        let key = try Known.publicKey()
+        let first = try await applet.sign(hash, with: Known.path, expecting: key)
+        let second = try await applet.sign(hash, with: Known.path)
+        #expect(first.publicKey == key)
+        #expect(first.signature != second.signature)
+        #expect(try first.signature.recover(id: first.recoveryID, for: hash) == key)
+        #expect(try first.signature.normalized == first.signature)
+        let other = try PrivateKey.generate().publicKey
+        await #expect(throws: KeycardError.malformed("SIGN: another key has signed")) {
+            _ = try await applet.sign(hash, with: Known.path, expecting: other)
+        }
+    }
+
+    @Test("private keys leave the card below m/43'/60'/1581' only", arguments: VirtualApplet.Version.allCases)
+    func exportPrivate(version: VirtualApplet.Version) async throws {
+        let (card, pairing) = try await TestCard.ready(version)
+        let applet = try await card.open(pairing)
+        _ = try await applet.verifyPIN(Secret(Known.pin.utf8))
+        let path = try #require(DerivationPath("m/43'/60'/1581'/0'/0"))
+        let own = try ExtendedPrivateKey(seed: try Known.mnemonic().seed()).derive(path)
+        let exported = try await applet.exportPrivateKey(path)
+        #expect(bytes(exported.scalar) == bytes(own.key.scalar))
+        await #expect(throws: KeycardError.status(StatusWord(0x6985))) {
+            _ = try await applet.exportPrivateKey(Known.path)
+        }
+    }
+
+    @Test(
+        "a wrong PIN uses one try, a blocked PIN is unblocked with the PUK",
+        arguments: VirtualApplet.Version.allCases
+    )
+    func block(version: VirtualApplet.Version) async throws {
+        let (card, pairing) = try await TestCard.ready(version)
+        let applet = try await card.open(pairing)
+        for left in [2, 1, 0, 0] {
+            #expect(try await applet.verifyPIN(Secret("000000".utf8)) == .wrong(triesLeft: left))
+        }
+        #expect(try await applet.verifyPIN(Secret(Known.pin.utf8)) == .wrong(triesLeft: 0))
+        #expect(
+            try await applet.unblockPIN(puk: Secret("000000000000".utf8), newPIN: Secret(Known.newPIN.utf8))
+                == .wrong(triesLeft: 4)
+        )
+        #expect(
+            try await applet.unblockPIN(puk: Secret(Known.puk.utf8), newPIN: Secret(Known.newPIN.utf8)) == .accepted
+        )
+        #expect(try await applet.readStatus() == KeycardStatus(pinTries: 3, pukTries: 5, hasKey: true))
+        #expect(try await applet.exportPublicKey(Known.path) == Known.publicKey())
+        await #expect(throws: KeycardError.status(StatusWord(0x6985))) {
+            _ = try await applet.unblockPIN(puk: Secret(Known.puk.utf8), newPIN: Secret(Known.pin.utf8))
+        }
+    }
+
+    @Test("PIN, PUK and pairing secret are changed", arguments: VirtualApplet.Version.allCases)
+    func change(version: VirtualApplet.Version) async throws {
+        let (card, pairing) = try await TestCard.ready(version)
+        let applet = try await card.open(pairing)
+        _ = try await applet.verifyPIN(Secret(Known.pin.utf8))
+        try await applet.changePIN(to: Secret(Known.newPIN.utf8))
+        try await applet.changePUK(to: Secret("111111222222".utf8))
+        #expect(await card.hasPIN(Known.newPIN))
+        let secret = [UInt8](repeating: 9, count: 32)
+        guard version == .v3_1 else {
+            await #expect(throws: KeycardError.unsupported) {
+                try await applet.changePairingSecret(to: Secret(secret))
+            }
+            return
+        }
+        try await applet.changePairingSecret(to: Secret(secret))
+        try await applet.select()
+        await #expect(throws: KeycardError.wrongPairingPassword) {
+            _ = try await applet.pair(secret: Secret(Known.pairingSecret))
+        }
+        _ = try await applet.pair(secret: Secret(secret))
+        #expect(await card.freeSlots == 3)
+    }
+
+    @Test("the five slots are used up, and UNPAIR frees one")
+    func slots() async throws {
+        let (card, pairing) = try await TestCard.ready(.v3_1, loaded: false)
+        let applet = try await card.select()
+        for slot: UInt8 in 1...4 { #expect(try await applet.pair(secret: Secret(Known.pairingSecret)).slot == slot) }
+        await #expect(throws: KeycardError.noFreeSlot) {
+            _ = try await applet.pair(secret: Secret(Known.pairingSecret))
+        }
+        let opened = try await card.open(pairing)
+        _ = try await opened.verifyPIN(Secret(Known.pin.utf8))
+        try await opened.unpair(slot: 3)
+        try await opened.select()
+        #expect(await opened.info.freeSlots == 1)
+        try await opened.open(try #require(pairing).pairing)
+        _ = try await opened.verifyPIN(Secret(Known.pin.utf8))
+        try await opened.unpair(slot: 0)
+        await #expect(throws: KeycardError.pairingLost) { _ = try await card.open(pairing) }
+    }
+
+    @Test("a pairing with another key is lost, and costs no try")
+    func wrongPairing() async throws {
+        let (card, _) = try await TestCard.ready(.v3_1, loaded: false)
+        let wrong = PairingBox(KeycardPairing(slot: 0, key: Secret([UInt8](repeating: 1, count: 32))))
+        await #expect(throws: KeycardError.pairingLost) { _ = try await card.open(wrong) }
+        #expect(await card.pinTries == 3)
+    }
+
+    @Test("a pairing is written for the store and read again")
+    func storedPairing() throws {
+        let pairing = KeycardPairing(slot: 4, key: Secret([UInt8](repeating: 7, count: 32)))
+        let encoded = pairing.encoded
+        guard let read = KeycardPairing(encoded: encoded) else {
+            Issue.record("the pairing cannot be read")
+            return
+        }
+        #expect(read.slot == 4)
+        #expect(bytes(read.key) == [UInt8](repeating: 7, count: 32))
+        for wrong in [bytes(encoded).dropLast(), bytes(encoded) + [0], []] {
+            let isRefused = KeycardPairing(encoded: Secret(wrong)) == nil
+            #expect(isRefused)
+        }
+    }
+
+    @Test("single keys and extended keys are loaded", arguments: VirtualApplet.Version.allCases)
+    func loadKeys(version: VirtualApplet.Version) async throws {
+        let (card, pairing) = try await TestCard.ready(version, loaded: false)
+        let applet = try await card.open(pairing)
+        _ = try await applet.verifyPIN(Secret(Known.pin.utf8))
+        let master = try ExtendedPrivateKey(seed: try Known.mnemonic().seed())
+        #expect(try await applet.loadKey(master) == master.keyUID)
+        #expect(try await applet.exportPublicKey(Known.path) == Known.publicKey())
+        #expect(try await applet.loadKey(master.key) == master.keyUID)
+        await #expect(throws: KeycardError.status(StatusWord(0x6985))) {
+            _ = try await applet.exportPublicKey(Known.path)
+        }
+        let root = try #require(DerivationPath("m"))
+        #expect(try await applet.exportPublicKey(root) == master.key.publicKey)
+        #expect(try await applet.generateKey() != master.keyUID)
+        try await applet.removeKey()
+        #expect(await card.keyUID == nil)
+    }
+
+    @Test("paths and data of 3.1: current path, path without PIN, stored data")
+    func paths() async throws {
+        let (card, pairing) = try await TestCard.ready(.v3_1)
+        let applet = try await card.open(pairing)
+        let hash = [UInt8](repeating: 3, count: 32)
+        _ = try await applet.verifyPIN(Secret(Known.pin.utf8))
+        #expect(try await applet.currentPath().indexes.isEmpty)
+        try await applet.deriveKey(Known.path)
+        #expect(try await applet.currentPath() == Known.path)
+        await #expect(throws: KeycardError.status(StatusWord(0x6A88))) { _ = try await applet.signPinless(hash) }
+        try await applet.setPinlessPath(Known.path)
+        try await applet.storeData(Array("text".utf8), .general)
+        let again = try await card.open(pairing)
+        #expect(try await again.signPinless(hash).publicKey == Known.publicKey())
+        #expect(try await again.readData(.general) == Array("text".utf8))
+        await #expect(throws: KeycardError.status(StatusWord(0x6985))) { try await again.storeData([1], .general) }
+        #expect(try await again.identify() == nil)
+    }
+
+    @Test("further commands of 4.0: challenge, BIP-85, ECDH; LEE keys are refused")
+    func further() async throws {
+        let (card, pairing) = try await TestCard.ready(.v4_0)
+        let applet = try await card.open(pairing)
+        #expect(bytes(try await applet.getChallenge(245)).count == 245)
+        _ = try await applet.verifyPIN(Secret(Known.pin.utf8))
+        let entropyPath = try #require(DerivationPath("m/83696968'/39'/0'/12'/0'"))
+        #expect(bytes(try await applet.exportBIP85(entropyPath, count: 16)).count == 16)
+        await #expect(throws: KeycardError.status(StatusWord(0x6A80))) {
+            _ = try await applet.exportBIP85(Known.path, count: 16)
+        }
+        let nostr = try #require(DerivationPath("m/44'/1237'/0'/0/0"))
+        let peer = PeerKey(try PrivateKey.generate())
+        let own = try ExtendedPrivateKey(seed: try Known.mnemonic().seed()).derive(nostr)
+        let shared = try await applet.sharedX(with: peer.key.publicKey, nostr)
+        #expect(bytes(shared) == bytes(try own.key.sharedX(with: peer.key.publicKey)))
+        await #expect(throws: KeycardError.status(StatusWord(0x6985))) {
+            _ = try await applet.exportLEE(Known.path)
+        }
+        await #expect(throws: KeycardError.unsupported) { try await applet.deriveKey(Known.path) }
+    }
+
+    @Test("FACTORY RESET needs the key UID of this card", arguments: VirtualApplet.Version.allCases)
+    func reset(version: VirtualApplet.Version) async throws {
+        let (card, pairing) = try await TestCard.ready(version)
+        let applet = try await card.open(pairing)
+        let uid = try #require(await card.keyUID)
+        for wrong in [nil, Array(uid.reversed())] {
+            await #expect(throws: KeycardError.wrongState) { try await applet.factoryReset(keyUID: wrong) }
+        }
+        #expect(await card.keyUID == uid)
+        try await applet.factoryReset(keyUID: uid)
+        #expect(await !card.isInitialized)
+    }
+
+    @Test("a 3.x card with a certificate proves it, and one of another authority is refused by name")
+    func identify() async throws {
+        let authority = PeerKey(try PrivateKey.generate())
+        let identity = try CardIdentity(signedBy: authority.key)
+        let applet = AppletChannel(try VirtualApplet(.v3_1, identity: identity, sources: CardSources()))
+        let trusted = try await KeycardApplet.select(
+            on: applet,
+            trust: KeycardTrust(authorities: [authority.key.publicKey.compressed])
+        )
+        #expect(try await trusted.identify()?.identity == identity.key.publicKey)
+        let strict = try await KeycardApplet.select(on: applet)
+        await #expect(throws: KeycardError.foreignCard(authority: authority.key.publicKey.compressed)) {
+            _ = try await strict.identify()
+        }
+    }
+
+    @Test("a card without the applet is told apart from a card that fails")
+    func noApplet() async throws {
+        for status: UInt16 in [0x6A82, 0x6999, 0x6D00] {
+            await #expect(throws: KeycardError.noApplet) {
+                _ = try await KeycardApplet.select(on: FixedCard(status: StatusWord(status)))
+            }
+        }
+        await #expect(throws: KeycardError.status(StatusWord(0x6985))) {
+            _ = try await KeycardApplet.select(on: FixedCard(status: StatusWord(0x6985)))
+        }
+    }
+
+    @Test("4.0 opens the duress wallet after UNBLOCK of the duress PIN, and a public key shows it")
+    func unblockedDuress() async throws {
+        let (card, pairing) = try await TestCard.ready(.v4_0)
+        let duress = await card.duressPIN
+        let applet = try await card.open(pairing)
+        #expect(try await applet.verifyPIN(Secret(duress)) == .accepted)
+        for left in [2, 1, 0] { #expect(try await applet.verifyPIN(Secret("000000".utf8)) == .wrong(triesLeft: left)) }
+        #expect(
+            try await applet.unblockPIN(puk: Secret(Known.puk.utf8), newPIN: Secret(Known.newPIN.utf8)) == .accepted
+        )
+        #expect(try await applet.exportPublicKey(Known.path) != Known.publicKey())
+        #expect(await card.pinTries == 0)
+    }
+}
+
+private final class PeerKey: Sendable {
+    let key: PrivateKey
+    init(_ key: consuming PrivateKey) { self.key = key }
+}
+
+/// A virtual applet without faults.
+private actor AppletChannel: CardChannel {
+    private let applet: VirtualApplet
+
+    init(_ applet: sending VirtualApplet) { self.applet = applet }
+
+    func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+        guard let answer = ResponseAPDU(bytes: applet.process(command.bytes)) else { throw .mute }
+        return answer
+    }
+}
+
+private struct FixedCard: CardChannel {
+    let status: StatusWord
+    func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU { ResponseAPDU(status) }
+}

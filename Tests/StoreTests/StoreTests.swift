@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Foundation
+import Secrets
+import Store
+import Testing
+
+private let cards = StoreSpace("cards")
+private let users = StoreSpace("users")
+
+/// The bytes of a value, for comparison.
+private func bytes(_ box: SecretBox?) -> [UInt8]? {
+    guard let box, let secret = box.take() else { return nil }
+    return secret.withBytes { Array($0) }
+}
+
+private func box(_ text: String) -> SecretBox { SecretBox(Secret(text.utf8)) }
+
+/// A folder that is removed with its content.
+private final class Folder {
+    let path = NSTemporaryDirectory() + "badged-store-" + UUID().uuidString
+    var database: String { path + "/store.db" }
+    var key: String { path + "/store.key" }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    func content(_ file: String) -> [UInt8] { Array(FileManager.default.contents(atPath: file) ?? Data()) }
+
+    func writeKey(_ bytes: [UInt8]) throws {
+        let attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
+        try #require(FileManager.default.createFile(atPath: key, contents: Data(bytes), attributes: attributes))
+    }
+
+    func mode(_ file: String) throws -> Int {
+        try #require(FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int)
+    }
+}
+
+@Suite("Store")
+struct StoreTests {
+    private let folder = Folder()
+
+    @Test("values are there after the store is opened again")
+    func durable() async throws {
+        do {
+            let store = try Store(folder: folder.path)
+            try await store.set("b", in: cards, to: box("second"))
+            try await store.set("a", in: cards, to: box("first"))
+            try await store.set("a", in: users, to: box(""))
+        }
+        let store = try Store(folder: folder.path)
+        #expect(try await store.names(in: cards) == ["a", "b"])
+        #expect(bytes(try await store.value("a", in: cards)) == Array("first".utf8))
+        #expect(bytes(try await store.value("a", in: users)) == [])
+        #expect(try await store.value("c", in: cards) == nil)
+        try await store.set("a", in: cards, to: box("third"))
+        try await store.remove("b", in: cards)
+        #expect(bytes(try await store.value("a", in: cards)) == Array("third".utf8))
+        #expect(try await store.names(in: cards) == ["a"])
+    }
+
+    @Test("files are private, and no value is in them in clear")
+    func privateFiles() async throws {
+        let store = try Store(folder: folder.path)
+        try await store.set("card", in: cards, to: box("a very secret value"))
+        #expect(try folder.mode(folder.path) == 0o700)
+        #expect(try folder.mode(folder.database) == 0o600)
+        #expect(try folder.mode(folder.key) == 0o600)
+        #expect(folder.content(folder.key).count == 32)
+        let text = String(decoding: folder.content(folder.database), as: UTF8.self)
+        #expect(text.contains("card"))
+        #expect(!text.contains("secret value"))
+    }
+
+    @Test("a transaction changes everything or nothing")
+    func transaction() async throws {
+        let store = try Store(folder: folder.path)
+        try await store.set("a", in: cards, to: box("old"))
+        await #expect(throws: StoreError.tooLong) {
+            try await store.transaction { values throws(StoreError) in
+                try values.set("a", in: cards, to: box("new"))
+                try values.remove("a", in: users)
+                try values.set("", in: cards, to: box("no name"))
+            }
+        }
+        #expect(bytes(try await store.value("a", in: cards)) == Array("old".utf8))
+        let count = try await store.transaction { values throws(StoreError) in
+            try values.set("b", in: cards, to: box("new"))
+            return try values.names(in: cards).count
+        }
+        #expect(count == 2)
+    }
+
+    @Test("names and values that are too long are refused")
+    func limits() async throws {
+        let store = try Store(folder: folder.path)
+        let long = SecretBox(Secret([UInt8](repeating: 1, count: 65_536)))
+        await #expect(throws: StoreError.tooLong) { try await store.set("a", in: cards, to: long) }
+        await #expect(throws: StoreError.tooLong) {
+            try await store.set(String(repeating: "n", count: 256), in: cards, to: box("x"))
+        }
+        let longest = SecretBox(Secret([UInt8](repeating: 1, count: 65_535)))
+        try await store.set(String(repeating: "n", count: 255), in: cards, to: longest)
+        #expect(try await store.names(in: cards).count == 1)
+    }
+
+    @Test("a second process cannot use the store at the same time")
+    func exclusive() throws {
+        let store = try Store(folder: folder.path)
+        #expect(throws: StoreError.inUse(folder.database)) { _ = try Store(folder: folder.path) }
+        withExtendedLifetime(store) {}
+    }
+
+    @Test("another key, no key and a short key are refused, and nothing is changed")
+    func wrongKey() async throws {
+        do { try await Store(folder: folder.path).set("a", in: cards, to: box("value")) }
+        let right = folder.content(folder.key)
+        let database = folder.content(folder.database)
+        func replaceKey(_ bytes: [UInt8]?) throws {
+            try FileManager.default.removeItem(atPath: folder.key)
+            guard let bytes else { return }
+            try folder.writeKey(bytes)
+        }
+        try replaceKey(right.reversed())
+        #expect(throws: StoreError.wrongKey(folder.key)) { _ = try Store(folder: folder.path) }
+        try replaceKey(Array(right.dropLast()))
+        #expect(throws: StoreError.wrongKey(folder.key)) { _ = try Store(folder: folder.path) }
+        try replaceKey(right + [0])
+        #expect(throws: StoreError.wrongKey(folder.key)) { _ = try Store(folder: folder.path) }
+        try replaceKey(nil)
+        #expect(throws: StoreError.keyMissing(folder.key)) { _ = try Store(folder: folder.path) }
+        #expect(!FileManager.default.fileExists(atPath: folder.key))
+        #expect(folder.content(folder.database) == database)
+        try folder.writeKey(right)
+        let store = try Store(folder: folder.path)
+        #expect(bytes(try await store.value("a", in: cards)) == Array("value".utf8))
+    }
+
+    @Test("the key of a systemd credential comes before the key file")
+    func credential() async throws {
+        let credentials = folder.path + "/credentials"
+        try FileManager.default.createDirectory(atPath: credentials, withIntermediateDirectories: true)
+        try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: folder.path)
+        let key = Data((0..<32).map { UInt8($0) })
+        try key.write(to: URL(filePath: credentials + "/" + StoreKeyPlaces.credentialName))
+        do {
+            let store = try Store(folder: folder.path, credentials: credentials)
+            try await store.set("a", in: cards, to: box("value"))
+        }
+        #expect(!FileManager.default.fileExists(atPath: folder.key))
+        #expect(throws: StoreError.keyMissing(folder.key)) { _ = try Store(folder: folder.path) }
+        let store = try Store(folder: folder.path, credentials: credentials)
+        #expect(bytes(try await store.value("a", in: cards)) == Array("value".utf8))
+    }
+
+    @Test("files that other users may use are refused", arguments: ["store.db", "store.key"])
+    func exposed(name: String) throws {
+        do { _ = try Store(folder: folder.path) }
+        let path = folder.path + "/" + name
+        try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: path)
+        #expect(throws: StoreError.exposed(path)) { _ = try Store(folder: folder.path) }
+    }
+
+    @Test("a link in the place of a file is refused", arguments: ["store.db", "store.key"])
+    func link(name: String) throws {
+        do { _ = try Store(folder: folder.path) }
+        let path = folder.path + "/" + name
+        try FileManager.default.moveItem(atPath: path, toPath: path + ".moved")
+        try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: path + ".moved")
+        #expect(throws: StoreError.self) { _ = try Store(folder: folder.path) }
+    }
+
+    @Test("values that were exchanged or changed in the file are refused")
+    func damaged() async throws {
+        do {
+            let store = try Store(folder: folder.path)
+            try await store.set("a", in: cards, to: box("first"))
+            try await store.set("b", in: cards, to: box("other"))
+        }
+        try change(
+            """
+            UPDATE entry SET sealed = (SELECT sealed FROM entry WHERE space = 'cards' AND name = 'b')
+            WHERE space = 'cards' AND name = 'a'
+            """
+        )
+        do {
+            let store = try Store(folder: folder.path)
+            await #expect(throws: StoreError.damaged("a")) { _ = try await store.value("a", in: cards) }
+            #expect(bytes(try await store.value("b", in: cards)) == Array("other".utf8))
+        }
+        try change("UPDATE entry SET sealed = x'00' WHERE name = 'b'")
+        let store = try Store(folder: folder.path)
+        await #expect(throws: StoreError.damaged("b")) { _ = try await store.value("b", in: cards) }
+    }
+
+    @Test("a store of a later version is refused")
+    func newer() throws {
+        do { _ = try Store(folder: folder.path) }
+        try change("PRAGMA user_version = 2")
+        #expect(throws: StoreError.newer) { _ = try Store(folder: folder.path) }
+    }
+
+    @Test("a file that is no database is refused")
+    func noDatabase() throws {
+        do { _ = try Store(folder: folder.path) }
+        let handle = try #require(FileHandle(forWritingAtPath: folder.database))
+        handle.write(Data("this is no database, and never was one".utf8))
+        try handle.close()
+        #expect(throws: StoreError.self) { _ = try Store(folder: folder.path) }
+    }
+
+    @Test("a folder that cannot be made is an error that names the file")
+    func noFolder() {
+        let path = "/proc/none/store.db"
+        let reason = "cannot use \(path): No such file or directory"
+        #expect(throws: StoreError.unavailable(reason)) { _ = try Store(folder: "/proc/none") }
+    }
+
+    /// Changes the database as another program would.
+    private func change(_ sql: String) throws {
+        let database = try SQLiteFile(folder.database)
+        try #require(database.run(sql))
+    }
+}
