@@ -201,6 +201,10 @@ let package = Package(
             ]
         ),
         features.target(
+            "WalletFeature",
+            ["Secrets", "Text", "Concurrency", "Server", "Cards", "ISO7816", "Keycard", "Store"]
+        ),
+        features.target(
             "DoorFeature",
             ["Text", "Concurrency", "Wire", "Server", "Host", "DoorReaders", "Scanners"]
         ),
@@ -213,8 +217,8 @@ let package = Package(
         programs.program(
             "badged",
             [
-                "Concurrency", "Host", "Text", "Wire", "Server", "Cards", "EIDFeature", "DoorFeature", "EID",
-                "CountryAuthorities", "EService", "Readers",
+                "Concurrency", "Host", "Text", "Wire", "Server", "Cards", "EIDFeature", "WalletFeature", "DoorFeature",
+                "EID", "CountryAuthorities", "EService", "Readers", "Keycard", "Store",
                 "ReadersPCSC",
                 "ReadersNFC", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders",
                 "Scanners", "ScannerBlueZ", "ScannerMgmt",
@@ -321,6 +325,15 @@ let package = Package(
             [
                 "Cards", "Concurrency", "ISO7816", "Readers", "ReadersVirtual", "VirtualEID", "Secrets", "Server",
                 "TestSupport", "Text", "Wire",
+            ]
+        ),
+        tests(
+            "WalletFeatureTests",
+            [
+                "WalletFeature", "Cards", "Keycard", "VirtualKeycard", "ReadersVirtual", "ISO7816", "Secp256k1",
+                "Secrets",
+                "Store",
+                "Text", "TestSupport",
             ]
         ),
         tests("WireTests", ["Wire", "Text", "Secrets", "TestSupport"]),

@@ -15,6 +15,11 @@ enum Say {
         return #""attached":true,"card":\#(card),"insertable":\#(insertable),"keypad":\#(keypad),"name":"\#(name)""#
     }
 
+    /// The members of READER for a Keycard with these members.
+    static func keycard(_ members: String) -> String {
+        #""attached":true,"card":{"kind":"keycard",\#(members)},"insertable":false,"keypad":false,"name":"R""#
+    }
+
     static func event(_ reader: String) -> String { "{\"msg\":\"READER\",\(reader)}" }
     static func list(_ readers: String...) -> String {
         "{\"msg\":\"READER_LIST\",\"readers\":[\(readers.map { "{\($0)}" }.joined(separator: ","))]}"

@@ -17,6 +17,7 @@ import Scanners
 import Server
 import VirtualEID
 import VirtualKeycard
+import WalletFeature
 import Wire
 
 /// Runs the daemon from the open socket to SIGTERM.
@@ -118,6 +119,7 @@ import Wire
                 OnlineServices(settings, anchors, proxies),
                 rootServesAll: configuration.rootServesAll
             ),
+            WalletFeature(KeycardPairings()),
             DoorFeature(radio),
             ConfinementFeature(settings, configuration),
         ]

@@ -108,6 +108,24 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
             (Say.reader(left: nil, insertable: true), "R  virtual card, not inserted\n"),
             (Say.reader(keypad: true), "R  eID card, keypad\n"),
             (#""attached":true,"card":{},"insertable":false,"keypad":false,"name":"R""#, "R  unknown card\n"),
+            (Say.keycard(#""version":null,"initialised":false"#), "R  Keycard, new\n"),
+            (Say.keycard(#""version":"3.1","initialised":true,"keyUID":null"#), "R  Keycard 3.1, no keys\n"),
+            (
+                Say.keycard(#""version":"4.0","initialised":true,"keyUID":"00","pinTries":3,"pukTries":5"#),
+                "R  Keycard 4.0\n"
+            ),
+            (
+                Say.keycard(#""version":"4.0","initialised":true,"keyUID":"00","pinTries":1,"pukTries":5"#),
+                "R  Keycard 4.0, 1 PIN try left\n"
+            ),
+            (
+                Say.keycard(#""version":"4.0","initialised":true,"keyUID":"00","pinTries":0,"pukTries":5"#),
+                "R  Keycard 4.0, PIN blocked, needs the PUK\n"
+            ),
+            (
+                Say.keycard(#""version":"4.0","initialised":true,"keyUID":"00","pinTries":0,"pukTries":0"#),
+                "R  Keycard 4.0, PIN and PUK used up\n"
+            ),
             (
                 #""attached":true,"busy":true,"card":null,"insertable":false,"keypad":false,"name":"R""#,
                 "R  no card, in use by another program\n"

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+import Text
+
+/// A Keycard in a reader: a card with the keys of wallets.
+public struct Keycard: Sendable, Equatable {
+    /// The version of its applet, such as `3.1`; nil for a 3.x card that is new.
+    public var version: String?
+    /// Whether the card has a PIN and a PUK.
+    public var isInitialised: Bool
+    /// The name of the keys on the card, 64 hexadecimal digits; nil if there are none.
+    public var keyUID: String?
+    /// PIN tries left; nil if badged cannot know them.
+    public var pinTries: Int?
+    /// PUK tries left; nil if badged cannot know them.
+    public var pukTries: Int?
+
+    public init(
+        version: String?,
+        isInitialised: Bool,
+        keyUID: String? = nil,
+        pinTries: Int? = nil,
+        pukTries: Int? = nil
+    ) {
+        (self.version, self.isInitialised, self.keyUID) = (version, isInitialised, keyUID)
+        (self.pinTries, self.pukTries) = (pinTries, pukTries)
+    }
+}
+
+extension Card {
+    /// The card as a Keycard; nil for any other card.
+    public var keycard: Keycard? {
+        guard kind == "keycard", let isInitialised = members["initialised"]?.bool else { return nil }
+        return Keycard(
+            version: members["version"]?.string,
+            isInitialised: isInitialised,
+            keyUID: members["keyUID"]?.string,
+            pinTries: members["pinTries"]?.int,
+            pukTries: members["pukTries"]?.int
+        )
+    }
+}

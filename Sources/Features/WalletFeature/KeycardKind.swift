@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Cards
+package import ISO7816
+package import Keycard
+import Store
+package import Text
+
+/// Recognises a Keycard and reads what it tells without a PIN.
+package struct KeycardKind: CardKind {
+    private let pairings: KeycardPairings
+    private let trust: KeycardTrust
+
+    package init(_ pairings: KeycardPairings, trust: KeycardTrust) {
+        (self.pairings, self.trust) = (pairings, trust)
+    }
+
+    package func recognize(
+        _ channel: any CardChannel,
+        answerToReset: [UInt8]
+    ) async throws(CardError) -> (any CardProfile)? {
+        do throws(KeycardError) {
+            let applet = try await KeycardApplet.select(on: channel, trust: trust)
+            var profile = KeycardProfile(info: await applet.info)
+            guard profile.info.isInitialized else { return profile }
+            do throws(KeycardError) {
+                if try await open(applet, profile.info) { profile.status = try await applet.readStatus() }
+            } catch {
+                // A card without a usable channel is a Keycard whose counters are not known.
+                if case .card = error { throw error }
+            }
+            return profile
+        } catch {
+            if case .card(let error) = error { throw error }
+            return nil
+        }
+    }
+
+    /// Opens the channel; false if this computer has no pairing with the card.
+    private func open(_ applet: KeycardApplet, _ info: KeycardInfo) async throws(KeycardError) -> Bool {
+        switch info.generation {
+        case .certificate:
+            try await applet.openWithCertificate()
+            return true
+        case .pairing:
+            guard let uid = info.instanceUID else { return false }
+            let found: KeycardPairing?
+            do throws(StoreError) {
+                found = try await pairings.pairing(with: uid)
+            } catch {
+                return false
+            }
+            guard let found else { return false }
+            try await applet.open(found)
+            return true
+        }
+    }
+}
+
+/// The members of a Keycard in READER.
+package struct KeycardProfile: CardProfile {
+    package static let kind: StaticString = "keycard"
+
+    package var info: KeycardInfo
+    /// nil before INIT, and for a 3.x card with which this computer is not paired.
+    package var status: KeycardStatus?
+
+    package init(info: KeycardInfo, status: KeycardStatus? = nil) { (self.info, self.status) = (info, status) }
+
+    package var members: [JSON.Member] {
+        func number(_ value: Int?) -> JSON { value.map { .number(String($0)) } ?? .null }
+        return [
+            JSON.Member("version", info.version.map { .string("\($0 >> 8).\($0 & 0xFF)") } ?? .null),
+            JSON.Member("initialised", .bool(info.isInitialized)),
+            JSON.Member("keyUID", info.keyUID.map { .string(Hex.encode($0)) } ?? .null),
+            JSON.Member("pinTries", number(status?.pinTries ?? info.pinTries)),
+            JSON.Member("pukTries", number(status?.pukTries)),
+        ]
+    }
+
+    /// A card with used-up PIN and PUK can only be reset to its factory state.
+    package var isUsable: Bool { status.map { $0.pinTries > 0 || $0.pukTries > 0 } ?? true }
+}
