@@ -200,7 +200,7 @@ import Wire
         _ = await client?.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "CHANGE_PIN")
         #expect(server.server.clientCount == 1)
         client = nil
-        while server.server.clientCount > 0, !Task.isCancelled { await Task.yield() }
+        await server.clients(0)
         #expect(server.server.clientCount == 0)
     }
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Activation
 
-@Suite("The rules of the browser port")
+@Suite("The rules of the browser port", .timeLimit(.minutes(5)))
 struct RulesTests {
     private let rules = ActivationRules(
         origins: ["https://app.example"],

@@ -11,12 +11,13 @@ import Wire
 struct BrowserTests {
     private let eidServer: EIDServer
     private let daemon: RunningDaemon
-    private let port: UInt16
+    private let reserved: ReservedPort
+    private var port: UInt16 { reserved.number }
 
     init() async throws {
         eidServer = try EIDServer()
-        port = try TestBrowserPort.freePort()
-        daemon = try await RunningDaemon.trusting(eidServer, browserPort: port)
+        reserved = try ReservedPort()
+        daemon = try await RunningDaemon.trusting(eidServer, browserPort: reserved.number)
     }
 
     /// Starts `badgectl agent` in a terminal and waits until it is ready.

@@ -5,7 +5,7 @@ import Secrets
 import TestSupport
 import Testing
 
-@Suite("ECDSA")
+@Suite("ECDSA", .timeLimit(.minutes(5)))
 struct ECDSATests {
     @Test("the RFC 6979 A.2.5 signature (P-256, SHA-256, \"sample\") is valid in plain format and in DER")
     func knownSignature() throws {

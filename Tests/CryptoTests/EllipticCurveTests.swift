@@ -5,7 +5,7 @@ import Secrets
 import TestSupport
 import Testing
 
-@Suite("Elliptic curves")
+@Suite("Elliptic curves", .timeLimit(.minutes(5)))
 struct EllipticCurveTests {
     @Test("both parties compute the shared secret of RFC 7027 A.1 (brainpoolP256r1)")
     func diffieHellman() throws {
@@ -143,7 +143,7 @@ struct EllipticCurveTests {
     }
 }
 
-@Suite("Domain parameters and key files")
+@Suite("Domain parameters and key files", .timeLimit(.minutes(5)))
 struct DomainParameterTests {
     @Test("explicit parameters identify their curve, with or without leading zero bytes", arguments: Curve.allCases)
     func explicit(curve: Curve) throws {

@@ -7,7 +7,7 @@ import Testing
 /// The bytes of a secret, for comparison.
 func bytes(_ secret: borrowing Secret) -> [UInt8] { secret.withBytes { Array($0) } }
 
-@Suite("Known answers")
+@Suite("Known answers", .timeLimit(.minutes(5)))
 struct KnownAnswerTests {
     @Test(
         "digests of \"abc\" match the FIPS 180-4 examples",

@@ -3,7 +3,7 @@ import DoorReaders
 import TestSupport
 import Testing
 
-@Suite("Capture files") struct BTSnoopTests {
+@Suite("Capture files", .timeLimit(.minutes(5))) struct BTSnoopTests {
     private func events(_ file: [UInt8]) throws(BTSnoop.Fault) -> [(time: Int64, adapter: Int, event: [UInt8])] {
         var events: [(time: Int64, adapter: Int, event: [UInt8])] = []
         try BTSnoop.forEachEvent(in: file.span) { events.append(($0, $1, Array(file[$2]))) }

@@ -4,7 +4,7 @@ import Host
 import TestSupport
 import Testing
 
-@Suite("Decoding of advertisements") struct DecodingTests {
+@Suite("Decoding of advertisements", .timeLimit(.minutes(5))) struct DecodingTests {
     private func decode(_ data: [UInt8], _ encoding: RadioConfiguration.CodeEncoding = .binary) -> DecodedAdvertisement
     {
         AdvertisementDecoder(codeEncoding: encoding).decode(data.span)

@@ -2,7 +2,7 @@
 import DoorReaders
 import Testing
 
-@Suite("Fragments of extended advertisements") struct FragmentTests {
+@Suite("Fragments of extended advertisements", .timeLimit(.minutes(5))) struct FragmentTests {
     /// Records what the assembly passes on.
     private struct Recorder {
         var fragments = FragmentAssembly()

@@ -4,7 +4,7 @@ import DoorWalks
 import TestSupport
 import Testing
 
-@Suite("Properties of ReaderTracker") struct PropertyTests {
+@Suite("Properties of ReaderTracker", .timeLimit(.minutes(5))) struct PropertyTests {
     @Test("a flood of addresses neither grows the table nor evicts a reader in range", arguments: [UInt64(1), 2, 3])
     func flood(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)

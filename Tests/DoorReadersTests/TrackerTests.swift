@@ -5,7 +5,7 @@ import Host
 import TestSupport
 import Testing
 
-@Suite("ReaderTracker") struct TrackerTests {
+@Suite("ReaderTracker", .timeLimit(.minutes(5))) struct TrackerTests {
     /// Records the changes that a tracker reports, such as "appeared seos-C0:...".
     private final class Recorder {
         var lines: [String] = []

@@ -10,7 +10,7 @@ import Text
 @testable import VirtualEID
 
 /// Checks with EID what the server sends. `make peer-test` shows that AusweisApp2 accepts it.
-@Suite struct CertificateTests {
+@Suite(.timeLimit(.minutes(5))) struct CertificateTests {
     private func conversation(_ query: [String: String]) throws -> Conversation {
         try Conversation(
             try ServiceOptions(query),

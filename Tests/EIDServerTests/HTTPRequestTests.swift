@@ -3,7 +3,7 @@ import Testing
 
 @testable import EIDServer
 
-@Suite struct HTTPRequestTests {
+@Suite(.timeLimit(.minutes(5))) struct HTTPRequestTests {
     private func request(_ text: String, pieces: Int = .max) -> (HTTPRequest?, rest: String) {
         var bytes = Array(text.utf8)[...]
         var buffer: [UInt8] = []

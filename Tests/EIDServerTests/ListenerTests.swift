@@ -4,7 +4,7 @@ import Testing
 
 @testable import EIDServer
 
-@Suite struct ListenerTests {
+@Suite(.timeLimit(.minutes(5))) struct ListenerTests {
     @Test("closing a listener twice does not close a later socket with the same number")
     func closedTwice() throws {
         for _ in 0..<50 {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import EIDServer
 
-@Suite struct XMLReaderTests {
+@Suite(.timeLimit(.minutes(5))) struct XMLReaderTests {
     @Test("names are resolved, references replaced, comments and instructions skipped")
     func reads() throws {
         let text = """

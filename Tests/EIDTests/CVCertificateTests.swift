@@ -6,7 +6,7 @@ import Secrets
 import TestSupport
 import Testing
 
-@Suite("CV certificates")
+@Suite("CV certificates", .timeLimit(.minutes(5)))
 struct CVCertificateTests {
     private static func file(_ name: String) throws -> CVCertificate {
         try CVCertificate(try TestPKI.file("\(name).cvcert"))
@@ -169,7 +169,7 @@ struct CVCertificateTests {
     }
 }
 
-@Suite("Authorization templates, rights and dates")
+@Suite("Authorization templates, rights and dates", .timeLimit(.minutes(5)))
 struct AuthorizationTests {
     @Test("a CHAT is encoded and decoded", arguments: CHAT.TerminalType.allCases, CHAT.Role.allCases)
     func roundTrip(type: CHAT.TerminalType, role: CHAT.Role) throws {
@@ -253,7 +253,7 @@ struct AuthorizationTests {
     }
 }
 
-@Suite("Chip authentication and restricted identification")
+@Suite("Chip authentication and restricted identification", .timeLimit(.minutes(5)))
 struct ChipProtocolTests {
     @Test("both sides get the same token and keys, with each cipher", arguments: AES.allCases)
     func agreement(cipher: AES) throws {

@@ -4,7 +4,7 @@ import ISO7816
 import TestSupport
 import Testing
 
-@Suite("Reading EF.CardSecurity")
+@Suite("Reading EF.CardSecurity", .timeLimit(.minutes(5)))
 struct CardSecurityTests {
     /// A SignedData with the SecurityInfos of the example card, without certificates and with no signature.
     static let file = BERTLV(

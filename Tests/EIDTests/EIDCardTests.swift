@@ -8,7 +8,7 @@ import Testing
 /// A password as a secret.
 func secret(_ digits: String) -> Secret { Secret(Array(digits.utf8)) }
 
-@Suite("Dialogues with an eID card")
+@Suite("Dialogues with an eID card", .timeLimit(.minutes(5)))
 struct EIDCardTests {
     /// The commands that AusweisApp2 sends to the same card; `?` is a digit that differs in each run.
     static let mseCAN = "0022C1A412800A04007F0007020204020283010284010D"

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Invalid messages of a chip or a terminal. Each is refused with its error.
-@Suite("PACE with a hostile other side")
+@Suite("PACE with a hostile other side", .timeLimit(.minutes(5)))
 struct HostilePACETests {
     /// A change to the data field of one step.
     struct Change: Sendable, CustomTestStringConvertible {

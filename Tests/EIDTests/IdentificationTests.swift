@@ -4,7 +4,7 @@ import ISO7816
 import TestSupport
 import Testing
 
-@Suite("Identification of cards")
+@Suite("Identification of cards", .timeLimit(.minutes(5)))
 struct IdentificationTests {
     /// The commands that AusweisApp2 sends to the same card.
     static let commands = [

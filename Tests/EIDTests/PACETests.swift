@@ -11,7 +11,7 @@ func passwordKey(_ password: String, _ cipher: AES) throws -> Secret {
     try PACE.passwordKey(Secret(Array(password.utf8)), id: .pin, cipher: cipher)
 }
 
-@Suite("PACE")
+@Suite("PACE", .timeLimit(.minutes(5)))
 struct PACETests {
     static let parameters = PACEParameters(curve: .brainpoolP256r1, cipher: .aes128)
 

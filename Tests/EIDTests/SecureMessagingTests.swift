@@ -14,7 +14,7 @@ func sessionKeys(_ cipher: AES) -> SessionKeys {
     )
 }
 
-@Suite("Secure messaging")
+@Suite("Secure messaging", .timeLimit(.minutes(5)))
 struct SecureMessagingTests {
     static let commands: [CommandAPDU] = [0, 1, 15, 16, 17, 223, 224, 255, 256, 4096].flatMap { count in
         [nil, 1, 255, 256, 257, 4096, 65_536].flatMap { le in

@@ -20,7 +20,7 @@ private func paceInfo(_ variant: [UInt8], version: UInt8 = 2, parameterID: UInt8
     return BERTLV(0x30, fields)
 }
 
-@Suite("SecurityInfos")
+@Suite("SecurityInfos", .timeLimit(.minutes(5)))
 struct SecurityInfosTests {
     @Test("the infos of a card are read")
     func example() throws {

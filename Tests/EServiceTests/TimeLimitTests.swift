@@ -6,7 +6,7 @@ import Testing
 
 /// Servers that never end an answer. The limits of these tests cover one request only, so that no step before it can
 /// exceed them on a busy machine.
-struct TimeLimitTests {
+@Suite(.timeLimit(.minutes(5))) struct TimeLimitTests {
     private static var configuration: EServiceConfiguration {
         var configuration = EServiceConfiguration(userAgent: .init(name: "badged", version: (0, 1, 0)))
         (configuration.limits.connect, configuration.limits.transfer) = (.milliseconds(300), .milliseconds(300))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Host
 
-@Suite("Access policy")
+@Suite("Access policy", .timeLimit(.minutes(5)))
 struct AccessPolicyTests {
     private static let names = NameService(
         user: { ["alice": 1001, "bob": 1002][$0] },

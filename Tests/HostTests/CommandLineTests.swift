@@ -10,7 +10,7 @@ private func refusal(_ arguments: [String]) -> StartError? {
     } catch { return error }
 }
 
-@Suite("The daemon's command line")
+@Suite("The daemon's command line", .timeLimit(.minutes(5)))
 struct CommandLineTests {
     @Test("without options every value is the default")
     func defaults() throws {

@@ -15,7 +15,7 @@ private func refusal(_ bytes: [UInt8]) -> StartError? {
     } catch { return error }
 }
 
-@Suite("badged.conf")
+@Suite("badged.conf", .timeLimit(.minutes(5)))
 struct ConfigurationTests {
     @Test("an empty file and comments change nothing", arguments: ["", "\n\n", "# a = b\n ; [x]\n", "[server]\r\n"])
     func empty(text: String) throws {

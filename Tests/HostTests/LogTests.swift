@@ -4,7 +4,7 @@ import Testing
 
 @testable import Host
 
-@Suite("The log")
+@Suite("The log", .timeLimit(.minutes(5)))
 struct LogTests {
     @Test("a line begins with its priority, and on a terminal with the program and the level")
     func prefix() {

@@ -7,7 +7,7 @@ import Testing
 @testable import Host
 
 // Each test runs in a separate process because it changes process-wide state.
-@Suite("The daemon's process")
+@Suite("The daemon's process", .timeLimit(.minutes(5)))
 struct ProcessTests {
     @Test("signals are read in order from the descriptor, and a write to a closed pipe does not end the process")
     func signals() async {

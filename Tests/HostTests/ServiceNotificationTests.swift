@@ -31,7 +31,7 @@ private final class Manager {
     }
 }
 
-@Suite("Notification of the service manager")
+@Suite("Notification of the service manager", .timeLimit(.minutes(5)))
 struct ServiceNotificationTests {
     @Test("every state is received, through a path and through an abstract socket name", arguments: [false, true])
     func states(isAbstract: Bool) throws {

@@ -35,7 +35,7 @@ private func refusal(_ body: () throws(StartError) -> ListeningSocket) -> StartE
     } catch { return error }
 }
 
-@Suite("The listening socket")
+@Suite("The listening socket", .timeLimit(.minutes(5)))
 struct SocketTests {
     private let folder: Folder
     private var path: String { folder.path + "/s/badged.sock" }

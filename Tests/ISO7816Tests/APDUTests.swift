@@ -3,7 +3,7 @@ import ISO7816
 import TestSupport
 import Testing
 
-@Suite("APDU")
+@Suite("APDU", .timeLimit(.minutes(5)))
 struct APDUTests {
     static let lengths: [(data: Int, le: Int?)] =
         [0, 1, 255, 256, 65_535].flatMap { data in

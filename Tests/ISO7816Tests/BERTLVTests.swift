@@ -3,7 +3,7 @@ import ISO7816
 import TestSupport
 import Testing
 
-@Suite("BER-TLV")
+@Suite("BER-TLV", .timeLimit(.minutes(5)))
 struct BERTLVTests {
     @Test(
         "an object is decoded and encoded",

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ISODEP
 
-@Suite("Activation of contactless cards")
+@Suite("Activation of contactless cards", .timeLimit(.minutes(5)))
 struct ActivationTests {
     private static func milliseconds(_ duration: Duration) -> Double {
         Double(duration.components.seconds) * 1000 + Double(duration.components.attoseconds) / 1e15

@@ -9,7 +9,7 @@ import Testing
 @testable import NFCDevices
 @testable import ReadersNFC
 
-@Suite("Input of the NFC driver")
+@Suite("Input of the NFC driver", .timeLimit(.minutes(5)))
 struct NFCInputTests {
     @Test(
         "connection strings of libnfc are parsed",

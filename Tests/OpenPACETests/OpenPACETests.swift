@@ -17,7 +17,7 @@ private func wrap(_ tag: UInt32, _ value: [UInt8]) -> [UInt8] { BERTLV(0x7C, [BE
 /// Both sides of PACE and of secure messaging, each with libeac as the other side.
 ///
 /// Serialized, since libeac changes a global table of object identifiers.
-@Suite("PACE with libeac", .serialized)
+@Suite("PACE with libeac", .serialized, .timeLimit(.minutes(5)))
 struct OpenPACETests {
     @Test("our terminal and libeac's chip get the same channel", arguments: Curve.allCases, AES.allCases)
     func terminal(curve: Curve, cipher: AES) throws {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import ReadersNFC
 
-@Suite("Messages of badged and badged-nfc")
+@Suite("Messages of badged and badged-nfc", .timeLimit(.minutes(5)))
 struct NFCMessageTests {
     @Test(
         "a request is parsed as it was written",

@@ -6,7 +6,7 @@ import Testing
 
 @testable import ReadersPCSC
 
-@Suite("PC/SC health checks")
+@Suite("PC/SC health checks", .timeLimit(.minutes(5)))
 struct HealthTests {
     @Test(
         "each fault gives one failed check with advice",

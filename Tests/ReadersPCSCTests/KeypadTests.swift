@@ -6,7 +6,7 @@ import Testing
 
 @testable import ReadersPCSC
 
-@Suite("keypad readers")
+@Suite("keypad readers", .timeLimit(.minutes(5)))
 struct KeypadTests {
     // MARK: EstablishPACEChannel
 

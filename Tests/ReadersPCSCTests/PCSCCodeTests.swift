@@ -4,7 +4,7 @@ import Testing
 
 @testable import ReadersPCSC
 
-@Suite("libpcsclite return codes")
+@Suite("libpcsclite return codes", .timeLimit(.minutes(5)))
 struct PCSCCodeTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let code: UInt32

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ReadersPCSC
 
-@Suite("reader features")
+@Suite("reader features", .timeLimit(.minutes(5)))
 struct ReaderFeaturesTests {
     @Test("the feature list of a basic reader holds only the reader properties")
     func basic() {

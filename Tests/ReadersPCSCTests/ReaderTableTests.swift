@@ -32,7 +32,7 @@ private enum Short: Equatable, CustomStringConvertible {
     }
 }
 
-@Suite("reader table")
+@Suite("reader table", .timeLimit(.minutes(5)))
 struct ReaderTableTests {
     private let reader = ReaderName("Reader 00 00")
     private let atr: [UInt8] = [0x3B, 0x80, 0x80, 0x01, 0x01]

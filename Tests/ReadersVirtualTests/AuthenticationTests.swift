@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 import VirtualEID
 
-@Suite("online authentication with a virtual card")
+@Suite("online authentication with a virtual card", .timeLimit(.minutes(5)))
 struct AuthenticationTests {
     private static func file(_ name: String) throws -> CVCertificate {
         try CVCertificate(try TestPKI.file("\(name).cvcert"))

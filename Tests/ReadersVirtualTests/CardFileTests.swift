@@ -30,7 +30,7 @@ private func content(_ box: SecretBox?) -> String? {
     return secret.withBytes { String(decoding: $0, as: UTF8.self) }
 }
 
-@Suite("Card files") struct CardFileTests {
+@Suite("Card files", .timeLimit(.minutes(5))) struct CardFileTests {
     @Test(
         "an error names the wrong entry and the reason",
         arguments: [

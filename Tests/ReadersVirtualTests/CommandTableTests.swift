@@ -20,7 +20,7 @@ struct Row: Sendable, CustomTestStringConvertible {
 
 private let pace = "0022C1A412800A04007F0007020204020283010384010D"
 
-@Suite("a fresh virtual card without secure messaging")
+@Suite("a fresh virtual card without secure messaging", .timeLimit(.minutes(5)))
 struct CommandTableTests {
     static let rows = [
         Row("SELECT master file", "00A4000C023F00", answers: "9000"),

@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 import VirtualEID
 
-@Suite("default card data")
+@Suite("default card data", .timeLimit(.minutes(5)))
 struct DefaultCardTests {
     private static let python = "/usr/bin/python3"
     private static let root = #filePath.split(separator: "/").dropLast(3).map { "/\($0)" }.joined()

@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 import VirtualEID
 
-@Suite("virtual card descriptions")
+@Suite("virtual card descriptions", .timeLimit(.minutes(5)))
 struct DescriptionTests {
     private static func box(_ text: String) -> SecretBox { SecretBox(Secret(text.utf8)) }
 
@@ -153,7 +153,7 @@ struct DescriptionTests {
     }
 }
 
-@Suite("randomness of a virtual card")
+@Suite("randomness of a virtual card", .timeLimit(.minutes(5)))
 struct RandomnessTests {
     private static let commands = ["0084000008", "0022C1A412800A04007F0007020204020283010384010D", "10860000027C0000"]
 

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import VirtualEID
 
-@Suite("faults of a virtual card")
+@Suite("faults of a virtual card", .timeLimit(.minutes(5)))
 struct FaultTests {
     private static let command = "00B09E0000"
     private static let whole = 90 + 2

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 import VirtualEID
 
-@Suite("a virtual card under hostile input")
+@Suite("a virtual card under hostile input", .timeLimit(.minutes(5)))
 struct HostileInputTests {
     /// The result of a sequence of commands.
     fileprivate struct Tally {

@@ -7,7 +7,7 @@ import Secrets
 import Testing
 import VirtualEID
 
-@Suite("PIN management on a virtual card")
+@Suite("PIN management on a virtual card", .timeLimit(.minutes(5)))
 struct PINManagementTests {
     @Test("a changed PIN stays valid after resets and in new channels")
     func change() async throws {

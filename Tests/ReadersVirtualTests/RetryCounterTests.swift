@@ -8,7 +8,7 @@ import Secrets
 import Testing
 import VirtualEID
 
-@Suite("the retry counter of a virtual card")
+@Suite("the retry counter of a virtual card", .timeLimit(.minutes(5)))
 struct RetryCounterTests {
     @Test("wrong PINs decrement the counter; the last try requires the CAN, and then the PUK is required")
     func ladder() async throws {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Dispatch
 import Glibc
 import TestSupport
 
@@ -122,8 +123,15 @@ final class VPCDProgram {
 
     func signal(_ number: Int32) { kill(process, number) }
 
-    /// Waits for the end of the process; returns the exit status, or the negative signal number.
+    /// Waits for the end of the process; returns the exit status, or the negative signal number. After 60 s it kills the
+    /// process.
     static func status(of process: pid_t) -> Int32 {
+        let guardian = DispatchWorkItem { kill(process, SIGKILL) }
+        DispatchQueue.global().asyncAfter(deadline: .now() + 60, execute: guardian)
+        // The process id stays valid until waitpid, so the guardian cannot hit another process.
+        var info = siginfo_t()
+        while waitid(P_PID, id_t(process), &info, WEXITED | WNOWAIT) != 0, errno == EINTR {}
+        guardian.cancel()
         var status: Int32 = 0
         waitpid(process, &status, 0)
         return status & 0x7F == 0 ? status >> 8 & 0xFF : -(status & 0x7F)

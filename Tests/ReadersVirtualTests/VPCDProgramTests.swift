@@ -6,7 +6,7 @@ import Secrets
 import TestSupport
 import Testing
 
-@Suite("badged-virtual-card")
+@Suite("badged-virtual-card", .timeLimit(.minutes(5)))
 struct VPCDProgramTests {
     private static let card = "3B8A80018031F873F741E082900075"
     private static let access = "00B09C0000"

@@ -10,7 +10,7 @@ import Text
 import Threads
 import VirtualEID
 
-@Suite("virtual readers")
+@Suite("virtual readers", .timeLimit(.minutes(5)))
 struct VirtualReadersTests {
     /// Reads events one after the other.
     private struct Events {

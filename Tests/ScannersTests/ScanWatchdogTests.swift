@@ -3,7 +3,7 @@ import DoorReaders
 import Scanners
 import Testing
 
-@Suite("ScanWatchdog") struct ScanWatchdogTests {
+@Suite("ScanWatchdog", .timeLimit(.minutes(5))) struct ScanWatchdogTests {
     /// The steps during a silence, such as "20000 renew".
     private func steps(_ watchdog: inout ScanWatchdog, from start: Milliseconds, to end: Milliseconds) -> [String] {
         var steps: [String] = []

@@ -4,7 +4,7 @@ import Glibc
 import Scanners
 import Testing
 
-@Suite("Bluetooth in sysfs") struct SysfsTests {
+@Suite("Bluetooth in sysfs", .timeLimit(.minutes(5))) struct SysfsTests {
     /// Creates a folder with these files and calls `body` with its path.
     private func folder(_ files: [String: String], _ body: (String) -> Void) throws {
         let root = "/tmp/badged-sysfs-\(UUID().uuidString)"

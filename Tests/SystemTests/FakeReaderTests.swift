@@ -65,7 +65,7 @@ extension RealServices {
                 try times.inserted.append(.now - #require(reader.poweredUp))
                 reader.remove()
                 #expect(try await events.next() == "withdrawn \(name)")
-                try times.withdrawn.append(.now - #require(reader.toldAbsent))
+                try times.withdrawn.append(.now - #require(reader.absenceReport))
             }
             for (what, list) in [("inserted", times.inserted.sorted()), ("withdrawn", times.withdrawn.sorted())] {
                 print("\(what), after pcscd learnt it: median \(list[25]), least \(list[0]), most \(list[49])")
@@ -116,7 +116,7 @@ extension RealServices {
                 // empty reader. No client can detect such a swap.
                 let connection = try await backend.connect(old)
                 reader.remove()
-                try await until { reader.toldAbsent != nil }
+                await reader.wait { $0.absenceReport != nil }
                 reader.insert()
                 let new = try await events.insertion(in: name)
                 #expect(new != old)
@@ -206,7 +206,7 @@ extension RealServices {
             let pcscd = try PCSCD([.fake("Fake Reader", path: reader.path)])
             reader.insert()
             // The other program connects before the backend starts.
-            try await until { reader.poweredUp != nil }
+            await reader.wait { $0.poweredUp != nil }
             let other = try OtherProgram()
             try await until { (try? other.connect(name, exclusively: true)) != nil }
             let backend = PCSCBackend()
@@ -230,7 +230,7 @@ extension RealServices {
             PCSCD.cleanUp()
             let pcscd = try PCSCD([.fake("Fake Reader", path: reader.path)])
             reader.insert()
-            try await until { reader.poweredUp != nil }
+            await reader.wait { $0.poweredUp != nil }
             let other = try OtherProgram()
             try await until { (try? other.connect(name, exclusively: false)) != nil }
             try other.begin()
@@ -363,7 +363,7 @@ extension RealServices {
             let insertion = try await events.insertion(in: name)
             let connection = try #require(await backend.connect(insertion) as? any KeypadConnection)
             let asking = Task { try await connection.establishPACE(KeypadPACERequest(passwordID: 3)) }
-            try await until { reader.controls.contains { $0.function == Self.pace } }
+            await reader.wait { $0.controls.contains { $0.function == Self.pace } }
             asking.cancel()
             await #expect(throws: CardError.other("cancelled")) { try await asking.value }
             await connection.disconnect(reset: true)

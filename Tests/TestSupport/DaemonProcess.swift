@@ -12,7 +12,7 @@ import Glibc
     private let configurationPath: String
     private let errorPipe: Int32
     private var registration: Loop.Registration?
-    private var waiters: [CheckedContinuation<Void, Never>] = []
+    private let changes = Changes()
     private var partial: [UInt8] = []
     private var isReaped = false
     private var status: Int32 = 0
@@ -89,24 +89,12 @@ import Glibc
             end = .now
             registration?.cancel()
         }
-        let all = waiters
-        waiters = []
-        for waiter in all { waiter.resume() }
+        changes.notify()
     }
 
     /// Waits until `condition` holds or the daemon has ended.
     package func wait(until condition: (DaemonProcess) -> Bool) async {
-        while !condition(self), end == nil, !Task.isCancelled {
-            await withTaskCancellationHandler {
-                await withCheckedContinuation { waiters.append($0) }
-            } onCancel: {
-                Task { @Loop in
-                    let all = self.waiters
-                    self.waiters = []
-                    for waiter in all { waiter.resume() }
-                }
-            }
-        }
+        await changes.wait { condition(self) || end != nil }
     }
 
     /// The number of disconnected clients in the log.

@@ -64,10 +64,7 @@ package struct Events {
     }
 }
 
-/// Polls a condition that has no event, until it holds.
+/// Polls a condition of the kernel or of another program, for which there is no event, until it holds.
 package func until(_ condition: () -> Bool) async throws {
-    while !condition() {
-        try Task.checkCancellation()
-        await Task.yield()
-    }
+    while !condition() { try await Task.sleep(for: .milliseconds(5)) }
 }

@@ -46,13 +46,13 @@ package final class RunningDaemon: Sendable {
         return descriptor
     }
 
-    /// Waits for READY=1 of sd_notify(3), at most 20 seconds after the previous notification.
+    /// Waits for READY=1 of sd_notify(3), at most two minutes after the previous notification.
     private static func isReady(_ socket: Int32) async -> Bool {
         await withCheckedContinuation { continuation in
             DispatchQueue(label: "readiness").async {
                 var waiting = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
                 var bytes = [UInt8](repeating: 0, count: 4096)
-                while poll(&waiting, 1, 20_000) == 1 {
+                while poll(&waiting, 1, 120_000) == 1 {
                     let count = recv(socket, &bytes, bytes.count, 0)
                     guard count > 0 else { break }
                     if String(decoding: bytes[..<count], as: UTF8.self).split(separator: "\n").contains("READY=1") {

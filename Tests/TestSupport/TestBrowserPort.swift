@@ -109,15 +109,6 @@ import Synchronization
         return String(decoding: answer, as: UTF8.self)
     }
 
-    /// Returns a free port below the ephemeral ports of other tests (ip_local_port_range in ip(7)).
-    nonisolated package static func freePort() throws -> UInt16 {
-        while true {
-            guard let (socket, port) = try? listen(at: .random(in: 10_000..<32_000)) else { continue }
-            close(socket)
-            return port
-        }
-    }
-
     /// Sends a GET request and returns all bytes until the port closes the connection.
     nonisolated package func get(_ target: String, headers: [String] = []) throws -> String {
         let lines = ["GET \(target) HTTP/1.1", "Host: 127.0.0.1:\(port)"] + headers + ["", ""]
@@ -144,12 +135,11 @@ import Synchronization
         return (String(decoding: head, as: UTF8.self), [])
     }
 
-    private nonisolated static func listen(at port: UInt16 = 0) throws -> (Int32, UInt16) {
+    private nonisolated static func listen() throws -> (Int32, UInt16) {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         var (address, size) = (sockaddr_in(), socklen_t(MemoryLayout<sockaddr_in>.size))
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        address.sin_port = port.bigEndian
         let isListening = withUnsafeMutablePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 bind(descriptor, $0, size) == 0 && Glibc.listen(descriptor, 512) == 0

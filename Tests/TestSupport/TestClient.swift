@@ -15,16 +15,32 @@ import Wire
     /// The number of lines that `next` has returned.
     private var taken = 0
     private var partial: [UInt8] = []
-    private var waiters: [CheckedContinuation<Void, Never>] = []
+    private let changes = Changes()
     private var markers = 0
     package private(set) var isClosed = false
     /// Whether the client reads; false simulates a client that never reads.
-    package var isReading = true { didSet { registration?.change(isReading ? .read : []) } }
+    package var isReading = true { didSet { updateInterest() } }
+    /// Whether the buffer of the socket was full at the last attempt to send.
+    private var isFull = false { didSet { updateInterest() } }
 
     package init(socket: Int32) throws {
         ctestsupport_link()
         self.socket = socket
-        registration = try Loop.watch(socket, .read) { [weak self] _ in self?.readable() }
+        registration = try Loop.watch(socket, .read) { [weak self] events in self?.ready(events) }
+    }
+
+    private func updateInterest() {
+        var interest: Loop.Interest = isReading ? .read : []
+        if isFull { interest.insert(.write) }
+        registration?.change(interest)
+    }
+
+    private func ready(_ events: UInt32) {
+        if events & Loop.writable != 0 {
+            isFull = false
+            changes.notify()
+        }
+        if events & ~Loop.writable != 0 { readable() }
     }
 
     isolated deinit { close() }
@@ -34,7 +50,7 @@ import Wire
         isClosed = true
         registration?.cancel()
         Glibc.close(socket)
-        wake()
+        changes.notify()
     }
 
     /// Closes the writing side only.
@@ -59,17 +75,11 @@ import Wire
             }
             partial += rest
         }
-        wake()
+        changes.notify()
     }
 
     /// The read buffer, which all clients share.
     private static var chunk = [UInt8](repeating: 0, count: 65_536)
-
-    private func wake() {
-        let all = waiters
-        waiters = []
-        for waiter in all { waiter.resume() }
-    }
 
     private static func message(_ line: [UInt8]) -> JSON {
         (try? JSON(line)) ?? .string("not JSON: " + String(decoding: line, as: UTF8.self))
@@ -93,8 +103,10 @@ import Wire
     /// Sends raw bytes; waits while the socket's buffer is full.
     package func send(bytes: [UInt8]) async {
         var rest = bytes[...]
-        while !rest.isEmpty, !isClosed {
-            if trySend(&rest) == false { await Task.yield() }
+        while !rest.isEmpty, !isClosed, !Task.isCancelled {
+            if trySend(&rest) { continue }
+            isFull = true
+            await changes.wait { !isFull || isClosed }
         }
     }
 
@@ -115,15 +127,7 @@ import Wire
 
     /// Waits until `condition` holds, or the connection or the test has ended.
     package func wait(until condition: () -> Bool) async {
-        while !condition(), !isClosed, !Task.isCancelled {
-            await withTaskCancellationHandler {
-                await withCheckedContinuation { continuation in
-                    if Task.isCancelled { continuation.resume() } else { waiters.append(continuation) }
-                }
-            } onCancel: {
-                Task { @Loop in self.wake() }
-            }
-        }
+        await changes.wait { condition() || isClosed }
     }
 
     /// Returns the next message; nil when the server has closed the connection.

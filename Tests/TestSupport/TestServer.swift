@@ -62,6 +62,7 @@ import Wire
             log: { box.lines.append(($0, $1)) }
         )
         log = box
+        server.onClientsChange = { box.changes.notify() }
     }
 
     private let shelves: [any CardShelf]
@@ -69,7 +70,8 @@ import Wire
 
     @Loop private final class LogBox {
         nonisolated init() {}
-        var lines: [(level: Log.Level, text: String)] = []
+        let changes = Changes()
+        var lines: [(level: Log.Level, text: String)] = [] { didSet { changes.notify() } }
     }
 
     package var logged: [String] { log.lines.map(\.text) }
@@ -135,9 +137,7 @@ import Wire
     }
 
     /// Waits until the server has this number of clients; it detects disconnections asynchronously.
-    package func clients(_ count: Int) async {
-        while server.clientCount != count, !Task.isCancelled { await Task.yield() }
-    }
+    package func clients(_ count: Int) async { await log.changes.wait { server.clientCount == count } }
 
     /// Returns whether a workflow owns the reader.
     package func isLent(_ name: String = "Simulator") -> Bool { registry[name]?.owner != nil }

@@ -2,7 +2,7 @@
 import Testing
 import Text
 
-@Suite("Hexadecimal digits")
+@Suite("Hexadecimal digits", .timeLimit(.minutes(5)))
 struct HexTests {
     @Test(
         "only pairs of hexadecimal digits are decoded",

@@ -25,7 +25,7 @@ private func describe(_ field: consuming SecretField) -> String {
     }
 }
 
-@Suite("Commands") struct CommandTests {
+@Suite("Commands", .timeLimit(.minutes(5))) struct CommandTests {
     @Test(
         "the command name is a non-empty string, otherwise nil",
         arguments: [

@@ -17,7 +17,7 @@ private func complaint(_ text: [UInt8]) -> String? {
 
 private func complaint(_ text: String) -> String? { complaint(Array(text.utf8)) }
 
-@Suite("JSON scanner") struct JSONScannerTests {
+@Suite("JSON scanner", .timeLimit(.minutes(5))) struct JSONScannerTests {
     /// Inputs and error texts recorded from AusweisApp2 1.26.2 (01-basic.txt, sim-request-field.txt). All rows agree.
     /// Some recorded frames contain a line feed. badged receives them as two lines; this test scans them as one text.
     @Test(

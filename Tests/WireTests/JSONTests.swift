@@ -41,7 +41,7 @@ private func isAccepted(_ text: [UInt8]) -> Bool {
     (try? text.withUnsafeBytes { try JSONScanner.members(of: $0) }) != nil
 }
 
-@Suite("JSON values") struct JSONTests {
+@Suite("JSON values", .timeLimit(.minutes(5))) struct JSONTests {
     @Test("writing and reading a document returns the same document", arguments: 0..<200)
     func roundTrip(seed: UInt64) throws {
         var numbers = SplitMix64(seed: seed)

@@ -42,7 +42,7 @@ extension LineBuffer {
     }
 }
 
-@Suite("Line buffer") struct LineBufferTests {
+@Suite("Line buffer", .timeLimit(.minutes(5))) struct LineBufferTests {
     @Test("lines do not depend on where the stream is split")
     func everyCut() {
         let stream = Array("one\n\ntwo\r\n\r\n\rthree\r\r\nfour €\n".utf8)

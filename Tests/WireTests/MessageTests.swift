@@ -24,7 +24,7 @@ private func encoded(_ message: some Message, _ level: APILevel = .three, reques
     return String(decoding: writer.bytes, as: UTF8.self)
 }
 
-@Suite("Messages") struct MessageTests {
+@Suite("Messages", .timeLimit(.minutes(5))) struct MessageTests {
     @Test("a message is one object with its name and its members")
     func members() {
         #expect(encoded(Greeting(text: "a \"b\"\n", count: 3)) == #"{"msg":"GREETING","text":"a \"b\"\n","count":3}"#)

@@ -23,6 +23,8 @@ package import Wire
     /// For each user, the clients whose permissions are not known yet.
     private var arriving: [UInt32: Int] = [:]
     private var isStopped = false
+    /// Called when a client has come, and when one has left and its workflow has ended.
+    package var onClientsChange: @Loop () -> Void = {}
 
     package init(
         features: [any Feature],
@@ -128,6 +130,7 @@ package import Wire
             let session = try Session(socket, permissions, name: name, uid: uid, server: self)
             sessionsByID[ObjectIdentifier(session)] = session
             session.start()
+            onClientsChange()
         } catch {
             log(.error, "cannot serve a client: \(error)")
             close(socket)
@@ -177,5 +180,6 @@ package import Wire
     func sessionEnded(_ session: Session) {
         sessionsByID[ObjectIdentifier(session)] = nil
         acceptance?.change(.read)
+        onClientsChange()
     }
 }

@@ -2,7 +2,7 @@
 import BadgedClient
 import Testing
 
-@Suite("Messages of browsers") struct BrowserMessageTests {
+@Suite("Messages of browsers", .timeLimit(.minutes(5))) struct BrowserMessageTests {
     private static let cases = [
         MessageCase(#"{"msg":"USER_INTERFACE","active":true}"#, UserInterface(isActive: true)),
         MessageCase(

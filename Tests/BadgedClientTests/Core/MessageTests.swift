@@ -43,7 +43,7 @@ func event(_ text: String) throws -> Event {
     try Array(text.utf8).withUnsafeBytes { try Event($0) }
 }
 
-@Suite("Messages of the core") struct CoreMessageTests {
+@Suite("Messages of the core", .timeLimit(.minutes(5))) struct CoreMessageTests {
     private static let cases = [
         MessageCase(
             #"{"msg":"INFO","VersionInfo":{"Name":"badged","Implementation-Version":"1.2"},"#

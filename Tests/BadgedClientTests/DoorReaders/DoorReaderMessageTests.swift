@@ -2,7 +2,7 @@
 import BadgedClient
 import Testing
 
-@Suite("Messages of door readers") struct DoorReaderMessageTests {
+@Suite("Messages of door readers", .timeLimit(.minutes(5))) struct DoorReaderMessageTests {
     private static let entry =
         #"{"id":"x","profile":"seos","name":"Door","lockServiceCode":2,"lockServiceCodes":[2,33],"openingTypes":["motion","proximity"],"#
         + #""inRange":{"proximity":true,"motion":true,"seamless":false},"rssi":{"last":-61,"level":-60.3},"#

@@ -3,7 +3,7 @@ import BadgedClient
 import Testing
 import Text
 
-@Suite("Messages of eID cards") struct EIDMessageTests {
+@Suite("Messages of eID cards", .timeLimit(.minutes(5))) struct EIDMessageTests {
     private static let reader =
         #""reader":{"name":"R","attached":true,"insertable":true,"keypad":true,"busy":true,"#
         + #""card":{"kind":"eid","retryCounter":1,"deactivated":true,"inoperative":true}}"#

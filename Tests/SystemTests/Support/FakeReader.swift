@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 import Synchronization
+import TestSupport
 
 /// A reader for the driver in `ifd-keypad`. The test controls presence, power, commands and keypad functions.
 final class FakeReader: Sendable {
@@ -30,6 +31,7 @@ final class FakeReader: Sendable {
         var controls: [(function: UInt32, input: [UInt8])] = []
     }
     private let state = Mutex(State())
+    private let changes = Changes()
     private let answer: @Sendable ([UInt8]) -> FakeAnswer
     private let control: @Sendable (UInt32, [UInt8]) -> Control
     private let listener = Mutex<UnixListener?>(nil)
@@ -83,11 +85,14 @@ final class FakeReader: Sendable {
 
     /// The time when pcscd last received the answer to reset, or the report that the card is absent.
     var poweredUp: ContinuousClock.Instant? { state.withLock { $0.poweredUp } }
-    var toldAbsent: ContinuousClock.Instant? {
+    var absenceReport: ContinuousClock.Instant? {
         state.withLock { $0.lastReport.flatMap { $0.isPresent ? nil : $0.at } }
     }
     var resets: Int { state.withLock { $0.resets } }
     var controls: [(function: UInt32, input: [UInt8])] { state.withLock { $0.controls } }
+
+    /// Waits until pcscd has sent requests after which `condition` holds.
+    func wait(until condition: (FakeReader) -> Bool) async { await changes.wait { condition(self) } }
 
     private func signal(_ body: (inout State) -> Void) {
         state.withLock { state in
@@ -111,6 +116,7 @@ final class FakeReader: Sendable {
 
     private func serve(_ request: Request) -> [UInt8] {
         var reply = Control()
+        defer { changes.notify() }
         switch request.operation {
         case 1:
             reply.code = state.withLock { state in
@@ -134,6 +140,7 @@ final class FakeReader: Sendable {
             }
         default:
             state.withLock { $0.controls.append((request.number, request.data)) }
+            changes.notify()
             reply = control(request.number, request.data)
         }
         let numbers = [reply.code, UInt32(reply.answer.count)]
