@@ -274,7 +274,7 @@ let package = Package(
 
         // Tests
         tests("ConcurrencyTests", ["Concurrency", "Threads"]),
-        tests("TextTests", ["Text"]),
+        tests("TextTests", ["Text", "TestSupport"]),
         tests("ConfinementTests", ["Confinement", "CLinux", "Host", "CTestSupport", "TestSupport"]),
         tests("HostTests", ["Host", "CLinux", "CTestSupport"]),
         tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),

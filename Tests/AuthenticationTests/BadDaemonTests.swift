@@ -249,7 +249,7 @@ struct BadDaemonTests {
         .enabled(if: FullTables.areWanted)
     )
     func ping() async throws {
-        let peer = try ScriptedPeer(isLively: false) { peer in
+        let peer = try ScriptedPeer(answersPings: false) { peer in
             peer.command("RUN_CHANGE_PIN")
             peer.answer("GET_API_LEVEL", #"{"available":[1,2,3],"current":3,"msg":"API_LEVEL"}"#)
             peer.send(#"{"msg":"CHANGE_PIN"}"#)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Host
 
-@Suite("The user of a loopback connection")
+@Suite("The user of a loopback connection", .timeLimit(.minutes(5)))
 struct LoopbackClientTests {
     /// A listening socket, its port, and a connection to it.
     private struct Connection {

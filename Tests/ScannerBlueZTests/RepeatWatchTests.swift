@@ -3,7 +3,7 @@ import Testing
 
 @testable import ScannerBlueZ
 
-@Suite("RepeatWatch") struct RepeatWatchTests {
+@Suite("RepeatWatch", .timeLimit(.minutes(5))) struct RepeatWatchTests {
     @Test(
         "each device is reported once in a scan, also with new devices all the time: the controller drops"
     )

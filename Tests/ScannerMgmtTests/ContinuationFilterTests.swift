@@ -4,7 +4,7 @@ import Testing
 
 @testable import ScannerMgmt
 
-@Suite("ContinuationFilter") struct ContinuationFilterTests {
+@Suite("ContinuationFilter", .timeLimit(.minutes(5))) struct ContinuationFilterTests {
     private static let flags: [UInt8] = [2, 1, 6]
     private static let name: [UInt8] = [3, 9, 0x41, 0x42]
 

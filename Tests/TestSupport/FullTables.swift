@@ -15,7 +15,14 @@ package enum FullTables {
 
     /// Takes the row with most new pairs of values, until no row has a new one.
     static func pairwise<Row>(_ table: [Row], values: (Row) -> [String]) -> [Row] {
-        var rest = table.map { row in (row, Set(pairs(of: values(row)))) }
+        // Numbers instead of the pairs themselves, because a large table has thousands.
+        var numbers: [[String]: Int] = [:]
+        func number(_ pair: [String]) -> Int {
+            let number = numbers[pair] ?? numbers.count
+            numbers[pair] = number
+            return number
+        }
+        var rest = table.map { row in (row, Set(pairs(of: values(row)).map(number))) }
         var rows: [Row] = []
         while let best = rest.indices.max(by: { rest[$0].1.count < rest[$1].1.count }), !rest[best].1.isEmpty {
             let (row, covered) = rest.remove(at: best)

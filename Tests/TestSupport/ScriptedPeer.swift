@@ -16,9 +16,11 @@ package final class ScriptedPeer: Sendable {
         /// The received lines, unchanged.
         package private(set) var received: [String] = []
 
-        private let isLively: Bool
+        private let answersPings: Bool
 
-        fileprivate init(_ socket: Int32, isLively: Bool) { (self.socket, self.isLively) = (socket, isLively) }
+        fileprivate init(_ socket: Int32, answersPings: Bool) {
+            (self.socket, self.answersPings) = (socket, answersPings)
+        }
 
         /// Returns the next line; nil when the client has closed or has sent nothing for a minute.
         package func line() -> String? {
@@ -26,7 +28,7 @@ package final class ScriptedPeer: Sendable {
                 switch buffer.next() {
                 case .text(let text):
                     let line = String(decoding: text, as: UTF8.self)
-                    if isLively, answersPing(line) { continue }
+                    if answersPings, answersPing(line) { continue }
                     received.append(line)
                     return line
                 case .tooLong:
@@ -103,12 +105,12 @@ package final class ScriptedPeer: Sendable {
 
     /// Starts the peer.
     /// - Parameters:
-    ///   - isLively: whether pings of the client library are answered, and hidden from the scripts.
+    ///   - answersPings: whether pings of the client library are answered, and hidden from the scripts.
     ///   - script: the script of the first connection.
     ///   - others: the script of each later connection.
     /// - Throws: `PeerError` when the socket cannot be created.
     package init(
-        isLively: Bool = true,
+        answersPings: Bool = true,
         _ script: @escaping @Sendable (Connection) -> Void,
         others: (@Sendable (Connection) -> Void)? = nil
     ) throws {
@@ -125,7 +127,7 @@ package final class ScriptedPeer: Sendable {
                 let socket = clinux_accept(listener.number)
                 guard socket >= 0 else { return }
                 _ = fcntl(socket, F_SETFL, 0)
-                let connection = Connection(socket, isLively: isLively)
+                let connection = Connection(socket, answersPings: answersPings)
                 serve(socket)
                 play(connection)
                 serve(-1)

@@ -10,7 +10,8 @@ import Text
 import VirtualEID
 import Wire
 
-/// Tests every fault at every command of an authentication.
+/// Tests every fault at every command of an authentication; without `FullTables.areWanted`, each pair of course, fault
+/// and index.
 @Suite("Fault matrix of RUN_AUTH", .timeLimit(.minutes(5)))
 struct AuthenticationFaultTests {
     /// A combination of a card and a service.
@@ -80,6 +81,7 @@ struct AuthenticationFaultTests {
             }
         }
         #expect(cells.count > 500)
+        cells = FullTables.rows(of: cells) { [$0.course.name, $0.fault.rawValue, "\($0.index)"] }
         let queue = Queue(cells)
         let workers = servers.map { server in Task { @Loop in try await queue.work(server, "Simulator") } }
         try await withTaskCancellationHandler {
@@ -124,7 +126,7 @@ struct AuthenticationFaultTests {
         try await staged.insert(course.card(), into: "Simulator")
         await watcher.waitForCard(in: "Simulator")
         let identification = staged.recorded.count
-        let user = try HonestHolder(server, "Simulator")
+        let user = try AuthenticationUser(server, "Simulator")
         await user.authenticate(course.path)
         #expect(user.finals.count == 1 && user.violations.isEmpty, "\(user.violations)")
         let commands = staged.recorded.map(\.command)
@@ -149,7 +151,7 @@ struct AuthenticationFaultTests {
         if !(fault.removesCard && cell.index < cell.plan.identification) { await watcher.waitForCard(in: reader) }
         watcher.close()
 
-        let user = try HonestHolder(server, reader)
+        let user = try AuthenticationUser(server, reader)
         await user.authenticate(cell.course.path)
         var violations = user.violations
         if user.finals.count != 1 { violations.append("\(user.finals.count) final messages") }
@@ -171,13 +173,15 @@ struct AuthenticationFaultTests {
         if fault.removesCard, cell.index >= cell.plan.challenge, !isLast, reason != "Card_Removed" {
             violations.append("a removed card ended with \(reason ?? "success")")
         }
-        if fault.losesCard, cell.index < cell.plan.challenge, !isSuccess, user.questions.count < HonestUser.patience {
+        if fault.losesCard, cell.index < cell.plan.challenge, !isSuccess,
+            user.questions.count < PINChangeUser.maximumQuestions
+        {
             violations.append("a lost card before the service's part ended with \(reason ?? "")")
         }
         if server.isLent(reader) { violations.append("the reader is not free") }
 
         // The next client can authenticate.
-        let next = try HonestHolder(server, reader)
+        let next = try AuthenticationUser(server, reader)
         await next.authenticate()
         if next.finals.first?["result"]?["major"]?.string?.hasSuffix("#ok") != true {
             violations.append("the next client: \(next.finals) \(next.violations)")

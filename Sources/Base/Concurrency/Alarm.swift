@@ -51,7 +51,7 @@ extension Loop {
 
     /// Calls the alarms that are due, the earliest first. An alarm that is set again meanwhile waits for the next
     /// round.
-    @Loop static func ringAlarms() {
+    @Loop static func fireAlarms() {
         let now = shared.executor.microseconds
         let due = settings.filter { $0.value.time <= now }.sorted { $0.value.time < $1.value.time }
         // A called alarm may have cancelled or changed another one.

@@ -94,7 +94,7 @@ package actor Loop {
     /// Handles the results of one wait: ready descriptors, then alarms that are due.
     @Loop static func handle(_ events: [clinux_epoll_event]) {
         for event in events { handlers[event.token]?(event.events) }
-        ringAlarms()
+        fireAlarms()
     }
 }
 

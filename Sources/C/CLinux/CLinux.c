@@ -22,7 +22,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-const uint32_t CLINUX_EPOLLIN = EPOLLIN, CLINUX_EPOLLOUT = EPOLLOUT, CLINUX_EPOLLHUP = EPOLLHUP, CLINUX_EPOLLERR = EPOLLERR;
+const uint32_t CLINUX_EPOLLIN = EPOLLIN, CLINUX_EPOLLOUT = EPOLLOUT;
+const uint32_t CLINUX_EPOLLHUP = EPOLLHUP, CLINUX_EPOLLERR = EPOLLERR;
 
 int clinux_epoll_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
 
@@ -133,7 +134,10 @@ int clinux_landlock_restrict(int ruleset) {
 int clinux_open_process(int pid) { return pidfd_open(pid, 0); }
 int clinux_kill_process(int pidfd) { return pidfd_send_signal(pidfd, SIGKILL, NULL, 0); }
 
-int clinux_spawn_close_from(void *actions, int lowest) { return posix_spawn_file_actions_addclosefrom_np(actions, lowest); }
+int clinux_spawn_close_from(void *actions, int lowest) {
+    return posix_spawn_file_actions_addclosefrom_np(actions, lowest);
+}
+
 int clinux_die_with_parent(void) { return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); }
 
 int clinux_tcp_peer(int fd, uint8_t address[16], uint16_t *port) {
@@ -180,7 +184,8 @@ int clinux_pass_descriptor_to(int socket, int fd, const uint8_t *note, int note_
 int clinux_take_descriptor(int socket, uint8_t note[64], int *note_count) {
     char control[CMSG_SPACE(sizeof(int))];
     struct iovec piece = {note, 64};
-    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+    message.msg_control = control, message.msg_controllen = sizeof control;
     ssize_t count = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     if (count < 0) return errno == EAGAIN || errno == EINTR ? -1 : -2;
     *note_count = (int)count;

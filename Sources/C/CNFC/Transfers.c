@@ -80,7 +80,8 @@ int usb_bulk_write(void *device, int endpoint, const char *bytes, int size, int 
         int (*next)(void *, int, const char *, int, int) = dlsym(RTLD_NEXT, "usb_bulk_write");
         return next == NULL ? -ENODEV : next(device, endpoint, bytes, size, timeout);
     }
-    return transfer(descriptor, endpoint, (void *)(uintptr_t)bytes, size, timeout > 0 ? now() + timeout : INT64_MAX, -1);
+    int64_t deadline = timeout > 0 ? now() + timeout : INT64_MAX;
+    return transfer(descriptor, endpoint, (void *)(uintptr_t)bytes, size, deadline, -1);
 }
 
 int usb_bulk_read(void *device, int endpoint, char *bytes, int size, int timeout) {

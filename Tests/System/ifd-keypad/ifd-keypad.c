@@ -207,7 +207,8 @@ RESPONSECODE IFDHTransmitToICC(DWORD lun, SCARD_IO_HEADER send_header, PUCHAR co
     (void)receive_header;
     struct reader *reader = reader_of(lun);
     if (!reader) return IFD_COMMUNICATION_ERROR;
-    return ask(reader, TRANSMIT, (uint32_t)send_header.Protocol, command, (uint32_t)command_length, answer, answer_length);
+    uint32_t protocol = (uint32_t)send_header.Protocol;
+    return ask(reader, TRANSMIT, protocol, command, (uint32_t)command_length, answer, answer_length);
 }
 
 RESPONSECODE IFDHControl(DWORD lun, DWORD function, PUCHAR input, DWORD input_length, PUCHAR answer, DWORD answer_room,

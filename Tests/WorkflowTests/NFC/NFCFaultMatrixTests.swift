@@ -71,7 +71,9 @@ struct NFCFaultMatrixTests {
         for technology in [PICC.Technology.a, .b] {
             let (all, before) = try await Self.length(technology, tries: tries)
             let questions = tries == 3 ? 2 : 3
-            for index in before..<all - 1 {
+            // Without the full table the fault hits every third exchange.
+            let step = FullTables.areWanted ? 1 : 3
+            for index in stride(from: before + (technology == .a ? 0 : 1), to: all - 1, by: step) {
                 let fault = Self.harmless[index % Self.harmless.count]
                 let stage = try await NFCStage(technology, .card { $0.retryCounter = tries })
                 try await stage.insertAndWait()
@@ -91,7 +93,9 @@ struct NFCFaultMatrixTests {
     @Loop func harmful() async throws {
         let (all, before) = try await Self.length(.a, tries: 3)
         for index in before..<all - 1 {
-            for fault in Self.harmful {
+            for (number, fault) in Self.harmful.enumerated() {
+                // Without the full table each exchange has one fault.
+                guard FullTables.areWanted || index % Self.harmful.count == number else { continue }
                 let stage = try await NFCStage(.a)
                 try await stage.insertAndWait()
                 stage.field.plan([index: fault])

@@ -68,7 +68,7 @@ struct FaultCell: Sendable {
         }
 
         var violations: [String] = []
-        let user = try HonestUser(
+        let user = try PINChangeUser(
             server,
             reader,
             triesAtStart: dialogue.retryCounter,
@@ -105,7 +105,7 @@ struct FaultCell: Sendable {
     @Loop private func judge(
         _ final: (success: Bool, reason: String?)?,
         isChanged: Bool,
-        _ user: HonestUser
+        _ user: PINChangeUser
     ) -> [String] {
         guard let final else { return [] }
         var violations: [String] = []
@@ -128,7 +128,7 @@ struct FaultCell: Sendable {
     /// Changes the PIN again with another client, which needs a free reader, and returns the violations.
     @Loop private func changeAgain(_ server: TestServer, _ reader: String, truePIN: String) async throws -> [String] {
         let tries = await server.cardState(reader)?.retryCounter ?? -1
-        let next = try HonestUser(
+        let next = try PINChangeUser(
             server,
             reader,
             triesAtStart: tries,
@@ -154,7 +154,7 @@ struct FaultCell: Sendable {
     @Loop private func outcome(
         _ final: (success: Bool, reason: String?)?,
         isChanged: Bool,
-        _ user: HonestUser,
+        _ user: PINChangeUser,
         _ violations: [String]
     ) -> Outcome {
         guard violations.isEmpty, let final else { return .violated }

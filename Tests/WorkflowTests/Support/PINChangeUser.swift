@@ -7,7 +7,7 @@ import Wire
 
 /// A client that changes the PIN like a careful user. It answers every question, inserts the card when it is requested,
 /// removes a card that does not work, and cancels after too many questions.
-@Loop final class HonestUser {
+@Loop final class PINChangeUser {
     let client: TestClient
     private let server: TestServer
     private let reader: String
@@ -33,7 +33,7 @@ import Wire
     private var typed: String?
 
     /// The number of questions after which the user cancels; a single fault causes fewer questions.
-    static let patience = 12
+    static let maximumQuestions = 12
 
     init(
         _ server: TestServer,
@@ -136,7 +136,7 @@ import Wire
     }
 
     private func giveUpAfterTooManyQuestions() -> Bool {
-        guard questions.count > Self.patience else { return false }
+        guard questions.count > Self.maximumQuestions else { return false }
         hasGivenUp = true
         return true
     }

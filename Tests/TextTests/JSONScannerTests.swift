@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Testing
 import Text
-import Wire
 
 /// Returns the scanner's error text for a text; nil when the text is valid JSON.
 private func complaint(_ text: [UInt8]) -> String? {

@@ -3,7 +3,6 @@ import Foundation
 import TestSupport
 import Testing
 import Text
-import Wire
 
 /// Returns a random document with limited depth.
 private func document(_ numbers: inout SplitMix64) -> JSON {

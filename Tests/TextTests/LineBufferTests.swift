@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Testing
 import Text
-import Wire
 
 /// A line as a value.
 private enum Taken: Equatable {

@@ -6,7 +6,7 @@ import Wire
 
 /// A client that authenticates like a careful user. It consents, enters correct values, inserts the card when it is
 /// requested, removes a card that does not work, and cancels after too many questions.
-@Loop final class HonestHolder {
+@Loop final class AuthenticationUser {
     let client: TestClient
     private let server: TestServer
     private let reader: String
@@ -48,7 +48,7 @@ import Wire
         default: break
         }
         questions.append(name)
-        guard questions.count < HonestUser.patience else {
+        guard questions.count < PINChangeUser.maximumQuestions else {
             if finals.isEmpty { await client.send(#"{"cmd":"CANCEL"}"#) }
             return
         }
