@@ -170,4 +170,27 @@ import Testing
         #expect(lines.allSatisfy { $0.count <= 80 }, "\(lines)")
         #expect(lines.contains { $0.hasPrefix("         a long") || $0.hasPrefix("         purpose") })
     }
+
+    @Test("Ctrl-C ends the agent, also while it waits for the end of a line that is half typed")
+    func interruptedWait() async throws {
+        let hasTyped = Gate()
+        let peer = try ScriptedPeer { peer in
+            peer.answer("SET_USER_INTERFACE", #"{"active":true,"msg":"USER_INTERFACE"}"#)
+            peer.send(#"{"msg":"AUTH"}"#)
+            peer.send(Say.rights())
+            peer.answer("GET_CERTIFICATE", Say.certificate)
+            hasTyped.wait()
+            peer.send(#"{"msg":"AUTH","result":{"major":"x#error","reason":"Browser_Send_Failed"}}"#)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "agent", hasTerminal: true)
+        #expect(await program.says("Agree? "))
+        program.type("123")
+        #expect(await program.says("123"))
+        hasTyped.open()
+        #expect(await program.says("Press Return: "))
+        program.signal(SIGINT)
+        #expect(await program.exitCode == 130)
+        #expect(program.echoes)
+    }
 }

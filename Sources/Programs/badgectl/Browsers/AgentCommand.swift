@@ -59,6 +59,7 @@ enum AgentCommand {
                 user.announce(([error.text] + (error.hint.map { ["hint: \($0)"] } ?? [])).joined(separator: "\n"))
             }
             await Terminal.finish()
+            if Task.isCancelled, let ending = user.ending { throw ending }
         }
     }
 }

@@ -84,19 +84,27 @@ final class LineSource: Sendable {
     }
 
     /// Drops what was typed at the terminal. An unfinished line is dropped to its end: this waits until the user presses
-    /// Return.
+    /// Return. Cancelling the task ends the wait.
     func dropTyped() async {
-        cancel(state.withLock { $0.lastRead })
-        await withCheckedContinuation { continuation in
-            // After the read that was cancelled just now.
-            queue.async {
-                Terminal.showUnfinishedLine()
-                if self.isUnfinished() {
-                    Terminal.say("Press Return: badgectl drops what you have typed.", on: self.descriptor)
-                    while self.readTyped(timeout: -1) == .unfinished {}
+        let number = state.withLock { state in
+            state.lastRead += 1
+            return state.lastRead
+        }
+        cancel(number - 1)
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                // After the read that was cancelled just now.
+                queue.async {
+                    Terminal.showUnfinishedLine()
+                    if self.isUnfinished() {
+                        Terminal.say("Press Return: badgectl drops what you have typed.", on: self.descriptor)
+                        while !self.isCancelled(number), self.readTyped(timeout: -1) == .unfinished {}
+                    }
+                    continuation.resume()
                 }
-                continuation.resume()
             }
+        } onCancel: {
+            cancel(number)
         }
     }
 
@@ -112,12 +120,18 @@ final class LineSource: Sendable {
         }
     }
 
-    /// Reads typed characters and wipes them. `timeout` is in milliseconds, -1 for none.
+    /// Reads typed characters and wipes them. `timeout` is in milliseconds, -1 for none; a cancelled read ends the wait.
     private func readTyped(timeout: Int32) -> Typed {
-        var polled = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        let ready = poll(&polled, 1, timeout)
-        if ready < 0, errno == EINTR { return .unfinished }
-        guard ready > 0 else { return .nothing }
+        var polls = [
+            pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: wake.read, events: Int16(POLLIN), revents: 0),
+        ]
+        guard poll(&polls, timeout == 0 ? 1 : 2, timeout) > 0 else { return timeout == 0 ? .nothing : .unfinished }
+        if polls[1].revents != 0 {
+            var byte: UInt8 = 0
+            _ = Glibc.read(wake.read, &byte, 1)
+        }
+        guard polls[0].revents != 0 else { return .unfinished }
         var count = 0
         let typed = Secret(count: 256) { count = Glibc.read(descriptor, $0.baseAddress, $0.count) }
         guard count > 0 else { return .nothing }
