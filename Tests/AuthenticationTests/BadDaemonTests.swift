@@ -265,6 +265,23 @@ struct BadDaemonTests {
         #expect(await peer.commands() == ["RUN_CHANGE_PIN", "GET_API_LEVEL"])
     }
 
+    @Test("BadgedClient: no ping is sent inside a line that the application sends in parts")
+    func pingInsideLine() async throws {
+        let peer = try ScriptedPeer(answersPings: false) { peer in
+            peer.answer("GET_INFO", #"{"VersionInfo":{},"msg":"INFO"}"#)
+            peer.untilClosed()
+        }
+        let timeout = Duration.seconds(1)
+        let badged = try await DaemonConnection.connect(to: peer.path, keepsEvents: true, timeout: timeout)
+        try await badged.send(raw: Secret(#"{"cmd":"GET_"#.utf8))
+        // A library that sent a ping would do so in this time.
+        try await Task.sleep(for: timeout * 2.5)
+        try await badged.send(raw: Secret("INFO\"}\n".utf8))
+        for await event in badged.events where event.name == "INFO" { break }
+        badged.close()
+        #expect(await peer.received().first == #"{"cmd":"GET_INFO"}"#)
+    }
+
     /// Collects the names of the messages that no other method gets.
     private final class ObservingUser: EIDUser {
         let names = Mutex<[String]>([])

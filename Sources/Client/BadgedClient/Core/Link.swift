@@ -29,6 +29,8 @@ final class Link: Sendable {
         /// raw lines of the application.
         var lastCommand: RequestID?
         var hasPinged = false
+        /// Whether the bytes end inside a line: more raw bytes of the application follow. A ping would damage the line.
+        var isInsideLine = false
     }
 
     let inbox: Inbox
@@ -73,6 +75,7 @@ final class Link: Sendable {
 
     /// Sends a command, or raw lines, after all earlier ones. Returns when the system has taken the bytes.
     func send(_ bytes: consuming Secret, _ id: RequestID? = nil) async throws(ClientError) {
+        let endsLine = bytes.withBytes { $0.last == UInt8(ascii: "\n") }
         let outgoing = Outgoing(bytes)
         let mustWake = state.withLock { state in
             guard !state.isClosed else {
@@ -83,7 +86,7 @@ final class Link: Sendable {
             if state.queue.count == 1 { flush(&state) }
             let isFirst = state.deadline == nil
             state.deadline = .now + timeout
-            (state.lastCommand, state.hasPinged) = (id, false)
+            (state.lastCommand, state.hasPinged, state.isInsideLine) = (id, false, !endsLine)
             return isFirst || !state.queue.isEmpty
         }
         if mustWake { socket.wake() }
@@ -185,9 +188,15 @@ final class Link: Sendable {
     private func checkDeadline() throws(ClientError) {
         let isSilent = state.withLock { state in
             guard let deadline = state.deadline, deadline <= .now else { return false }
+            defer { state.deadline = .now + timeout }
+            if state.isInsideLine {
+                // Only a badged that takes no bytes is silent: it cannot answer half a line.
+                let isStuck = !state.queue.isEmpty
+                defer { state.hasPinged = isStuck }
+                return isStuck && state.hasPinged
+            }
             guard !state.hasPinged else { return true }
             state.hasPinged = true
-            state.deadline = .now + timeout
             state.queue.append(Outgoing(CommandText.line("GET_API_LEVEL", Self.ping, [])))
             if state.queue.count == 1 { flush(&state) }
             return false
