@@ -118,7 +118,8 @@ int clinux_landlock_allow(int ruleset, const char *path, int may_write) {
         .parent_fd = open(path, O_PATH | O_CLOEXEC),
     };
     if (rule.parent_fd < 0) return -1;
-    if (fstat(rule.parent_fd, &status) == 0 && S_ISDIR(status.st_mode)) rule.allowed_access |= LANDLOCK_ACCESS_FS_READ_DIR;
+    int is_folder = fstat(rule.parent_fd, &status) == 0 && S_ISDIR(status.st_mode);
+    if (is_folder) rule.allowed_access |= LANDLOCK_ACCESS_FS_READ_DIR;
     long result = syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
     int error = errno;
     close(rule.parent_fd);
