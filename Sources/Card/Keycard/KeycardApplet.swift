@@ -66,7 +66,7 @@ package actor KeycardApplet {
     /// Gives a new card its PIN and PUK, and checks that the card says so.
     ///
     /// The card gets a random duress PIN. Without one it would take the first digits of the PUK (3.1) or the PIN itself
-    /// (4.0), and open another wallet than the words restore. keycard.md, INIT.
+    /// (4.0), and open another wallet than the words restore.
     ///
     /// - Parameters:
     ///   - pin: 6 digits.

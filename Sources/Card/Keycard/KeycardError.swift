@@ -7,7 +7,8 @@ package import ISO7816
 package enum KeycardError: Error, Sendable, Equatable {
     /// No answer came. The card may have run the command.
     case card(CardError)
-    /// The card refused the command. Nothing has changed on the card.
+    /// The card refused the command. Inside a channel the answer is authentic, so nothing has changed on the card;
+    /// outside of one anybody between reader and card could have made it.
     case status(StatusWord)
     /// The card has ended the channel, or answered outside of it. The card may have run the command.
     case channelLost(StatusWord)
