@@ -115,7 +115,7 @@ struct DaemonTests {
     }
 
     @Test(
-        "after abuse the daemon uses less than 4 MiB more memory than before",
+        "after abuse the daemon uses less than 40 MiB more memory than before",
         .disabled(if: Spawn.isSanitized, "a sanitizer keeps freed memory")
     )
     @Loop func memory() async throws {
@@ -145,7 +145,8 @@ struct DaemonTests {
         }
         let left = daemon.privateMemory - before
         print("memory: \(before >> 10) KiB, at most \(most >> 10) KiB, \(left >> 10) KiB more after the abuse")
-        #expect(left < 4 << 20)
+        // A line of one MiB that each client left behind would be 60 MiB. The heap itself keeps up to 17.
+        #expect(left < 40 << 20)
         #expect(await witness.exchange(#"{"cmd":"GET_STATUS"}"#).last == Moment.insertCard.status)
         #expect(daemon.end == nil)
     }
