@@ -69,7 +69,7 @@ private final class SilentUser: EIDUser {
 
     func answer(_ question: SecretQuestion) async -> SecretBox? {
         switch (question.kind, state) {
-        case (.pin, .enterPIN), (.can, _), (.puk, _), (.newPIN, _): await stay()
+        case (.pin, .enterPIN), (.can, _), (.puk, _), (.newPIN, _), (.newPUK, _), (.pairingPassword, _): await stay()
         case (.pin, _): return SecretBox(Secret("123456".utf8))
         }
         return nil
@@ -274,8 +274,11 @@ struct BadDaemonTests {
         let timeout = Duration.seconds(1)
         let badged = try await DaemonConnection.connect(to: peer.path, keepsEvents: true, timeout: timeout)
         try await badged.send(raw: Secret(#"{"cmd":"GET_"#.utf8))
-        // A library that sent a ping would do so in this time.
-        try await Task.sleep(for: timeout * 2.5)
+        // Meanwhile a connection with the same timeout has sent its ping, and has ended because nothing answers it.
+        let silentPeer = try ScriptedPeer(answersPings: false) { $0.untilClosed() }
+        let other = try await DaemonConnection.connect(to: silentPeer.path, keepsEvents: true, timeout: timeout)
+        await #expect(throws: ClientError.noAnswer) { try await other.info() }
+        #expect(await silentPeer.commands() == ["GET_INFO", "GET_API_LEVEL"])
         try await badged.send(raw: Secret("INFO\"}\n".utf8))
         for await event in badged.events where event.name == "INFO" { break }
         badged.close()

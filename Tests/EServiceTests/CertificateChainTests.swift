@@ -2,6 +2,7 @@
 import CountryAuthorities
 import EID
 import Foundation
+import HTTP
 import TestSupport
 import Testing
 

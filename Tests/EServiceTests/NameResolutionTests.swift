@@ -6,6 +6,7 @@ import Testing
 import Threads
 
 @testable import EService
+@testable import HTTP
 
 /// A name service that does not answer until the test ends.
 private final class HangingNames: Sendable {

@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import EService
+@testable import HTTP
 
 /// Authentications through an HTTP proxy.
 @Suite(.timeLimit(.minutes(5))) struct ProxyTests {

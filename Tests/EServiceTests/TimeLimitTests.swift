@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import EIDServer
+import HTTP
 import Testing
 
 @testable import EService
@@ -28,11 +29,11 @@ import Testing
         }
     }
 
-    private func session() throws -> HTTPSession {
+    private func session() throws -> GuardedSession {
         let tls = TLSGuard(.standard, isDeveloperMode: false, log: { _ in })
         let canceller = HTTPCanceller()
         let addresses = HostAddresses(HostAddresses.system, canceller)
-        return try HTTPSession(tls, Self.configuration, canceller, addresses, Stopwatch())
+        return try GuardedSession(tls, Self.configuration, canceller, addresses, Stopwatch())
     }
 
     @Test("the TcToken is given up", arguments: Server.allCases)

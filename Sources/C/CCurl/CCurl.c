@@ -170,13 +170,17 @@ static void configure(CURL *easy, transfer *transfer, struct curl_slist *headers
     SET(TIMEOUT_MS, request->total_milliseconds);
     SET(HTTP09_ALLOWED, 0L);
     SET(TCP_NODELAY, 1L);
-    /* EService checks both: prepare_tls installs its own verification of the certificate. */
-    SET(SSL_VERIFYPEER, 0L);
-    SET(SSL_VERIFYHOST, 0L);
+    /* Without the authorities of the system prepare_tls installs the verification of the certificate. */
+    SET(SSL_VERIFYPEER, request->trusts_system ? 1L : 0L);
+    SET(SSL_VERIFYHOST, request->trusts_system ? 2L : 0L);
+    /* As for curl(1): the variable names authorities instead of those of the system. */
+    const char *authorities = getenv("SSL_CERT_FILE");
+    if (authorities && *authorities) SET(CAINFO, authorities);
     SET(SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     if (request->method == CCURL_CONNECT) SET(NOBODY, 1L);
-    if (request->method == CCURL_POST) {
+    if (request->method == CCURL_POST || request->method == CCURL_PUT) {
         SET(POST, 1L);
+        if (request->method == CCURL_PUT) SET(CUSTOMREQUEST, "PUT");
         SET(POSTFIELDS, request->body ? request->body : "");
         SET(POSTFIELDSIZE_LARGE, (curl_off_t)request->body_count);
     }
@@ -188,15 +192,9 @@ static void configure(CURL *easy, transfer *transfer, struct curl_slist *headers
         SET(PROXY, NULL);
         SET(NOPROXY, NULL);
         SET(HTTPPROXYTUNNEL, 0L);
-        SET(SSL_VERIFYPEER, 1L);
-        SET(SSL_VERIFYHOST, 2L);
-        /* As for curl(1): the variable names authorities instead of those of the system. */
-        const char *authorities = getenv("SSL_CERT_FILE");
-        if (authorities && *authorities) SET(CAINFO, authorities);
-    } else {
-        SET(SSL_CTX_FUNCTION, prepare_tls);
-        SET(SSL_CTX_DATA, (void *)transfer);
     }
+    SET(SSL_CTX_FUNCTION, prepare_tls);
+    SET(SSL_CTX_DATA, (void *)transfer);
     SET(PREREQFUNCTION, connected);
     SET(PREREQDATA, (void *)transfer);
     SET(HEADERFUNCTION, header);

@@ -22,6 +22,9 @@
 static inline int tls_set_version(SSL_CTX *context, int version) {
     return SSL_CTX_set_min_proto_version(context, version) && SSL_CTX_set_max_proto_version(context, version);
 }
+static inline int tls_set_minimum_version(SSL_CTX *context, int version) {
+    return (int)SSL_CTX_set_min_proto_version(context, version);
+}
 static inline int tls_set_groups(SSL_CTX *context, const char *list) { return (int)SSL_CTX_set1_groups_list(context, list); }
 static inline int tls_set_signatures(SSL_CTX *context, const char *list) {
     return (int)SSL_CTX_set1_sigalgs_list(context, list);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import CountryAuthorities
 package import EID
+package import HTTP
 
 /// What all online authentications of the daemon share.
 package struct EServiceConfiguration: Sendable {

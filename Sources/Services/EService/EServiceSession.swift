@@ -2,6 +2,7 @@
 package import Concurrency
 import CountryAuthorities
 import EID
+import HTTP
 
 /// One online authentication over the network. Each step of `EServiceConnection` is a request and its answer.
 package actor EServiceSession: EServiceConnection {
@@ -17,7 +18,7 @@ package actor EServiceSession: EServiceConnection {
     private var refreshAddress: WebAddress?
     private var communicationErrorAddress: WebAddress?
     /// The connections to the service, for the TcToken and the refresh address.
-    private var web: HTTPSession?
+    private var web: GuardedSession?
     private var paos: PAOSClient?
     /// Shared by all connections.
     private let addresses: HostAddresses
@@ -187,7 +188,7 @@ package actor EServiceSession: EServiceConnection {
         self.paos = paos
         let input = try paos.start(token.sessionIdentifier)
         var connections = web.tls.certificates
-        if paos.session !== web { connections += paos.session.tls.certificates }
+        if paos.session.tls !== web.tls { connections += paos.session.tls.certificates }
         let check = RequestCheck(
             configuration: configuration,
             isDeveloperMode: isDeveloperMode,
@@ -202,7 +203,7 @@ package actor EServiceSession: EServiceConnection {
 
     /// Opens PAOS. With a pre-shared key it has connections of its own; without one it uses those of the TcToken, or
     /// new ones that resume their TLS session.
-    private func open(_ token: TcToken, _ web: HTTPSession) throws(EServiceFailure) -> PAOSClient {
+    private func open(_ token: TcToken, _ web: GuardedSession) throws(EServiceFailure) -> PAOSClient {
         guard let key = token.preSharedKey else {
             web.tls.requiresResumption = true
             return PAOSClient(web, token.serverAddress, configuration)
@@ -216,10 +217,10 @@ package actor EServiceSession: EServiceConnection {
         _ profile: TLSProfile,
         _ key: TLSGuard.PreSharedKey?,
         _ failure: (HTTPFault) -> EServiceFailure
-    ) throws(EServiceFailure) -> HTTPSession {
+    ) throws(EServiceFailure) -> GuardedSession {
         let tls = TLSGuard(profile, preSharedKey: key, isDeveloperMode: isDeveloperMode, log: configuration.log)
         do throws(HTTPFault) {
-            return try HTTPSession(tls, configuration, canceller, addresses, stopwatch)
+            return try GuardedSession(tls, configuration, canceller, addresses, stopwatch)
         } catch {
             if case .unavailable(let words) = error {
                 configuration.warn("online authentication needs libcurl (Debian package libcurl4): \(words)")

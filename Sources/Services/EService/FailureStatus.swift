@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import HTTP
 
 /// What went wrong: finer than the minor result, coarser than the failure reason.
 package struct FailureStatus: Sendable, Hashable {
@@ -98,4 +99,14 @@ package struct FailureStatus: Sendable, Hashable {
     package static let cancelledByUser = Self(.cancellationByUser, "It was cancelled.")
     package static let cancelledOnReader = Self(.cancellationByUser, "It was cancelled on the reader.")
     package static let cardRemoved = Self(.cancellationByUser, "The card was removed.")
+}
+
+extension ProxyFault {
+    var failureStatus: FailureStatus {
+        switch self {
+        case .unreachable: .proxyUnreachable
+        case .credentials: .proxyCredentials
+        case .refused: .proxyRefused
+        }
+    }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import HTTP
 import Text
 
 /// The PAOS dialogue with the eID-Server: our messages and its answers. TR-03112-7, 2.6.
 final class PAOSClient {
-    let session: HTTPSession
+    let session: GuardedSession
     private let address: WebAddress
     private let configuration: EServiceConfiguration
 
@@ -12,7 +13,7 @@ final class PAOSClient {
     /// The MessageID of the server's last message.
     private var relatesTo: String?
 
-    init(_ session: HTTPSession, _ address: WebAddress, _ configuration: EServiceConfiguration) {
+    init(_ session: GuardedSession, _ address: WebAddress, _ configuration: EServiceConfiguration) {
         (self.session, self.address, self.configuration) = (session, address, configuration)
     }
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import HTTP
 
 /// Follows the refresh address until it leads to the origin of the service. TR-03124-1, 2.7.2.
 struct RefreshAddressSearch {
-    private let session: HTTPSession
+    private let session: GuardedSession
     private let origin: WebAddress.Origin
     private let allowsHTTP: Bool
     private let configuration: EServiceConfiguration
 
     /// The search ends at `origin`, the origin of the service.
     init(
-        _ session: HTTPSession,
+        _ session: GuardedSession,
         origin: WebAddress.Origin,
         allowsHTTP: Bool,
         _ configuration: EServiceConfiguration

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CountryAuthorities
 import EID
+import HTTP
 
 /// Checks EAC1, as far as a service can be checked without a card. TR-03124-1, 2.7.3.
 struct RequestCheck {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
 import Crypto
+import HTTP
 
 /// Configures the TLS connections of one HTTP session and checks each after its handshake, before anything is sent. No
 /// other file calls libssl.
 ///
 /// The issuer of a TLS certificate is not checked. An eID-Server is identified by the hash of its certificate in the
 /// description, which the terminal certificate confirms. TR-03124-1, 2.7.3. Every other rule for certificates holds.
-final class TLSGuard {
+final class TLSGuard: TLSRules {
     struct PreSharedKey {
         /// 1 to 255 bytes without a zero byte.
         let identity: [UInt8]

@@ -32,15 +32,3 @@ struct TLSProfile: Sendable, Equatable {
     /// The least bits of a key in a certificate or a key agreement. TR-03116-4, 2.
     static func minimumBits(isElliptic: Bool) -> Int { isElliptic ? 250 : 3000 }
 }
-
-/// The rule that a connection broke, other than those that libssl enforces.
-enum TLSFault: Error, Sendable, Equatable {
-    /// The certificate or its chain is invalid; words for the log.
-    case certificate(String)
-    case certificateKeyTooShort(bits: Int)
-    case ephemeralKeyTooShort(bits: Int)
-    /// The description of the service does not name the hash of the certificate.
-    case notListed
-    /// The attached eID-Server does not resume the TLS session of the TcToken.
-    case notResumed
-}

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import HTTP
 import Text
 
 /// The TcToken of a service: names its eID-Server and the address to which the browser returns. TR-03124-1, 2.6.

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import HTTP
 
 /// Fetches the TcToken. Redirects are followed here, so that each is checked like the first address. TR-03124-1, 2.6.
 struct TcTokenFetch {
-    private let session: HTTPSession
+    private let session: GuardedSession
     private let allowsHTTP: Bool
     private let configuration: EServiceConfiguration
 
-    init(_ session: HTTPSession, allowsHTTP: Bool, _ configuration: EServiceConfiguration) {
+    init(_ session: GuardedSession, allowsHTTP: Bool, _ configuration: EServiceConfiguration) {
         (self.session, self.allowsHTTP, self.configuration) = (session, allowsHTTP, configuration)
     }
 

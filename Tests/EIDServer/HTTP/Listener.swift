@@ -9,6 +9,8 @@ final class Listener: Sendable {
     /// What a connection gets.
     enum Service: Sendable {
         case tls(TLSContext, Handler, failed: @Sendable (String) -> Void)
+        /// HTTP without TLS. The handshake that the handler gets is empty.
+        case http(Handler)
         /// An HTTP answer without TLS.
         case plain
         /// No bytes.
@@ -87,6 +89,7 @@ final class Listener: Sendable {
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, socklen_t(MemoryLayout<Int32>.size))
         switch service {
         case .tls(let context, let handler, let failed): serve(descriptor, context, handler, failed)
+        case .http(let handler): serve(descriptor, PlainConnection(descriptor), Handshake.none, handler)
         case .plain:
             var buffer = [UInt8](repeating: 0, count: 4096)
             guard recv(descriptor, &buffer, buffer.count, 0) > 0 else { return }
@@ -110,9 +113,18 @@ final class Listener: Sendable {
         } catch {
             return failed(error.message)
         }
+        serve(descriptor, connection, connection.handshake, handler)
+    }
+
+    private func serve(
+        _ descriptor: Int32,
+        _ connection: any ServerConnection,
+        _ handshake: Handshake,
+        _ handler: Handler
+    ) {
         var buffer: [UInt8] = []
         while let request = HTTPRequest(from: connection.read, buffer: &buffer, answerEarly: connection.write) {
-            let response = handler(request, connection.handshake)
+            let response = handler(request, handshake)
             guard deliver(response, to: request, over: connection) else { return reset(descriptor) }
             if response.closes || request.isLast { break }
         }
@@ -120,7 +132,11 @@ final class Listener: Sendable {
     }
 
     /// Sends the answer; false when the connection has to be reset.
-    private func deliver(_ response: HTTPResponse, to request: HTTPRequest, over connection: TLSConnection) -> Bool {
+    private func deliver(
+        _ response: HTTPResponse,
+        to request: HTTPRequest,
+        over connection: any ServerConnection
+    ) -> Bool {
         if response.delay > 0 { sleep(response.delay) }
         let body = request.method == "HEAD" ? [] : response.body
         switch response.delivery {

@@ -12,10 +12,54 @@ struct Handshake: Sendable {
     let pskIdentity: String?
     /// SHA-256 of the TLS 1.2 master secret, which a resumed session shares with the original one.
     let session: [UInt8]
+
+    /// Of a connection without TLS.
+    static let none = Handshake(
+        version: "",
+        cipher: "",
+        isResumed: false,
+        serverName: nil,
+        pskIdentity: nil,
+        session: []
+    )
+}
+
+/// The server's side of one connection. Calls block.
+protocol ServerConnection {
+    /// Reads the next bytes, at most 16 KiB; nil at the end or after an error.
+    func read() -> [UInt8]?
+    /// Writes all bytes; false after an error.
+    func write(_ bytes: [UInt8]) -> Bool
+    func close()
+}
+
+/// The server's side of a connection without TLS.
+struct PlainConnection: ServerConnection {
+    private let descriptor: Int32
+
+    init(_ descriptor: Int32) { self.descriptor = descriptor }
+
+    func read() -> [UInt8]? {
+        var buffer = [UInt8](repeating: 0, count: 16_384)
+        let count = recv(descriptor, &buffer, buffer.count, 0)
+        return count > 0 ? Array(buffer.prefix(count)) : nil
+    }
+
+    func write(_ bytes: [UInt8]) -> Bool {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            guard count > 0 else { return false }
+            rest = rest.dropFirst(count)
+        }
+        return true
+    }
+
+    func close() { shutdown(descriptor, Int32(SHUT_WR)) }
 }
 
 /// The server's side of one TLS connection. Calls block.
-final class TLSConnection {
+final class TLSConnection: ServerConnection {
     private let context: TLSContext
     private let ssl: OpaquePointer
     private let descriptor: Int32

@@ -20,10 +20,10 @@ void ccurl_wake(ccurl_session *_Nonnull session);
 typedef enum {
     CCURL_GET,
     CCURL_POST,
+    CCURL_PUT,
     /* `connected` stops the transfer: nothing is sent. */
     CCURL_CONNECT,
-    /* GET as a browser does it: redirects are followed with cookies, libcurl verifies the certificates by the authorities
-     * of the system, and the proxies of the environment are used. `prepare_tls` is not called. */
+    /* GET as a browser does it: redirects are followed with cookies, and the proxies of the environment are used. */
     CCURL_PAGE,
 } ccurl_method;
 
@@ -38,6 +38,9 @@ typedef struct {
     const char *_Nonnull headers;
     const void *_Nullable body;
     size_t body_count;
+    /* Whether libcurl verifies the certificates by the authorities of the system, or by those that the variable
+     * SSL_CERT_FILE names. Otherwise `prepare_tls` installs the verification. */
+    bool trusts_system;
     /* The address of an HTTP proxy, from which CONNECT opens a tunnel to the server; empty without a proxy. */
     const char *_Nonnull proxy;
     /* Name and password for the proxy; NULL without them. */

@@ -73,7 +73,7 @@ package struct WebAddress: Sendable, Hashable {
     }
 
     /// Returns the address with these items appended to its query.
-    func adding(query: [(name: String, value: String)]) -> String {
+    package func adding(query: [(name: String, value: String)]) -> String {
         let items = query.map { "\($0.name)=\($0.value)" }.joined(separator: "&")
         guard text.contains("?") else { return "\(text)?\(items)" }
         return text.hasSuffix("?") || text.hasSuffix("&") ? text + items : "\(text)&\(items)"

@@ -103,7 +103,7 @@ package struct ProxySettings: Sendable {
     package var isEmpty: Bool { secure == nil && plain == nil }
 
     /// The proxy for connections to an origin; nil: directly.
-    func proxy(for origin: WebAddress.Origin) -> Proxy? {
+    package func proxy(for origin: WebAddress.Origin) -> Proxy? {
         let isExcepted = exceptions.contains { name in
             name == "*" || origin.host == name || !origin.host.contains(":") && origin.host.hasSuffix("." + name)
         }
@@ -143,7 +143,7 @@ package struct ProxySettings: Sendable {
 }
 
 /// Why a proxy opens no tunnel.
-enum ProxyFault: Error, Sendable, Equatable {
+package enum ProxyFault: Error, Sendable, Equatable {
     /// It cannot be reached, does not answer, or answers something that is not HTTP.
     case unreachable
     /// It wants a name and a password, or other ones.
@@ -157,14 +157,6 @@ enum ProxyFault: Error, Sendable, Equatable {
         case 401, 407: self = .credentials
         case 0, 200...299: self = .unreachable
         default: self = .refused(status: status)
-        }
-    }
-
-    var failureStatus: FailureStatus {
-        switch self {
-        case .unreachable: .proxyUnreachable
-        case .credentials: .proxyCredentials
-        case .refused: .proxyRefused
         }
     }
 }

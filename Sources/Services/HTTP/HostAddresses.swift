@@ -4,18 +4,18 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Finds the addresses of the hosts of one authentication.
+/// Finds the addresses of the hosts of one dialogue with servers.
 ///
 /// getaddrinfo may wait for a name server for minutes, and nothing can end it. So it runs on a thread of its own, which
-/// is left behind when the authentication does not wait any longer.
-final class HostAddresses {
+/// is left behind when the dialogue does not wait any longer.
+package final class HostAddresses {
     /// Returns the addresses of a host as text; empty if the name is unknown. It may block.
-    typealias LookUp = @Sendable (_ host: String) -> [String]
+    package typealias LookUp = @Sendable (_ host: String) -> [String]
 
     /// Counts the look-ups that run, with those that are left behind.
-    final class Slots: Sendable {
-        /// Of all authentications of the daemon.
-        static let shared = Slots()
+    package final class Slots: Sendable {
+        /// Of the whole daemon.
+        package static let shared = Slots()
 
         /// The most look-ups at once.
         static let maximum = 64
@@ -33,7 +33,7 @@ final class HostAddresses {
     }
 
     /// After `cancel`, all further look-ups together may take this time: CANCEL ends within 100 ms.
-    static let patienceAfterCancel = Duration.milliseconds(50)
+    static let timeoutAfterCancel = Duration.milliseconds(50)
 
     private let lookUp: LookUp
     private let slots: Slots
@@ -43,12 +43,12 @@ final class HostAddresses {
     /// Look-ups that have begun.
     private var begun: [String: Answer] = [:]
 
-    init(_ lookUp: @escaping LookUp, _ canceller: HTTPCanceller, slots: Slots = .shared) {
+    package init(_ lookUp: @escaping LookUp, _ canceller: HTTPCanceller, slots: Slots = .shared) {
         (self.lookUp, self.canceller, self.slots) = (lookUp, canceller, slots)
     }
 
     /// Begins to look up a host that will be needed later, so that its address is known when the user cancels.
-    func begin(_ host: String) {
+    package func begin(_ host: String) {
         guard known[host] == nil, begun[host] == nil, !Self.isAddress(host) else { return }
         begun[host] = try? start(host)
     }
@@ -114,7 +114,7 @@ final class HostAddresses {
     }
 
     /// The name service of the system. The C function is getaddrinfo.
-    static let system: LookUp = { host in
+    package static let system: LookUp = { host in
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         var first: UnsafeMutablePointer<addrinfo>?

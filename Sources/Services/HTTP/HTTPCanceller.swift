@@ -2,8 +2,8 @@
 import CCurl
 import Synchronization
 
-/// Ends the transfers of one authentication from any thread, at once.
-final class HTTPCanceller: Sendable {
+/// Ends the transfers of one dialogue with servers from any thread, at once.
+package final class HTTPCanceller: Sendable {
     private struct State: @unchecked Sendable {
         var isCancelled = false
         var isClosed = false
@@ -16,11 +16,13 @@ final class HTTPCanceller: Sendable {
     }
     private let state = Mutex(State())
 
+    package init() {}
+
     /// Whether transfers have to end, and may not begin.
-    var isCancelled: Bool { state.withLock { $0.isCancelled || $0.isClosed } }
+    package var isCancelled: Bool { state.withLock { $0.isCancelled || $0.isClosed } }
 
     /// Ends running transfers; new ones are refused until `reset`.
-    func cancel() {
+    package func cancel() {
         end { state in
             state.isCancelled = true
             if state.cancelTime == nil { state.cancelTime = .now }
@@ -28,15 +30,15 @@ final class HTTPCanceller: Sendable {
     }
 
     /// Ends running transfers; new ones are refused for good.
-    func close() { end { $0.isClosed = true } }
+    package func close() { end { $0.isClosed = true } }
 
     /// Allows transfers again after `cancel`.
-    func reset() { state.withLock { $0.isCancelled = false } }
+    package func reset() { state.withLock { $0.isCancelled = false } }
 
     /// When look-ups of names have to end: never, or soon after the first `cancel`, also after `reset`.
     var lookUpDeadline: ContinuousClock.Instant {
         let time = state.withLock { $0.cancelTime }
-        return time.map { $0 + HostAddresses.patienceAfterCancel } ?? .now + .seconds(86_400)
+        return time.map { $0 + HostAddresses.timeoutAfterCancel } ?? .now + .seconds(86_400)
     }
 
     private func end(_ mark: (inout State) -> Void) {

@@ -2,47 +2,58 @@
 import CCurl
 
 /// A request. Redirects are answers like any other.
-struct HTTPRequest {
-    enum Method {
-        case get, post
+package struct HTTPRequest: Sendable {
+    package enum Method: Sendable {
+        case get, post, put
         /// Connects, so that the certificate is checked, and sends nothing.
         case connect
     }
 
-    var method = Method.get
-    let address: WebAddress
-    var headers: [String] = []
-    var body: [UInt8] = []
+    package var method: Method
+    package let address: WebAddress
+    package var headers: [String]
+    package var body: [UInt8]
     /// The most bytes of the answer's body.
-    var maximumLength = 64 * 1024
+    package var maximumLength: Int
+
+    package init(
+        method: Method = .get,
+        address: WebAddress,
+        headers: [String] = [],
+        body: [UInt8] = [],
+        maximumLength: Int = 64 * 1024
+    ) {
+        (self.method, self.address, self.headers) = (method, address, headers)
+        (self.body, self.maximumLength) = (body, maximumLength)
+    }
 }
 
-struct HTTPResponse: Equatable {
+package struct HTTPResponse: Sendable, Equatable {
     /// 100 to 999.
-    let status: Int
+    package let status: Int
     /// Of the last answer; names in lower case.
-    let headers: [(name: String, value: String)]
-    let body: [UInt8]
+    package let headers: [(name: String, value: String)]
+    package let body: [UInt8]
 
     /// The value of a header; nil when the header is missing or repeated.
-    func header(_ name: String) -> String? {
+    package func header(_ name: String) -> String? {
         let found = headers.filter { $0.name == name }
         return found.count == 1 ? found[0].value : nil
     }
 
-    static func == (a: HTTPResponse, b: HTTPResponse) -> Bool {
+    package static func == (a: HTTPResponse, b: HTTPResponse) -> Bool {
         a.status == b.status && a.body == b.body && a.headers.elementsEqual(b.headers, by: ==)
     }
 }
 
 /// Why there is no answer.
-enum HTTPFault: Error, Equatable {
+package enum HTTPFault: Error, Equatable {
     case cancelled
     case timeout
     case unreachable(String)
     /// There is no tunnel through the proxy.
     case proxy(ProxyFault, String)
-    /// The handshake failed: by a rule of `TLSGuard`, or by libssl (nil).
+    /// The handshake failed: by a rule of `TLSRules`, or by libssl and libcurl (nil).
     case tls(TLSFault?, String)
     /// The answer is longer than it may be.
     case tooLarge
@@ -52,19 +63,34 @@ enum HTTPFault: Error, Equatable {
     case unavailable(String)
 }
 
+/// Limits of time of one transfer.
+package struct HTTPLimits: Sendable, Equatable {
+    /// For connecting, with the TLS handshake.
+    package var connect: Duration
+    /// For one request and its answer.
+    package var transfer: Duration
+
+    package init(connect: Duration = .seconds(10), transfer: Duration = .seconds(30)) {
+        (self.connect, self.transfer) = (connect, transfer)
+    }
+}
+
 /// The connections to one server, over libcurl. No other file calls libcurl.
 ///
 /// All calls come from one thread; a transfer is cancelled through the canceller.
-final class HTTPSession {
+package final class HTTPSession {
+    /// Takes the time of a transfer; `answer` is the part from the request to the end of the answer.
+    package typealias Measured = (_ transfer: Duration, _ answer: Duration) -> Void
+
     /// The most bytes of all header lines of an answer.
     static let maximumHeaders = 64 * 1024
 
-    let tls: TLSGuard
-    let stopwatch: Stopwatch
+    private let tls: (any TLSRules)?
+    private let measured: Measured
     private let canceller: HTTPCanceller
     private let addresses: HostAddresses
     private let session: OpaquePointer
-    private let limits: EServiceConfiguration.Limits
+    private let limits: HTTPLimits
     private let proxies: ProxySettings?
 
     // The transfer that runs.
@@ -76,18 +102,21 @@ final class HTTPSession {
     private var headerBytes = 0
     private var body: [UInt8] = []
 
-    init(
-        _ tls: TLSGuard,
-        _ configuration: EServiceConfiguration,
+    /// Makes a session without connections. Without TLS rules libcurl decides about certificates, by the authorities of the
+    /// system.
+    package init(
+        _ tls: (any TLSRules)?,
+        _ limits: HTTPLimits,
+        _ proxies: ProxySettings?,
         _ canceller: HTTPCanceller,
         _ addresses: HostAddresses,
-        _ stopwatch: Stopwatch
+        measured: @escaping Measured = { _, _ in }
     ) throws(HTTPFault) {
         if let words = ccurl_load() { throw .unavailable(String(cString: words)) }
         guard let session = ccurl_session_new() else { throw .unavailable("libcurl has no session left") }
         (self.tls, self.session) = (tls, session)
-        (limits, proxies) = (configuration.limits, configuration.proxies)
-        (self.canceller, self.addresses, self.stopwatch) = (canceller, addresses, stopwatch)
+        (self.limits, self.proxies, self.measured) = (limits, proxies, measured)
+        (self.canceller, self.addresses) = (canceller, addresses)
         canceller.add(session)
     }
 
@@ -97,7 +126,7 @@ final class HTTPSession {
     }
 
     /// Runs one transfer on this thread. The transfer ends at `deadline`, or earlier by its own limit.
-    func run(_ request: HTTPRequest, by deadline: ContinuousClock.Instant) throws(HTTPFault) -> HTTPResponse {
+    package func run(_ request: HTTPRequest, by deadline: ContinuousClock.Instant) throws(HTTPFault) -> HTTPResponse {
         let origin = request.address.origin
         let begin = ContinuousClock.now
         let end = min(begin + limits.transfer, deadline)
@@ -108,7 +137,7 @@ final class HTTPSession {
         let found = try find(peer.host, isProxy: proxy != nil, by: min(end, begin + limits.connect))
         let total = ContinuousClock.now.duration(to: end).milliseconds
         guard total > 0 else { throw .timeout }
-        tls.reset(host: origin.host)
+        tls?.reset(host: origin.host)
         (method, maximumLength) = (request.method, request.maximumLength)
         (attempts, isTooLarge, lines, headerBytes, body) = (0, false, [], 0, [])
         defer { (lines, body) = ([], []) }
@@ -116,9 +145,9 @@ final class HTTPSession {
         let resolve = found.isEmpty ? "" : "\(peer.host):\(peer.port):\(found.joined(separator: ","))"
         let outcome = perform(request, total, resolve, proxy)
         let answer = method == .connect ? .zero : Duration.microseconds(outcome.answer_microseconds)
-        stopwatch.add(transfer: begin.duration(to: .now), answer: answer)
+        measured(begin.duration(to: .now), answer)
         let words = withUnsafeBytes(of: outcome.words) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-        if let fault = tls.fault { throw .tls(fault, words) }
+        if let fault = tls?.fault { throw .tls(fault, words) }
         if isTooLarge { throw .tooLarge }
         switch outcome.end {
         case CCURL_DONE: break
@@ -162,6 +191,7 @@ final class HTTPSession {
             switch request.method {
             case .get: CCURL_GET
             case .post: CCURL_POST
+            case .put: CCURL_PUT
             case .connect: CCURL_CONNECT
             }
         // An empty Expect: libcurl would wait for 100 Continue before a long body.
@@ -194,13 +224,14 @@ final class HTTPSession {
                     headers: texts[1],
                     body: body.baseAddress,
                     body_count: body.count,
+                    trusts_system: tls == nil,
                     proxy: texts[3],
                     proxy_name: name,
                     proxy_password: password,
                     connect_milliseconds: limits.connect.milliseconds,
                     total_milliseconds: total,
                     owner: owner,
-                    prepare_tls: { HTTPSession.of($0).tls.prepare(OpaquePointer($1)) },
+                    prepare_tls: { HTTPSession.of($0).tls?.prepare(OpaquePointer($1)) ?? true },
                     connected: { HTTPSession.of($0).maySend() },
                     header: { HTTPSession.of($0).takeHeader($1, $2) },
                     received: { HTTPSession.of($0).takeBody($1, $2) },
@@ -223,11 +254,16 @@ final class HTTPSession {
         Unmanaged<HTTPSession>.fromOpaque(owner).takeUnretainedValue()
     }
 
-    /// libcurl sends a request again when the server drops a connection that was used before. A message of PAOS must
-    /// not be sent again: nobody knows what the server did with the first.
+    /// libcurl sends a request again when the server drops a connection that was used before. A message that changes
+    /// something must not be sent again: nobody knows what the server did with the first.
     private func maySend() -> Bool {
         attempts += 1
-        return tls.fault == nil && (method == .get || method == .post && attempts == 1)
+        guard tls?.fault == nil else { return false }
+        return switch method {
+        case .get: true
+        case .post, .put: attempts == 1
+        case .connect: false
+        }
     }
 
     private func takeHeader(_ bytes: UnsafePointer<CChar>, _ count: Int) -> Bool {

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import EIDServer
+import HTTP
+import Testing
+
+/// A session without rules of its own, as for servers of the web.
+@Suite(.timeLimit(.minutes(5))) struct SystemAuthoritiesTests {
+    @Test("a server whose authority the system does not know gets no request")
+    func unknownAuthority() throws {
+        let server = try #require(ServiceStage.server)
+        let address = try #require(WebAddress(try server.tcTokenURL([:])))
+        let canceller = HTTPCanceller()
+        let addresses = HostAddresses(HostAddresses.system, canceller)
+        let session = try HTTPSession(nil, HTTPLimits(), nil, canceller, addresses)
+        do throws(HTTPFault) {
+            let response = try session.run(HTTPRequest(address: address), by: .now + .seconds(600))
+            Issue.record("the server answered \(response.status)")
+        } catch {
+            guard case .tls(nil, _) = error else {
+                Issue.record("\(error)")
+                return
+            }
+        }
+    }
+}
