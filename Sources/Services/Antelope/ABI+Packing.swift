@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
+
+extension ABI {
+    /// Packs a value of a type.
+    ///
+    /// A field that the type does not have is an error, because the chain would never see it.
+    /// - Throws: `AntelopeError` with the place of the fault, such as `data.quantity`.
+    package func pack(_ value: JSON, as type: String) throws(AntelopeError) -> [UInt8] {
+        var packer = Packer(abi: self)
+        try packer.write(value, type, depth: 0)
+        return packer.writer.bytes
+    }
+
+    /// The most values of one packed value.
+    static let maximumValues = 16_384
+}
+
+/// Writes one value.
+private struct Packer {
+    let abi: ABI
+    var writer = PackWriter()
+    private var values = 0
+
+    init(abi: ABI) { self.abi = abi }
+
+    mutating func write(_ value: JSON, _ type: String, depth: Int) throws(AntelopeError) {
+        values += 1
+        guard depth <= ABI.maximumDepth else { throw AntelopeError("the value is too deep") }
+        guard values <= ABI.maximumValues, writer.bytes.count <= PackWriter.maximumCount else {
+            throw AntelopeError("the value is too large")
+        }
+        switch try abi.meaning(of: type) {
+        case .builtIn(let type): try write(value, type)
+        case .structure(let name): try writeFields(value, abi.fields(of: name), depth)
+        case .variant(let types): try writeVariant(value, types, depth)
+        case .optional(let inner):
+            writer.number(UInt8(value == .null ? 0 : 1))
+            if value != .null { try write(value, inner, depth: depth + 1) }
+        case .array(let inner):
+            guard let items = value.array else { throw AntelopeError("expected an array") }
+            writer.varuint(UInt32(truncatingIfNeeded: items.count))
+            for (index, item) in items.enumerated() {
+                do throws(AntelopeError) {
+                    try write(item, inner, depth: depth + 1)
+                } catch {
+                    throw error.at("[\(index)]")
+                }
+            }
+        case .binaryExtension(let inner): try write(value, inner, depth: depth + 1)
+        }
+    }
+
+    private mutating func writeFields(_ value: JSON, _ fields: [ABI.Field], _ depth: Int) throws(AntelopeError) {
+        guard let members = value.members else { throw AntelopeError("expected an object") }
+        var byName: [String: JSON] = [:]
+        for member in members {
+            guard byName.updateValue(member.value, forKey: member.key) == nil else {
+                throw AntelopeError("the field '\(member.key.prefix(64))' is there twice")
+            }
+        }
+        var hasEnded = false
+        for field in fields {
+            guard let value = byName.removeValue(forKey: field.name) else {
+                guard case .binaryExtension = try abi.meaning(of: field.type) else {
+                    throw AntelopeError("the field '\(field.name)' is missing")
+                }
+                hasEnded = true
+                continue
+            }
+            guard !hasEnded else { throw AntelopeError("the field before '\(field.name)' is missing") }
+            do throws(AntelopeError) {
+                try write(value, field.type, depth: depth + 1)
+            } catch {
+                throw error.at(field.name)
+            }
+        }
+        if let extra = byName.keys.min() { throw AntelopeError("there is no field '\(extra.prefix(64))'") }
+    }
+
+    private mutating func writeVariant(_ value: JSON, _ types: [String], _ depth: Int) throws(AntelopeError) {
+        guard let pair = value.array, pair.count == 2, let name = pair[0].string else {
+            throw AntelopeError("expected a variant: [\"type\", value]")
+        }
+        guard let index = types.firstIndex(of: name) else {
+            throw AntelopeError("'\(name.prefix(64))' is no type of this variant")
+        }
+        writer.varuint(UInt32(truncatingIfNeeded: index))
+        try write(pair[1], types[index], depth: depth + 1)
+    }
+
+    private mutating func write(_ value: JSON, _ type: BuiltIn) throws(AntelopeError) {
+        switch type {
+        case .bool:
+            switch value {
+            case .bool(let flag): writer.number(UInt8(flag ? 1 : 0))
+            case .number("0"): writer.number(UInt8(0))
+            case .number("1"): writer.number(UInt8(1))
+            default: throw AntelopeError("expected true or false")
+            }
+        case .int8: writer.number(try number(value) as Int8)
+        case .int16: writer.number(try number(value) as Int16)
+        case .int32: writer.number(try number(value) as Int32)
+        case .int64: writer.number(try number(value) as Int64)
+        case .int128: writer.number(try number(value) as Int128)
+        case .uint8: writer.number(try number(value) as UInt8)
+        case .uint16: writer.number(try number(value) as UInt16)
+        case .uint32: writer.number(try number(value) as UInt32)
+        case .uint64: writer.number(try number(value) as UInt64)
+        case .uint128: writer.number(try number(value) as UInt128)
+        case .varint32:
+            let number: Int32 = try number(value)
+            writer.varuint(UInt32(bitPattern: (number << 1) ^ (number >> 31)))
+        case .varuint32: writer.varuint(try number(value))
+        case .float32: writer.number(Float(try real(value)).bitPattern)
+        case .float64: writer.number(try real(value).bitPattern)
+        case .float128: writer.raw(try bytes(value, count: 16))
+        case .timePoint: writer.number(try AntelopeTime(text(value)).microseconds)
+        case .timePointSec: writer.number(try AntelopeTime(text(value)).seconds)
+        case .blockTimestamp: writer.number(try AntelopeTime(text(value)).slot)
+        case .name: writer.number(try AccountName(text(value)).value)
+        case .bytes: writer.counted(try bytes(value, count: nil))
+        case .string: writer.counted(Array(try text(value).utf8))
+        case .checksum160: writer.raw(try bytes(value, count: 20))
+        case .checksum256: writer.raw(try bytes(value, count: 32))
+        case .checksum512: writer.raw(try bytes(value, count: 64))
+        case .publicKey: try KeyText(text(value), .publicKey).write(to: &writer)
+        case .signature: try KeyText(text(value), .signature).write(to: &writer)
+        case .symbol: writer.number(try TokenSymbol(text(value)).value)
+        case .symbolCode: writer.number(try SymbolCode(text(value)).value)
+        case .asset: write(try Asset(text(value)))
+        case .extendedAsset:
+            guard let quantity = value["quantity"]?.string, let contract = value["contract"]?.string,
+                value.members?.count == 2
+            else { throw AntelopeError("expected an object with quantity and contract") }
+            write(try Asset(quantity))
+            writer.number(try AccountName(contract).value)
+        }
+    }
+
+    private mutating func write(_ asset: Asset) {
+        writer.number(asset.amount)
+        writer.number(asset.symbol.value)
+    }
+
+    private func text(_ value: JSON) throws(AntelopeError) -> String {
+        guard let text = value.string else { throw AntelopeError("expected a text") }
+        return text
+    }
+
+    /// A whole number, as a number or as a text.
+    private func number<Number: FixedWidthInteger>(_ value: JSON) throws(AntelopeError) -> Number {
+        let digits: String
+        switch value {
+        case .number(let text), .string(let text): digits = text
+        default: throw AntelopeError("expected a number")
+        }
+        guard digits.utf8.count <= 64, !digits.hasPrefix("+"), let number = Number(digits) else {
+            throw AntelopeError("'\(digits.prefix(64))' is no whole number from \(Number.min) to \(Number.max)")
+        }
+        return number
+    }
+
+    private func real(_ value: JSON) throws(AntelopeError) -> Double {
+        switch value {
+        case .number(let text), .string(let text):
+            guard text.utf8.count <= 64, let number = Double(text), number.isFinite else { break }
+            return number
+        default: break
+        }
+        throw AntelopeError("expected a number")
+    }
+
+    private func bytes(_ value: JSON, count: Int?) throws(AntelopeError) -> [UInt8] {
+        guard let bytes = Hex.decode(try text(value), limit: PackWriter.maximumCount) else {
+            throw AntelopeError("expected hexadecimal digits")
+        }
+        if let count, count != bytes.count { throw AntelopeError("expected \(count) bytes") }
+        return bytes
+    }
+}

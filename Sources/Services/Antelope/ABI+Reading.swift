@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
+
+extension ABI {
+    /// Reads the packed form, as get_raw_abi has it. The C++ struct is abi_def.
+    package init(packed bytes: [UInt8]) throws(AntelopeError) {
+        guard bytes.count <= Self.maximumCount else { throw AntelopeError("the ABI is too large") }
+        var reader = PackReader(bytes)
+        var parts = Parts()
+        parts.version = try reader.string()
+        parts.aliases = try Self.list(&reader) { reader throws(AntelopeError) in
+            (try reader.string(), try reader.string())
+        }
+        parts.structures = try Self.list(&reader) { reader throws(AntelopeError) in
+            let (name, base) = (try reader.string(), try reader.string())
+            let fields = try Self.list(&reader) { reader throws(AntelopeError) in
+                Field(name: try reader.string(), type: try reader.string())
+            }
+            return (name, base, fields)
+        }
+        parts.actions = try Self.list(&reader) { reader throws(AntelopeError) in
+            let action = (AccountName(value: try reader.number()), try reader.string())
+            // The Ricardian contract.
+            _ = try reader.counted()
+            return action
+        }
+        // Tables, Ricardian clauses, texts of errors and extensions come before the variants.
+        _ = try Self.list(&reader) { reader throws(AntelopeError) in
+            _ = try reader.number(UInt64.self)
+            _ = try reader.counted()
+            for _ in 0..<2 { _ = try Self.list(&reader) { reader throws(AntelopeError) in _ = try reader.counted() } }
+            _ = try reader.counted()
+        }
+        _ = try Self.list(&reader) { reader throws(AntelopeError) in
+            _ = try reader.counted()
+            _ = try reader.counted()
+        }
+        _ = try Self.list(&reader) { reader throws(AntelopeError) in
+            _ = try reader.number(UInt64.self)
+            _ = try reader.counted()
+        }
+        _ = try Self.list(&reader) { reader throws(AntelopeError) in
+            _ = try reader.number(UInt16.self)
+            _ = try reader.counted()
+        }
+        // ABIs of version 1.0 end here. What newer versions have behind the variants is not needed.
+        if !reader.isAtEnd {
+            parts.variants = try Self.list(&reader) { reader throws(AntelopeError) in
+                let name = try reader.string()
+                return (name, try Self.list(&reader) { reader throws(AntelopeError) in try reader.string() })
+            }
+        }
+        try self.init(parts)
+    }
+
+    private static func list<T>(
+        _ reader: inout PackReader,
+        _ element: (inout PackReader) throws(AntelopeError) -> T
+    ) throws(AntelopeError) -> [T] {
+        let count = try reader.varuint()
+        guard count <= UInt32(maximumEntries), count <= UInt32(clamping: reader.count) else {
+            throw AntelopeError("a list of the ABI is too long")
+        }
+        var all: [T] = []
+        for _ in 0..<count { all.append(try element(&reader)) }
+        return all
+    }
+
+    /// Reads the form in JSON, as `abi` in the answer to get_abi.
+    package init(_ json: JSON) throws(AntelopeError) {
+        guard json.members != nil else { throw AntelopeError("the ABI is no object") }
+        var parts = Parts()
+        parts.version = try Self.text(json, "version")
+        parts.aliases = try Self.list(json, "types") { item throws(AntelopeError) in
+            (try Self.text(item, "new_type_name"), try Self.text(item, "type"))
+        }
+        parts.structures = try Self.list(json, "structs") { item throws(AntelopeError) in
+            let fields = try Self.list(item, "fields") { field throws(AntelopeError) in
+                Field(name: try Self.text(field, "name"), type: try Self.text(field, "type"))
+            }
+            return (try Self.text(item, "name"), item["base"]?.string ?? "", fields)
+        }
+        parts.actions = try Self.list(json, "actions") { item throws(AntelopeError) in
+            (try AccountName(try Self.text(item, "name")), try Self.text(item, "type"))
+        }
+        parts.variants = try Self.list(json, "variants") { item throws(AntelopeError) in
+            let types = try Self.list(item, "types") { type throws(AntelopeError) in
+                guard let name = type.string else { throw AntelopeError("a type of a variant is no text") }
+                return name
+            }
+            return (try Self.text(item, "name"), types)
+        }
+        try self.init(parts)
+    }
+
+    private static func text(_ json: JSON, _ name: String) throws(AntelopeError) -> String {
+        guard let text = json[name]?.string else { throw AntelopeError("the ABI has no text '\(name)'") }
+        return text
+    }
+
+    /// Reads a list, which may be missing.
+    private static func list<T>(
+        _ json: JSON,
+        _ name: String,
+        _ element: (JSON) throws(AntelopeError) -> T
+    ) throws(AntelopeError) -> [T] {
+        guard let value = json[name], value != .null else { return [] }
+        guard let items = value.array, items.count <= maximumEntries else {
+            throw AntelopeError("'\(name)' of the ABI is no list, or too long")
+        }
+        var all: [T] = []
+        for item in items { all.append(try element(item)) }
+        return all
+    }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
+
+extension ABI {
+    /// Unpacks a value of a type.
+    ///
+    /// Numbers of 64 and 128 bits are texts, since many readers of JSON would round them.
+    /// - Throws: `AntelopeError`, also for bytes behind the value.
+    package func unpack(_ bytes: [UInt8], as type: String) throws(AntelopeError) -> JSON {
+        guard bytes.count <= PackWriter.maximumCount else { throw AntelopeError("the value is too large") }
+        var unpacker = Unpacker(abi: self, reader: PackReader(bytes))
+        let value = try unpacker.read(type, depth: 0)
+        guard unpacker.reader.isAtEnd else { throw AntelopeError("there are bytes behind the value") }
+        return value
+    }
+}
+
+/// Reads one value.
+private struct Unpacker {
+    let abi: ABI
+    var reader: PackReader
+    private var values = 0
+
+    init(abi: ABI, reader: PackReader) { (self.abi, self.reader) = (abi, reader) }
+
+    mutating func read(_ type: String, depth: Int) throws(AntelopeError) -> JSON {
+        values += 1
+        guard depth <= ABI.maximumDepth else { throw AntelopeError("the value is too deep") }
+        guard values <= ABI.maximumValues else { throw AntelopeError("the value is too large") }
+        switch try abi.meaning(of: type) {
+        case .builtIn(let type): return try read(type)
+        case .structure(let name): return try readFields(abi.fields(of: name), depth)
+        case .variant(let types):
+            let index = try reader.varuint()
+            guard index < UInt32(types.count) else { throw AntelopeError("the variant has no type \(index)") }
+            let name = types[Int(index)]
+            return .array([.string(name), try read(name, depth: depth + 1)])
+        case .optional(let inner):
+            switch try reader.number(UInt8.self) {
+            case 0: return .null
+            case 1: return try read(inner, depth: depth + 1)
+            default: throw AntelopeError("an optional value begins with neither 0 nor 1")
+            }
+        case .array(let inner):
+            var items: [JSON] = []
+            for index in 0..<(try reader.varuint()) {
+                do throws(AntelopeError) {
+                    items.append(try read(inner, depth: depth + 1))
+                } catch {
+                    throw error.at("[\(index)]")
+                }
+            }
+            return .array(items)
+        case .binaryExtension(let inner): return try read(inner, depth: depth + 1)
+        }
+    }
+
+    private mutating func readFields(_ fields: [ABI.Field], _ depth: Int) throws(AntelopeError) -> JSON {
+        var members: [JSON.Member] = []
+        for field in fields {
+            if reader.isAtEnd, case .binaryExtension = try abi.meaning(of: field.type) { break }
+            do throws(AntelopeError) {
+                members.append(JSON.Member(field.name, try read(field.type, depth: depth + 1)))
+            } catch {
+                throw error.at(field.name)
+            }
+        }
+        return .object(members)
+    }
+
+    private mutating func read(_ type: BuiltIn) throws(AntelopeError) -> JSON {
+        switch type {
+        case .bool:
+            switch try reader.number(UInt8.self) {
+            case 0: return .bool(false)
+            case 1: return .bool(true)
+            default: throw AntelopeError("a bool is neither 0 nor 1")
+            }
+        case .int8: return .number(String(try reader.number(Int8.self)))
+        case .int16: return .number(String(try reader.number(Int16.self)))
+        case .int32: return .number(String(try reader.number(Int32.self)))
+        case .int64: return .string(String(try reader.number(Int64.self)))
+        case .int128: return .string(String(try reader.number(Int128.self)))
+        case .uint8: return .number(String(try reader.number(UInt8.self)))
+        case .uint16: return .number(String(try reader.number(UInt16.self)))
+        case .uint32: return .number(String(try reader.number(UInt32.self)))
+        case .uint64: return .string(String(try reader.number(UInt64.self)))
+        case .uint128: return .string(String(try reader.number(UInt128.self)))
+        case .varint32:
+            let number = try reader.varuint()
+            return .number(String(Int32(bitPattern: number >> 1) ^ -Int32(bitPattern: number & 1)))
+        case .varuint32: return .number(String(try reader.varuint()))
+        case .float32: return real(Float(bitPattern: try reader.number()))
+        case .float64: return real(Double(bitPattern: try reader.number()))
+        case .float128: return .string(Hex.encode(try reader.raw(16)))
+        case .timePoint: return .string(AntelopeTime(microseconds: try reader.number()).text(decimals: 6))
+        case .timePointSec: return .string(AntelopeTime(seconds: try reader.number()).text(decimals: 0))
+        case .blockTimestamp: return .string(AntelopeTime(slot: try reader.number()).text(decimals: 3))
+        case .name: return .string(AccountName(value: try reader.number()).description)
+        case .bytes: return .string(Hex.encode(try reader.counted()))
+        case .string: return .string(try reader.string())
+        case .checksum160: return .string(Hex.encode(try reader.raw(20)))
+        case .checksum256: return .string(Hex.encode(try reader.raw(32)))
+        case .checksum512: return .string(Hex.encode(try reader.raw(64)))
+        case .publicKey: return .string(try KeyText.read(&reader, .publicKey).description)
+        case .signature: return .string(try KeyText.read(&reader, .signature).description)
+        case .symbol: return .string(try TokenSymbol(value: try reader.number()).description)
+        case .symbolCode: return .string(try SymbolCode(value: try reader.number()).description)
+        case .asset: return .string(try readAsset().description)
+        case .extendedAsset:
+            let quantity = try readAsset()
+            let contract = AccountName(value: try reader.number())
+            return .object([
+                JSON.Member("quantity", .string(quantity.description)),
+                JSON.Member("contract", .string(contract.description)),
+            ])
+        }
+    }
+
+    private mutating func readAsset() throws(AntelopeError) -> Asset {
+        let amount = try reader.number(Int64.self)
+        return try Asset(amount: amount, symbol: TokenSymbol(value: try reader.number()))
+    }
+
+    /// A number; a text if JSON has no such number.
+    private func real(_ value: some BinaryFloatingPoint & CustomStringConvertible) -> JSON {
+        value.isFinite ? .number(value.description) : .string(value.description)
+    }
+}

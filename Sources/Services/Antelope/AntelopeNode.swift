@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+package import HTTP
+import Text
+
+/// Why a node gave no usable answer.
+package enum NodeFailure: Error, Sendable, Equatable {
+    case cancelled
+    /// There is no connection, so nothing was sent.
+    case unreachable(String)
+    /// The request was sent perhaps, and there is no answer, or no answer of a node.
+    case noAnswer(String)
+    /// The node reports an error.
+    case refused(NodeRefusal)
+    /// The answer has another form than it should have.
+    case malformed(String)
+    /// The node belongs to another chain.
+    case wrongChain(ChainID)
+
+    init(_ fault: HTTPFault) {
+        self =
+            switch fault {
+            case .cancelled: .cancelled
+            case .timeout: .noAnswer("no answer in time")
+            case .unreachable(let words), .unavailable(let words): .unreachable(words)
+            case .proxy(let fault, let words): .unreachable("proxy: \(fault) \(words)")
+            case .tls(let fault, let words): .unreachable("TLS: \(fault.map { "\($0)" } ?? words)")
+            case .tooLarge: .noAnswer("the answer is too large")
+            case .broken(let words): .noAnswer(words)
+            }
+    }
+}
+
+/// What happened to a transaction that was pushed.
+package enum PushOutcome: Sendable, Equatable {
+    case executed
+    /// The node refused the transaction, or it has failed. It has no effect.
+    case refused(NodeRefusal)
+    /// Nothing was sent.
+    case notSent(String)
+    /// Nobody knows whether the transaction has an effect.
+    case unknown(String)
+}
+
+/// A node of an Antelope chain, over its HTTP interface.
+package struct AntelopeNode: Sendable {
+    private let base: String
+    private let chain: ChainID
+    private let client: HTTPClient
+    private let userAgent: String
+
+    /// Names a node by the address before `/v1/chain/...`, and the chain that it must belong to.
+    package init(_ address: WebAddress, _ chain: ChainID, _ client: HTTPClient, userAgent: String) {
+        base = address.text.hasSuffix("/") ? String(address.text.dropLast()) : address.text
+        (self.chain, self.client, self.userAgent) = (chain, client, userAgent)
+    }
+
+    /// Asks for the state of the chain.
+    /// - Throws: `.wrongChain` if the node belongs to another chain.
+    package func info() async throws(NodeFailure) -> NodeInfo {
+        let info = try Self.read(try await call("get_info", .object([]))) { bytes throws(AntelopeError) in
+            try NodeInfo(bytes)
+        }
+        guard info.chain == chain else { throw .wrongChain(info.chain) }
+        return info
+    }
+
+    package func account(_ name: AccountName) async throws(NodeFailure) -> NodeAccount {
+        let bytes = try await call("get_account", Self.object([("account_name", "\(name)")]))
+        return try Self.read(bytes) { bytes throws(AntelopeError) in try NodeAccount(bytes) }
+    }
+
+    /// Asks for the ABI of a contract, in the packed form or, from nodes without it, in JSON.
+    package func abi(of contract: AccountName) async throws(NodeFailure) -> ABI {
+        let question = Self.object([("account_name", "\(contract)")])
+        do throws(NodeFailure) {
+            let bytes = try await call("get_raw_abi", question)
+            return try Self.read(bytes) { bytes throws(AntelopeError) in try ABI(rawAnswer: bytes) }
+        } catch {
+            guard case .refused(let refusal) = error, refusal.status == 404 else { throw error }
+        }
+        let bytes = try await call("get_abi", question)
+        return try Self.read(bytes) { bytes throws(AntelopeError) in try ABI(answer: bytes) }
+    }
+
+    package func stats(of code: SymbolCode, at contract: AccountName) async throws(NodeFailure) -> CurrencyStats {
+        let bytes = try await call("get_currency_stats", Self.object([("code", "\(contract)"), ("symbol", "\(code)")]))
+        return try Self.read(bytes) { bytes throws(AntelopeError) in try CurrencyStats(bytes, of: code) }
+    }
+
+    package func balance(
+        of account: AccountName,
+        in code: SymbolCode,
+        at contract: AccountName
+    ) async throws(NodeFailure) -> CurrencyBalance {
+        let question = Self.object([("code", "\(contract)"), ("account", "\(account)"), ("symbol", "\(code)")])
+        let bytes = try await call("get_currency_balance", question)
+        return try Self.read(bytes) { bytes throws(AntelopeError) in try CurrencyBalance(bytes, of: code) }
+    }
+
+    /// Sends a signed transaction, once.
+    package func push(_ packed: [UInt8], _ signature: KeyText) async -> PushOutcome {
+        guard let id = try? Transaction.id(of: packed) else { return .notSent("SHA-256 is not available") }
+        let body = JSON.object([
+            JSON.Member("signatures", .array([.string(signature.description)])),
+            JSON.Member("compression", .number("0")),
+            JSON.Member("packed_context_free_data", .string("")),
+            JSON.Member("packed_trx", .string(Hex.encode(packed))),
+        ])
+        do throws(NodeFailure) {
+            let bytes = try await call("push_transaction", body)
+            switch try Self.read(bytes, { bytes throws(AntelopeError) in try PushAnswer(bytes, id: id) }) {
+            case .executed: return .executed
+            case .failed(let words): return .refused(NodeRefusal(status: 200, code: nil, text: words))
+            }
+        } catch {
+            switch error {
+            case .refused(let refusal) where refusal.code != nil: return .refused(refusal)
+            case .refused(let refusal): return .unknown("HTTP \(refusal.status): \(refusal.text)")
+            case .unreachable(let words): return .notSent(words)
+            case .cancelled: return .unknown("it was cancelled")
+            case .noAnswer(let words), .malformed(let words): return .unknown(words)
+            case .wrongChain: return .unknown("the node belongs to another chain")
+            }
+        }
+    }
+
+    // MARK: Requests
+
+    private static func object(_ members: [(String, String)]) -> JSON {
+        .object(members.map { JSON.Member($0.0, .string($0.1)) })
+    }
+
+    private static func read<T>(
+        _ bytes: [UInt8],
+        _ body: ([UInt8]) throws(AntelopeError) -> T
+    ) throws(NodeFailure) -> T {
+        do throws(AntelopeError) {
+            return try body(bytes)
+        } catch {
+            throw .malformed(error.text)
+        }
+    }
+
+    /// Sends a question and returns the body of the answer.
+    private func call(_ name: String, _ question: JSON) async throws(NodeFailure) -> [UInt8] {
+        guard let address = WebAddress("\(base)/v1/chain/\(name)") else { throw .unreachable("\(base) is no address") }
+        let response: HTTPResponse
+        do throws(HTTPFault) {
+            response = try await client.send(
+                HTTPRequest(
+                    method: .post,
+                    address: address,
+                    headers: [
+                        "Content-Type: application/json", "Accept: application/json", "User-Agent: \(userAgent)",
+                    ],
+                    body: question.bytes,
+                    maximumLength: NodeAnswer.maximumCount
+                )
+            )
+        } catch {
+            throw NodeFailure(error)
+        }
+        if (200...299).contains(response.status) { return response.body }
+        if let refusal = try? NodeRefusal(status: response.status, response.body) { throw .refused(refusal) }
+        guard response.status != 404 else {
+            throw .refused(NodeRefusal(status: 404, code: nil, text: "the node has no \(name)"))
+        }
+        throw .noAnswer("HTTP \(response.status) without an error of a node")
+    }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Crypto
+package import Secp256k1
+
+/// A public key or a signature with its type: the packed form and the text.
+package struct KeyText: Sendable, Hashable, CustomStringConvertible {
+    package enum Kind: String, Sendable {
+        case publicKey = "PUB"
+        case signature = "SIG"
+    }
+
+    /// The curves in the order of their packed numbers.
+    package enum Curve: String, Sendable, CaseIterable {
+        /// secp256k1
+        case k1 = "K1"
+        /// secp256r1
+        case r1 = "R1"
+        /// WebAuthn
+        case wa = "WA"
+    }
+
+    package let kind: Kind
+    package let curve: Curve
+    /// The packed form without the number of the curve.
+    package let content: [UInt8]
+
+    /// The form of older nodes: `EOS` instead of `PUB_K1_`.
+    private static let legacyPrefix = "EOS"
+
+    init(_ kind: Kind, _ curve: Curve, _ content: [UInt8]) {
+        (self.kind, self.curve, self.content) = (kind, curve, content)
+    }
+
+    package init(_ key: PublicKey) { self.init(.publicKey, .k1, key.compressed) }
+
+    /// Reads a text such as `PUB_K1_...`, `SIG_K1_...` or `EOS...`.
+    package init(_ text: String, _ kind: Kind) throws(AntelopeError) {
+        let failure = AntelopeError(kind == .publicKey ? "this is no public key" : "this is no signature")
+        let parts = text.split(separator: "_", maxSplits: 2, omittingEmptySubsequences: false)
+        let curve: Curve
+        let suffix: [UInt8]
+        let digits: Substring
+        if parts.count == 3, parts[0] == kind.rawValue, let named = Curve(rawValue: String(parts[1])) {
+            (curve, suffix, digits) = (named, Array(named.rawValue.utf8), parts[2])
+        } else if kind == .publicKey, text.hasPrefix(Self.legacyPrefix) {
+            (curve, suffix, digits) = (.k1, [], text.dropFirst(Self.legacyPrefix.count))
+        } else {
+            throw failure
+        }
+        guard let bytes = Base58.decode(digits), bytes.count > 4 else { throw failure }
+        let content = Array(bytes.dropLast(4))
+        guard try Self.checksum(content, suffix) == Array(bytes.suffix(4)) else {
+            throw AntelopeError("the checksum of the key or signature is wrong")
+        }
+        var reader = PackReader([UInt8(Curve.allCases.firstIndex(of: curve) ?? 0)] + content)
+        let read = try Self.read(&reader, kind)
+        guard reader.isAtEnd else { throw failure }
+        self = read
+    }
+
+    /// Reads the packed form: the number of the curve and the content.
+    package static func read(_ reader: inout PackReader, _ kind: Kind) throws(AntelopeError) -> KeyText {
+        let number = try reader.number(UInt8.self)
+        guard Int(number) < Curve.allCases.count else { throw AntelopeError("the curve \(number) is unknown") }
+        let curve = Curve.allCases[Int(number)]
+        var content = PackWriter()
+        content.raw(try reader.raw(kind == .publicKey ? 33 : 65))
+        if curve == .wa {
+            switch kind {
+            case .publicKey:
+                content.raw(try reader.raw(1))
+                content.counted(Array(try reader.string().utf8))
+            case .signature:
+                content.counted(try reader.counted())
+                content.counted(Array(try reader.string().utf8))
+            }
+        }
+        return KeyText(kind, curve, content.bytes)
+    }
+
+    package func write(to writer: inout PackWriter) {
+        writer.number(UInt8(Curve.allCases.firstIndex(of: curve) ?? 0))
+        writer.raw(content)
+    }
+
+    package var description: String {
+        let sum = (try? Self.checksum(content, Array(curve.rawValue.utf8))) ?? []
+        return "\(kind.rawValue)_\(curve.rawValue)_" + Base58.encode(content + sum)
+    }
+
+    /// The text `EOS...` of a public key for K1; nil for others.
+    package var legacy: String? {
+        guard kind == .publicKey, curve == .k1, let sum = try? Self.checksum(content, []) else { return nil }
+        return Self.legacyPrefix + Base58.encode(content + sum)
+    }
+
+    private static func checksum(_ content: [UInt8], _ suffix: [UInt8]) throws(AntelopeError) -> [UInt8] {
+        do throws(CryptoError) {
+            return Array(try RIPEMD160.hash(content + suffix).prefix(4))
+        } catch {
+            throw AntelopeError("RIPEMD-160 is not available: \(error)")
+        }
+    }
+}
+
+/// A signature for K1 with the number that recovers the key.
+package struct CompactSignature: Sendable, Hashable {
+    /// 65 bytes: 31 to 34, r, s.
+    package let bytes: [UInt8]
+
+    /// Takes a signature and its recovery ID, 0 to 3.
+    package init(_ signature: Signature, recoveryID: UInt8) {
+        bytes = [27 + 4 + (recoveryID & 3)] + signature.compact
+    }
+
+    /// Whether nodes accept the signature. The C++ function is public_key::is_canonical of fc.
+    package var isCanonical: Bool {
+        bytes[1] < 0x80 && !(bytes[1] == 0 && bytes[2] < 0x80)
+            && bytes[33] < 0x80 && !(bytes[33] == 0 && bytes[34] < 0x80)
+    }
+
+    package var text: KeyText { KeyText(.signature, .k1, bytes) }
+
+    /// Reads a signature for K1; nil for another curve.
+    package init?(_ text: KeyText) {
+        guard text.kind == .signature, text.curve == .k1, (31...34).contains(text.content[0]) else { return nil }
+        bytes = text.content
+    }
+
+    /// Returns the key that signed a hash of 32 bytes; nil if there is none.
+    package func recover(_ hash: [UInt8]) throws(CryptoError) -> PublicKey? {
+        try Signature(compact: Array(bytes.dropFirst())).recover(id: bytes[0] - 31, for: hash)
+    }
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+import Text
+
+/// Reads the answers of a node. Anything but the expected form is an `AntelopeError`.
+package enum NodeAnswer {
+    /// The most bytes of each answer.
+    package static let maximumCount = 1024 * 1024
+
+    static func json(_ bytes: [UInt8]) throws(AntelopeError) -> JSON {
+        do throws(JSONError) {
+            return try JSON(bytes)
+        } catch {
+            throw AntelopeError("the answer is not JSON: \(error.message)")
+        }
+    }
+
+    fileprivate static func text(_ json: JSON, _ name: String) throws(AntelopeError) -> String {
+        guard let text = json[name]?.string else { throw AntelopeError("the answer has no text '\(name)'") }
+        return text
+    }
+
+    fileprivate static func hash(_ json: JSON, _ name: String) throws(AntelopeError) -> [UInt8] {
+        guard let bytes = Hex.decode(try text(json, name), limit: 32), bytes.count == 32 else {
+            throw AntelopeError("'\(name)' of the answer is no hash")
+        }
+        return bytes
+    }
+}
+
+/// The answer to get_info.
+package struct NodeInfo: Sendable, Equatable {
+    package let chain: ChainID
+    /// The time of the newest block.
+    package let time: AntelopeTime
+    /// The last block that cannot be undone.
+    package let reference: BlockReference
+
+    package init(_ bytes: [UInt8]) throws(AntelopeError) {
+        let json = try NodeAnswer.json(bytes)
+        guard let chain = ChainID(try NodeAnswer.hash(json, "chain_id")),
+            let reference = BlockReference(blockID: try NodeAnswer.hash(json, "last_irreversible_block_id"))
+        else { throw AntelopeError("the answer has no hashes") }
+        (self.chain, self.reference) = (chain, reference)
+        time = try AntelopeTime(try NodeAnswer.text(json, "head_block_time"))
+    }
+}
+
+/// The answer to get_account: who may act for an account.
+package struct NodeAccount: Sendable, Equatable {
+    package struct Permission: Sendable, Equatable {
+        package let name: String
+        package let threshold: Int
+        package let keys: [Key]
+    }
+
+    package struct Key: Sendable, Equatable {
+        package let key: KeyText
+        package let weight: Int
+    }
+
+    package let permissions: [Permission]
+
+    package init(_ bytes: [UInt8]) throws(AntelopeError) {
+        let json = try NodeAnswer.json(bytes)
+        _ = try NodeAnswer.text(json, "account_name")
+        guard let items = json["permissions"]?.array, items.count <= 1024 else {
+            throw AntelopeError("the answer has no permissions")
+        }
+        var permissions: [Permission] = []
+        for item in items {
+            guard let authority = item["required_auth"], let threshold = authority["threshold"]?.int,
+                let entries = authority["keys"]?.array, entries.count <= 1024
+            else { throw AntelopeError("a permission of the answer has no keys") }
+            var keys: [Key] = []
+            for entry in entries {
+                guard let text = entry["key"]?.string, let weight = entry["weight"]?.int else {
+                    throw AntelopeError("a key of the answer has no weight")
+                }
+                // A chain may write keys with a prefix of its own. Such a key is not that of a card.
+                guard let key = try? KeyText(text, .publicKey) else { continue }
+                keys.append(Key(key: key, weight: weight))
+            }
+            permissions.append(
+                Permission(name: try NodeAnswer.text(item, "perm_name"), threshold: threshold, keys: keys)
+            )
+        }
+        self.permissions = permissions
+    }
+
+    /// What a key can do with a permission.
+    package enum Authority: Sendable, Equatable {
+        /// The key alone is enough.
+        case full
+        /// The permission has the key, and needs further ones.
+        case partial
+        case missing
+    }
+
+    package func authority(of key: KeyText, for permission: AccountName) -> Authority {
+        guard let found = permissions.first(where: { $0.name == permission.description }),
+            let entry = found.keys.first(where: { $0.key == key })
+        else { return .missing }
+        return entry.weight >= found.threshold ? .full : .partial
+    }
+}
+
+extension ABI {
+    /// Reads the answer to get_raw_abi, and compares the ABI with its hash.
+    package init(rawAnswer bytes: [UInt8]) throws(AntelopeError) {
+        let json = try NodeAnswer.json(bytes)
+        guard let packed = Base64.decode(try NodeAnswer.text(json, "abi")) else {
+            throw AntelopeError("the ABI is not base 64")
+        }
+        guard !packed.isEmpty else { throw AntelopeError("the account has no contract") }
+        if let hash = json["abi_hash"], hash != .null {
+            let sum = try? DigestAlgorithm.sha256.hash(packed)
+            guard try sum == NodeAnswer.hash(json, "abi_hash") else {
+                throw AntelopeError("the ABI does not have its hash")
+            }
+        }
+        try self.init(packed: packed)
+    }
+
+    /// Reads the answer to get_abi.
+    package init(answer bytes: [UInt8]) throws(AntelopeError) {
+        let json = try NodeAnswer.json(bytes)
+        guard let abi = json["abi"] else { throw AntelopeError("the account has no contract") }
+        try self.init(abi)
+    }
+}
+
+/// The answer to get_currency_stats: the tokens of a contract by their names.
+package struct CurrencyStats: Sendable, Equatable {
+    /// nil if the contract has no such token.
+    package let symbol: TokenSymbol?
+
+    package init(_ bytes: [UInt8], of code: SymbolCode) throws(AntelopeError) {
+        let json = try NodeAnswer.json(bytes)
+        guard json.members != nil else { throw AntelopeError("the answer is no object") }
+        guard let token = json[code.description] else {
+            symbol = nil
+            return
+        }
+        let supply = try Asset(try NodeAnswer.text(token, "supply"))
+        guard supply.symbol.code == code else { throw AntelopeError("the answer is about another token") }
+        symbol = supply.symbol
+    }
+}
+
+/// The answer to get_currency_balance.
+package struct CurrencyBalance: Sendable, Equatable {
+    /// nil if the account has none.
+    package let balance: Asset?
+
+    package init(_ bytes: [UInt8], of code: SymbolCode) throws(AntelopeError) {
+        guard let items = try NodeAnswer.json(bytes).array, items.count <= 1024 else {
+            throw AntelopeError("the answer is no list of balances")
+        }
+        var found: Asset?
+        for item in items {
+            guard let text = item.string else { throw AntelopeError("a balance of the answer is no text") }
+            let asset = try Asset(text)
+            if asset.symbol.code == code { found = asset }
+        }
+        balance = found
+    }
+}
+
+/// An error that a node reports.
+package struct NodeRefusal: Error, Sendable, Equatable {
+    /// The HTTP status.
+    package let status: Int
+    /// The code of the exception, such as 3050003; nil if there is none.
+    package let code: Int?
+    /// What happened, for people.
+    package let text: String
+
+    /// The code of expired_tx_exception.
+    private static let expired = 3_040_005
+    /// The code of eosio_assert_message_exception.
+    private static let assertion = 3_050_003
+
+    package init(status: Int, code: Int?, text: String) { (self.status, self.code, self.text) = (status, code, text) }
+
+    /// Reads an answer such as `{"code":500,"message":"...","error":{"code":3050003,"what":"...","details":[...]}}`.
+    package init(status: Int, _ bytes: [UInt8]) throws(AntelopeError) {
+        let json = try NodeAnswer.json(bytes)
+        guard let message = json["message"]?.string else { throw AntelopeError("the answer has no message") }
+        let error = json["error"]
+        let details = (error?["details"]?.array ?? []).prefix(8).compactMap { $0["message"]?.string }
+        let words = [details.first, error?["what"]?.string, message].compactMap { $0 }.first { !$0.isEmpty }
+        self.init(status: status, code: error?["code"]?.int, text: String((words ?? "").prefix(512)))
+    }
+
+    package var isExpired: Bool { code == Self.expired }
+    package var isOverdrawn: Bool { code == Self.assertion && text.contains("overdrawn balance") }
+}
+
+/// The answer to push_transaction.
+package enum PushAnswer: Sendable, Equatable {
+    case executed
+    /// The transaction is in a block, but has failed.
+    case failed(String)
+
+    package init(_ bytes: [UInt8], id: [UInt8]) throws(AntelopeError) {
+        let json = try NodeAnswer.json(bytes)
+        guard try NodeAnswer.hash(json, "transaction_id") == id else {
+            throw AntelopeError("the answer is about another transaction")
+        }
+        let status = json["processed"]?["receipt"]?["status"]?.string ?? "executed"
+        self = status == "executed" ? .executed : .failed("the chain reports '\(status.prefix(64))'")
+    }
+}
