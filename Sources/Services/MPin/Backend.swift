@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import HTTP
+package import Text
+
+/// A login server with its relying party.
+package struct Backend: Sendable, Equatable {
+    /// The address without a slash at the end.
+    package let text: String
+    /// The folder of the login server, without slashes; may be empty.
+    package let prefix: String
+    private let address: WebAddress
+
+    /// The folder if the client names none.
+    package static let defaultPrefix = "rps"
+
+    /// Reads an address and a folder; nil for addresses with a query and for folders that are no path.
+    package init?(_ text: String, prefix: String) {
+        var text = text
+        while text.hasSuffix("/") { text.removeLast() }
+        let prefix = prefix.split(separator: "/").joined(separator: "/")
+        guard text.utf8.count <= 1024, prefix.utf8.count <= 128, !text.contains("?"), !text.contains("#"),
+            let address = WebAddress(text), address.text == text, WebAddress("\(text)/\(prefix)/x") != nil,
+            !prefix.contains("?"), !prefix.contains("#")
+        else { return nil }
+        (self.text, self.prefix, self.address) = (text, prefix, address)
+    }
+
+    /// By what a backend is known: host, port and path, without the scheme.
+    package var key: String {
+        let origin = address.origin
+        let host = origin.host.contains(":") ? "[\(origin.host)]" : origin.host
+        let afterScheme = text.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: false).last ?? ""
+        let path = afterScheme.drop { $0 != "/" }
+        return "\(host):\(origin.port)\(path)"
+    }
+
+    var settingsAddress: String { prefix.isEmpty ? "\(text)/clientSettings" : "\(text)/\(prefix)/clientSettings" }
+    var serviceAddress: String { "\(text)/service" }
+
+    /// Finds an address of the settings. One that begins with a slash is appended to the address of the backend.
+    func address(_ text: String) throws(MPinFailure) -> WebAddress {
+        let whole = text.hasPrefix("/") ? self.text + text : text
+        guard let address = WebAddress(whole) else {
+            throw MPinFailure(.responseParseError, "the server names an address that is not http or https")
+        }
+        return address
+    }
+}
+
+/// What a login server tells its clients about itself: clientSettings.
+package struct ClientSettings: Sendable {
+    package let backend: Backend
+    private let json: JSON
+
+    package init(_ backend: Backend, _ json: JSON) { (self.backend, self.json) = (backend, json) }
+
+    /// Returns a member as text: a string as it is, a whole number, `true` or `false`; anything else is empty.
+    package func parameter(_ name: String) -> String {
+        switch json[name] {
+        case .string(let text): text
+        case .number: json[name]?.int.map { String($0) } ?? ""
+        case .bool(let value): value ? "true" : "false"
+        case .null, .array, .object, nil: ""
+        }
+    }
+
+    private func text(_ name: String) throws(MPinFailure) -> String {
+        guard let text = json[name]?.string, !text.isEmpty else {
+            throw MPinFailure(.responseParseError, "clientSettings have no \(name)")
+        }
+        return text
+    }
+
+    var usesPermits: Bool { json["usePermits"]?.bool ?? true }
+    /// Hexadecimal.
+    func appID() throws(MPinFailure) -> String { try text("appID") }
+
+    /// An address with a path, and possibly a query, behind it.
+    package func address(_ name: String, _ suffix: String = "") throws(MPinFailure) -> WebAddress {
+        try backend.address(try text(name) + suffix)
+    }
+
+    /// The address of the community's trust authority, which ends with a slash.
+    func authority(_ suffix: String) throws(MPinFailure) -> WebAddress {
+        let text = try text("certivoxURL")
+        return try backend.address((text.hasSuffix("/") ? text : text + "/") + suffix)
+    }
+
+    /// The address of a cached time permit; nil without a cache.
+    func cachedPermit(_ day: PermitDay, _ storageID: String) throws(MPinFailure) -> WebAddress? {
+        guard let text = json["timePermitsStorageURL"]?.string, !text.isEmpty else { return nil }
+        return try backend.address("\(text)/\(try appID())/\(day.number)/\(storageID)")
+    }
+
+    /// Whether an access number can be right: by its length and check digit, if the server uses them.
+    package func accepts(accessNumber: String) -> Bool {
+        guard !accessNumber.isEmpty, accessNumber.utf8.count <= 64 else { return false }
+        let usesCheckSum = json["accessNumberUseCheckSum"]?.bool ?? false
+        guard usesCheckSum, (json["cSum"]?.int ?? 1) != 0, json["accessNumberDigits"]?.int == 7 else { return true }
+        let digits = accessNumber.utf8.map { Int($0) - 0x30 }
+        guard digits.count == 7, digits.allSatisfy({ (0...9).contains($0) }) else { return false }
+        let sum = zip(digits.prefix(6), (2...7).reversed()).reduce(0) { $0 + $1.0 * $1.1 }
+        return (11 - sum % 11) % 11 % 10 == digits[6]
+    }
+}

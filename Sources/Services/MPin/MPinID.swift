@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BN254
+package import Crypto
+import Text
+
+/// The identifier of a registered user, as the login server has issued it.
+package struct MPinID: Sendable, Equatable {
+    /// The most bytes.
+    package static let maximumCount = 4096
+
+    /// Hexadecimal, spelled as it was issued: the login server looks it up as text.
+    package let text: String
+    let octets: [UInt8]
+
+    /// Reads hexadecimal; nil for anything else.
+    package init?(_ text: String) {
+        guard let octets = Hex.decode(text, limit: Self.maximumCount), !octets.isEmpty else { return nil }
+        (self.text, self.octets) = (text, octets)
+    }
+
+    package func digest() throws(CryptoError) -> [UInt8] { try DigestAlgorithm.sha256.hash(octets) }
+
+    /// The point A of the identifier.
+    func point() throws(CryptoError) -> Point { try Point.hash(try digest()) }
+
+    /// The point of the identifier for one day.
+    func point(of day: PermitDay) throws(CryptoError) -> Point {
+        let bytes = withUnsafeBytes(of: day.number.bigEndian) { Array($0) }
+        return try Point.hash(try DigestAlgorithm.sha256.hash(bytes + (try digest())))
+    }
+}
+
+/// A day of time permits: the number of whole days since 1970-01-01 UTC.
+package struct PermitDay: Sendable, Hashable {
+    package let number: UInt32
+
+    package init(_ number: UInt32) { self.number = number }
+}

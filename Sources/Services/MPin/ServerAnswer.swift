@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Secrets
+package import Text
+
+/// A JSON object that a server has sent. Its text is wiped on release, because answers have shares of secrets.
+package struct ServerAnswer: ~Copyable {
+    private let body: Secret
+    private let members: [JSONMember]
+
+    /// - Throws: `.responseParseError` for anything but an object.
+    package init(_ body: [UInt8]) throws(MPinFailure) {
+        let secret = Secret(body)
+        let found = secret.withBytes { try? JSONScanner.members(of: $0) }
+        guard let found, body.first(where: { $0 > 0x20 }) == UInt8(ascii: "{") else {
+            throw MPinFailure(.responseParseError, "the server answered no JSON object")
+        }
+        members = found
+        self.body = secret
+    }
+
+    private borrowing func member(_ name: StaticString, _ kind: JSONKind) throws(MPinFailure) -> JSONMember {
+        let found = body.withBytes { text in
+            members.last { member in
+                let key = UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
+                return UnsafeRawBufferPointer(rebasing: text[member.key]).elementsEqual(key)
+            }
+        }
+        guard let found, found.kind == kind else { throw Self.missing(name) }
+        return found
+    }
+
+    private static func missing(_ name: StaticString) -> MPinFailure {
+        MPinFailure(.responseParseError, "the answer of the server has no usable member '\(name)'")
+    }
+
+    /// The whole object; for answers without secrets.
+    package borrowing func json() -> JSON { body.withBytes { JSON(accepted: $0) } }
+
+    /// The whole object as the server wrote it; for answers without secrets.
+    package borrowing func text() -> String { body.withBytes { String(decoding: $0, as: UTF8.self) } }
+
+    package borrowing func bytes() -> [UInt8] { body.withBytes { Array($0) } }
+
+    /// A string that is not empty.
+    package borrowing func string(_ name: StaticString) throws(MPinFailure) -> String {
+        let member = try member(name, .string)
+        let text = body.withBytes { text in
+            let content = UnsafeRawBufferPointer(
+                rebasing: text[member.value.lowerBound + 1..<member.value.upperBound - 1]
+            )
+            return JSONString.decode(content, hasEscapes: member.valueHasEscapes)
+        }
+        guard !text.isEmpty else { throw Self.missing(name) }
+        return text
+    }
+
+    package borrowing func bool(_ name: StaticString) throws(MPinFailure) -> Bool {
+        let member = try member(name, .bool)
+        return body.withBytes { $0[member.value.lowerBound] == UInt8(ascii: "t") }
+    }
+
+    package borrowing func int(_ name: StaticString) throws(MPinFailure) -> Int {
+        let member = try member(name, .number)
+        let text = body.withBytes { String(decoding: $0[member.value], as: UTF8.self) }
+        guard let number = JSON.int(text) else { throw Self.missing(name) }
+        return number
+    }
+
+    /// Reads hexadecimal digits of exactly `count` bytes into memory that is wiped.
+    /// - Throws: `.responseParseError` if there is no string, `.cryptoError` if the string is something else.
+    package borrowing func secret(_ name: StaticString, count: Int) throws(MPinFailure) -> Secret {
+        let member = try member(name, .string)
+        let digits = member.value.lowerBound + 1..<member.value.upperBound - 1
+        return try body.withBytes { text throws(MPinFailure) in
+            guard let secret = Self.decode(UnsafeRawBufferPointer(rebasing: text[digits]), count: count) else {
+                throw MPinFailure(.cryptoError, "'\(name)' of the server is not \(count) bytes in hexadecimal")
+            }
+            return secret
+        }
+    }
+
+    /// Decodes hexadecimal digits of exactly `count` bytes; nil for anything else.
+    static func decode(_ digits: UnsafeRawBufferPointer, count: Int) -> Secret? {
+        guard digits.count == 2 * count, digits.allSatisfy({ Hex.value($0) != nil }) else { return nil }
+        return Secret(count: count) { out in
+            for index in 0..<count {
+                out[index] = (Hex.value(digits[2 * index]) ?? 0) << 4 | (Hex.value(digits[2 * index + 1]) ?? 0)
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The curve BN254CX in plain Python: both groups, and the Tate pairing. For tests; nothing here is constant-time.
+
+A number of Fp2 is a pair (a, b) for a + bi with i² = -1. A number of Fp12 is a list of twelve numbers, the coefficients of
+w⁰ to w¹¹, with w⁶ = 1 + i. A point is (x, y), or None for infinity. G1 is y² = x³ + 2 over Fp. G2 is y² = x³ + 2/(1 + i)
+over Fp2, and (x, y) of G2 stands for the point (x w², y w³) of the curve over Fp12.
+"""
+
+P = 0x2400000008702A0DB0BDDF647A6366D3243FD6EE18093EE1BE6623EF5C1B55B3
+N = 0x2400000008702A0DB0BDDF647A6366D2C43FD6EE0CC906CEBE11C0A636EB1F6D
+G2 = (
+    (0x19682D2C7053B256358B2500F5C34BBB907C85BFA03E2726C0851CEEE4D2EC74,
+     0x1466B9EC3E19F64AA011C937A8E99743F81B97B0C209C30F47A58E8B2E29CFE1),
+    (0x0A79EDD972332B8DD81E22157DAEE2096361B33D847EC1B30CFBFCEBCF0BE09F,
+     0x06160C39ECC4C09035C6E4512D8D3461C2864EA569D2EDEBED904B228898EE9D),
+)
+
+
+class Fp2:
+    """The operations of Fp2 that the group law needs."""
+
+    @staticmethod
+    def add(s, t):
+        return (s[0] + t[0]) % P, (s[1] + t[1]) % P
+
+    @staticmethod
+    def sub(s, t):
+        return (s[0] - t[0]) % P, (s[1] - t[1]) % P
+
+    @staticmethod
+    def mul(s, t):
+        return (s[0] * t[0] - s[1] * t[1]) % P, (s[0] * t[1] + s[1] * t[0]) % P
+
+    @staticmethod
+    def inv(s):
+        norm = pow(s[0] * s[0] + s[1] * s[1], -1, P)
+        return s[0] * norm % P, -s[1] * norm % P
+
+
+class Fp:
+    """The operations of Fp that the group law needs."""
+
+    @staticmethod
+    def add(s, t):
+        return (s + t) % P
+
+    @staticmethod
+    def sub(s, t):
+        return (s - t) % P
+
+    @staticmethod
+    def mul(s, t):
+        return s * t % P
+
+    @staticmethod
+    def inv(s):
+        return pow(s, -1, P)
+
+
+def slope(field, a, b):
+    """The slope of the line through two points; None for a vertical line."""
+    if a[0] != b[0]:
+        return field.mul(field.sub(b[1], a[1]), field.inv(field.sub(b[0], a[0])))
+    if a[1] != b[1]:
+        return None
+    square = field.mul(a[0], a[0])
+    return field.mul(field.add(square, field.add(square, square)), field.inv(field.add(a[1], a[1])))
+
+
+def add(a, b, field=Fp):
+    if a is None or b is None:
+        return a or b
+    m = slope(field, a, b)
+    if m is None:
+        return None
+    x = field.sub(field.sub(field.mul(m, m), a[0]), b[0])
+    return x, field.sub(field.mul(m, field.sub(a[0], x)), a[1])
+
+
+def times(scalar, point, field=Fp):
+    result = None
+    for bit in bin(scalar % N)[2:]:
+        result = add(result, result, field)
+        if bit == "1":
+            result = add(result, point, field)
+    return result
+
+
+def negative(point):
+    return None if point is None else (point[0], -point[1] % P)
+
+
+def is_on_curve(point):
+    x, y = point
+    return max(x, y) < P and (y * y - x * x * x - 2) % P == 0
+
+
+def encode(point):
+    """A point of G1 in 65 bytes."""
+    return b"\x04" + point[0].to_bytes(32, "big") + point[1].to_bytes(32, "big")
+
+
+def decode(data):
+    if len(data) != 65 or data[0] != 4:
+        raise ValueError("no uncompressed point")
+    point = int.from_bytes(data[1:33], "big"), int.from_bytes(data[33:], "big")
+    if not is_on_curve(point):
+        raise ValueError("not on the curve")
+    return point
+
+
+def hash_to_point(digest):
+    """The first x from the digest on that belongs to a point of G1, with its even y."""
+    x = int.from_bytes(digest, "big") % P
+    while True:
+        y = pow(x**3 + 2, (P + 1) // 4, P)
+        if is_on_curve((x, y)):
+            return x, (y if y % 2 == 0 else P - y)
+        x = (x + 1) % P
+
+
+# The pairing
+
+def multiply(s, t):
+    """The product in Fp12."""
+    c = [0] * 23
+    for j, left in enumerate(s):
+        if left:
+            for k, right in enumerate(t):
+                c[j + k] += left * right
+    for k in range(22, 11, -1):  # w¹² = 2 w⁶ - 2
+        c[k - 6] += 2 * c[k]
+        c[k - 12] -= 2 * c[k]
+    return [value % P for value in c[:12]]
+
+
+def power(base, exponent):
+    result = base
+    for bit in bin(exponent)[3:]:
+        result = multiply(result, result)
+        if bit == "1":
+            result = multiply(result, base)
+    return result
+
+
+def line(m, t, q):
+    """The line of slope m through t of G1, at q of G2: y w³ - y_t - m (x w² - x_t)."""
+    value = [0] * 12
+    (a, b), (c, d) = q
+    value[0] = (m * t[0] - t[1]) % P
+    value[2], value[8] = -m * (a - b) % P, -m * b % P
+    value[3], value[9] = (c - d) % P, d
+    return value
+
+
+def root():
+    """(1 + i)^((p² - 1)/6), which lies in Fp."""
+    result, base, exponent = (1, 0), (1, 1), (P * P - 1) // 6
+    while exponent:
+        if exponent & 1:
+            result = Fp2.mul(result, base)
+        base, exponent = Fp2.mul(base, base), exponent >> 1
+    return result[0]
+
+
+ROOT = root()
+
+
+def miller(p, q):
+    """f with divisor N (p) - N (infinity), at q, up to factors that the last power removes."""
+    f, t = [1] + [0] * 11, p
+    for bit in bin(N)[3:]:
+        f = multiply(multiply(f, f), line(slope(Fp, t, t), t, q))
+        t = add(t, t)
+        if bit == "1":
+            m = slope(Fp, t, p)
+            if m is not None:
+                f = multiply(f, line(m, t, q))
+            t = add(t, p)
+    return f
+
+
+def product_is_one(pairs):
+    """Whether the product of the pairings of pairs (point of G1, point of G2) is 1."""
+    f = [1] + [0] * 11
+    for p, q in pairs:
+        if p is not None and q is not None:
+            f = multiply(f, miller(p, q))
+    # f^((p⁶ - 1)(p² + 1)(p⁴ - p² + 1)/N) = 1. The power p² multiplies w by ROOT, and p⁶ changes the sign of w.
+    g = multiply(f, [value * pow(ROOT, k, P) % P for k, value in enumerate(f)])
+    conjugate = [value if k % 2 == 0 else -value % P for k, value in enumerate(g)]
+    exponent = (P**4 - P**2 + 1) // N
+    return power(conjugate, exponent) == power(g, exponent)
