@@ -55,4 +55,7 @@ extension DerivationPath {
     package static let firstEthereumAddress = DerivationPath(
         known: [44 | hardened, 60 | hardened, 0 | hardened, 0, 0]
     )
+
+    /// m/44'/60'/0'/1/0: the key with which a device signs requests to a server of its app.
+    package static let ethereumSigner = DerivationPath(known: [44 | hardened, 60 | hardened, 0 | hardened, 1, 0])
 }
