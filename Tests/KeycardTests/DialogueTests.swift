@@ -2,22 +2,22 @@
 import Crypto
 import HDWallet
 import ISO7816
-import Keycard
 import Secp256k1
 import Secrets
 import TestSupport
 import Testing
 
+@testable import Keycard
 @testable import VirtualKeycard
 
-@Suite("Dialogues with a virtual Keycard")
+@Suite("Dialogues with a Keycard")
 struct DialogueTests {
     @Test(
         "INIT gives the card another duress PIN than its PIN and the start of its PUK",
-        arguments: VirtualApplet.Version.allCases
+        arguments: CardModel.allCases
     )
-    func initialize(version: VirtualApplet.Version) async throws {
-        let (card, _) = try await TestCard.ready(version, loaded: false)
+    func initialize(model: CardModel) async throws {
+        let (card, _) = try await TestCard.ready(model, loaded: false)
         #expect(await card.isDuressDistinct)
         #expect(await card.hasPIN(Known.pin))
         let applet = try await card.select()
@@ -50,9 +50,9 @@ struct DialogueTests {
         #expect(await card.count == 1)
     }
 
-    @Test("words are loaded and the card derives the keys of BIP-32", arguments: VirtualApplet.Version.allCases)
-    func load(version: VirtualApplet.Version) async throws {
-        let (card, pairing) = try await TestCard.ready(version)
+    @Test("words are loaded and the card derives the keys of BIP-32", arguments: CardModel.allCases)
+    func load(model: CardModel) async throws {
+        let (card, pairing) = try await TestCard.ready(model)
         await card.insert()
         let applet = try await card.open(pairing)
         let expected = try ExtendedPrivateKey(seed: try Known.mnemonic().seed()).keyUID
@@ -69,25 +69,25 @@ struct DialogueTests {
 
     @Test(
         "words that are loaded with the duress PIN are refused and removed",
-        arguments: VirtualApplet.Version.allCases
+        arguments: CardModel.allCases
     )
-    func duress(version: VirtualApplet.Version) async throws {
+    func duress(model: CardModel) async throws {
         // A card that was initialised without an explicit duress PIN opens the duress wallet with its PIN: 3.1 if the PUK
         // begins with the PIN, 4.0 always.
-        let card = try TestCard(version)
-        try await card.initializeWithoutDuressPIN()
+        let card = try TestCard(model)
+        await card.initializeWithoutDuressPIN()
         let applet = try await card.select()
         var pairing: PairingBox?
-        if version == .v3_1 { pairing = PairingBox(try await applet.pair(secret: Secret(Known.pairingSecret))) }
+        if model.isPaired { pairing = PairingBox(try await applet.pair(secret: Secret(Known.pairingSecret))) }
         let opened = try await card.open(pairing)
         #expect(try await opened.verifyPIN(Secret(Known.pin.utf8)) == .accepted)
         await #expect(throws: KeycardError.wrongWallet) { _ = try await opened.loadWallet(try Known.mnemonic()) }
         #expect(await card.keyUID == nil)
     }
 
-    @Test("the card draws words of each length with a valid checksum", arguments: VirtualApplet.Version.allCases)
-    func generate(version: VirtualApplet.Version) async throws {
-        let (card, pairing) = try await TestCard.ready(version, loaded: false)
+    @Test("the card draws words of each length with a valid checksum", arguments: CardModel.allCases)
+    func generate(model: CardModel) async throws {
+        let (card, pairing) = try await TestCard.ready(model, loaded: false)
         let applet = try await card.open(pairing)
         for count in [12, 15, 18, 21, 24] {
             let words = try await applet.generateMnemonic(words: count)
@@ -96,9 +96,9 @@ struct DialogueTests {
         await #expect(throws: KeycardError.wrongForm) { _ = try await applet.generateMnemonic(words: 13) }
     }
 
-    @Test("a signature is low, has its recovery ID, and differs each time", arguments: VirtualApplet.Version.allCases)
-    func sign(version: VirtualApplet.Version) async throws {
-        let (card, pairing) = try await TestCard.ready(version)
+    @Test("a signature is low, has its recovery ID, and differs each time", arguments: CardModel.allCases)
+    func sign(model: CardModel) async throws {
+        let (card, pairing) = try await TestCard.ready(model)
         let applet = try await card.open(pairing)
         let hash = try DigestAlgorithm.sha256.hash(Array("message".utf8))
         await #expect(throws: KeycardError.status(StatusWord(0x6985))) {
@@ -118,9 +118,9 @@ struct DialogueTests {
         }
     }
 
-    @Test("private keys leave the card below m/43'/60'/1581' only", arguments: VirtualApplet.Version.allCases)
-    func exportPrivate(version: VirtualApplet.Version) async throws {
-        let (card, pairing) = try await TestCard.ready(version)
+    @Test("private keys leave the card below m/43'/60'/1581' only", arguments: CardModel.allCases)
+    func exportPrivate(model: CardModel) async throws {
+        let (card, pairing) = try await TestCard.ready(model)
         let applet = try await card.open(pairing)
         _ = try await applet.verifyPIN(Secret(Known.pin.utf8))
         let path = try #require(DerivationPath("m/43'/60'/1581'/0'/0"))
@@ -134,10 +134,10 @@ struct DialogueTests {
 
     @Test(
         "a wrong PIN uses one try, a blocked PIN is unblocked with the PUK",
-        arguments: VirtualApplet.Version.allCases
+        arguments: CardModel.allCases
     )
-    func block(version: VirtualApplet.Version) async throws {
-        let (card, pairing) = try await TestCard.ready(version)
+    func block(model: CardModel) async throws {
+        let (card, pairing) = try await TestCard.ready(model)
         let applet = try await card.open(pairing)
         for left in [2, 1, 0, 0] {
             #expect(try await applet.verifyPIN(Secret("000000".utf8)) == .wrong(triesLeft: left))
@@ -157,16 +157,16 @@ struct DialogueTests {
         }
     }
 
-    @Test("PIN, PUK and pairing secret are changed", arguments: VirtualApplet.Version.allCases)
-    func change(version: VirtualApplet.Version) async throws {
-        let (card, pairing) = try await TestCard.ready(version)
+    @Test("PIN, PUK and pairing secret are changed", arguments: CardModel.allCases)
+    func change(model: CardModel) async throws {
+        let (card, pairing) = try await TestCard.ready(model)
         let applet = try await card.open(pairing)
         _ = try await applet.verifyPIN(Secret(Known.pin.utf8))
         try await applet.changePIN(to: Secret(Known.newPIN.utf8))
         try await applet.changePUK(to: Secret("111111222222".utf8))
         #expect(await card.hasPIN(Known.newPIN))
         let secret = [UInt8](repeating: 9, count: 32)
-        guard version == .v3_1 else {
+        guard model.isPaired else {
             await #expect(throws: KeycardError.unsupported) {
                 try await applet.changePairingSecret(to: Secret(secret))
             }
@@ -181,9 +181,9 @@ struct DialogueTests {
         #expect(await card.freeSlots == 3)
     }
 
-    @Test("the five slots are used up, and UNPAIR frees one")
-    func slots() async throws {
-        let (card, pairing) = try await TestCard.ready(.v3_1, loaded: false)
+    @Test("the five slots are used up, and UNPAIR frees one", arguments: CardModel.paired)
+    func slots(model: CardModel) async throws {
+        let (card, pairing) = try await TestCard.ready(model, loaded: false)
         let applet = try await card.select()
         for slot: UInt8 in 1...4 { #expect(try await applet.pair(secret: Secret(Known.pairingSecret)).slot == slot) }
         await #expect(throws: KeycardError.noFreeSlot) {
@@ -200,9 +200,9 @@ struct DialogueTests {
         await #expect(throws: KeycardError.pairingLost) { _ = try await card.open(pairing) }
     }
 
-    @Test("a pairing with another key is lost, and costs no try")
-    func wrongPairing() async throws {
-        let (card, _) = try await TestCard.ready(.v3_1, loaded: false)
+    @Test("a pairing with another key is lost, and costs no try", arguments: CardModel.paired)
+    func wrongPairing(model: CardModel) async throws {
+        let (card, _) = try await TestCard.ready(model, loaded: false)
         let wrong = PairingBox(KeycardPairing(slot: 0, key: Secret([UInt8](repeating: 1, count: 32))))
         await #expect(throws: KeycardError.pairingLost) { _ = try await card.open(wrong) }
         #expect(await card.pinTries == 3)
@@ -224,9 +224,9 @@ struct DialogueTests {
         }
     }
 
-    @Test("single keys and extended keys are loaded", arguments: VirtualApplet.Version.allCases)
-    func loadKeys(version: VirtualApplet.Version) async throws {
-        let (card, pairing) = try await TestCard.ready(version, loaded: false)
+    @Test("single keys and extended keys are loaded", arguments: CardModel.allCases)
+    func loadKeys(model: CardModel) async throws {
+        let (card, pairing) = try await TestCard.ready(model, loaded: false)
         let applet = try await card.open(pairing)
         _ = try await applet.verifyPIN(Secret(Known.pin.utf8))
         let master = try ExtendedPrivateKey(seed: try Known.mnemonic().seed())
@@ -243,9 +243,9 @@ struct DialogueTests {
         #expect(await card.keyUID == nil)
     }
 
-    @Test("paths and data of 3.1: current path, path without PIN, stored data")
-    func paths() async throws {
-        let (card, pairing) = try await TestCard.ready(.v3_1)
+    @Test("paths and data of 3.1: current path, path without PIN, stored data", arguments: CardModel.paired)
+    func paths(model: CardModel) async throws {
+        let (card, pairing) = try await TestCard.ready(model)
         let applet = try await card.open(pairing)
         let hash = [UInt8](repeating: 3, count: 32)
         _ = try await applet.verifyPIN(Secret(Known.pin.utf8))
@@ -259,7 +259,53 @@ struct DialogueTests {
         #expect(try await again.signPinless(hash).publicKey == Known.publicKey())
         #expect(try await again.readData(.general) == Array("text".utf8))
         await #expect(throws: KeycardError.status(StatusWord(0x6985))) { try await again.storeData([1], .general) }
-        #expect(try await again.identify() == nil)
+        #expect(try await again.identify() != nil)
+    }
+
+    @Test("wrong slots, sources of paths and lengths have the status words of the applet", arguments: CardModel.paired)
+    func refusals(model: CardModel) async throws {
+        let (card, pairing) = try await TestCard.ready(model)
+        let applet = try await card.open(pairing)
+        _ = try await applet.verifyPIN(Secret(Known.pin.utf8))
+        func status(_ ins: UInt8, _ p1: UInt8, _ data: [UInt8] = []) async throws -> UInt16 {
+            try await applet.exchange(ins, p1: p1, Secret(data)).status.value
+        }
+        let path = Known.path.bytes
+        #expect(try await status(KeycardInstruction.deriveKey, 0x01, path) == 0x6A86)
+        #expect(try await status(KeycardInstruction.deriveKey, 0x40, path) == 0x6B00)
+        #expect(try await status(KeycardInstruction.deriveKey, 0xC0, path) == 0x6A80)
+        #expect(try await status(KeycardInstruction.deriveKey, 0x00, [1, 2, 3]) == 0x6A80)
+        #expect(try await status(KeycardInstruction.unpair, 5) == 0x6A86)
+        #expect(try await status(KeycardInstruction.unpair, 0x80) == 0x6F00)
+        // A command without a whole MAC is refused inside the channel, which stays open.
+        #expect(await card.run([0x80, KeycardInstruction.getStatus, 0x00, 0x00]).count == 34)
+    }
+
+    @Test("the channel of 3.1 tells a wrong MAC from a command for another place in the dialogue")
+    func commandFaults() throws {
+        func channel() throws -> CBCChannel {
+            try CBCChannel(
+                shared: Secret([UInt8](repeating: 1, count: 32)),
+                pairingKey: Secret([UInt8](repeating: 2, count: 32)),
+                salt: [UInt8](repeating: 3, count: 32),
+                vector: [UInt8](repeating: 4, count: 16)
+            )
+        }
+        let (terminal, card) = (try channel(), try channel())
+        let header = CommandAPDU(0x80, KeycardInstruction.verifyPIN, 0, 0)
+        _ = try terminal.wrap(header, data: Secret(Known.pin.utf8))
+        let second = try terminal.wrap(header, data: Secret(Known.pin.utf8))
+        func fault(_ data: [UInt8]) -> CBCChannel.CommandFault? {
+            do throws(CBCChannel.CommandFault) {
+                _ = try card.unwrap(CommandAPDU(0x80, KeycardInstruction.verifyPIN, 0, 0, data: data))
+                return nil
+            } catch {
+                return error
+            }
+        }
+        #expect(fault([UInt8](repeating: 0, count: 15)) == .tooShort)
+        #expect(fault(second.data.dropLast() + [second.data[31] ^ 1]) == .wrongMAC)
+        #expect(fault(second.data) == .wrongPadding)
     }
 
     @Test("further commands of 4.0: challenge, BIP-85, ECDH; LEE keys are refused")
@@ -284,9 +330,9 @@ struct DialogueTests {
         await #expect(throws: KeycardError.unsupported) { try await applet.deriveKey(Known.path) }
     }
 
-    @Test("FACTORY RESET needs the key UID of this card", arguments: VirtualApplet.Version.allCases)
-    func reset(version: VirtualApplet.Version) async throws {
-        let (card, pairing) = try await TestCard.ready(version)
+    @Test("FACTORY RESET needs the key UID of this card", arguments: CardModel.allCases)
+    func reset(model: CardModel) async throws {
+        let (card, pairing) = try await TestCard.ready(model)
         let applet = try await card.open(pairing)
         let uid = try #require(await card.keyUID)
         for wrong in [nil, Array(uid.reversed())] {
@@ -311,6 +357,8 @@ struct DialogueTests {
         await #expect(throws: KeycardError.foreignCard(authority: authority.key.publicKey.compressed)) {
             _ = try await strict.identify()
         }
+        let plain = AppletChannel(try VirtualApplet(.v3_1, sources: CardSources()))
+        #expect(try await KeycardApplet.select(on: plain).identify() == nil)
     }
 
     @Test("a card without the applet is told apart from a card that fails")

@@ -16,28 +16,28 @@ struct FaultMatrixTests {
     enum Dialogue: String, CaseIterable, Sendable {
         case initialize, pair, status, verify, changePIN, unblock, load, sign, export, unpair
 
-        /// Whether the dialogue exists for this version.
-        func exists(in version: VirtualApplet.Version) -> Bool {
+        /// Whether the dialogue exists for this card.
+        func exists(in model: CardModel) -> Bool {
             switch self {
-            case .pair, .unpair: version == .v3_1
+            case .pair, .unpair: model.isPaired
             default: true
             }
         }
     }
 
-    static let rows = VirtualApplet.Version.allCases.flatMap { version in
-        Dialogue.allCases.filter { $0.exists(in: version) }.map { (version, $0) }
+    static let rows = CardModel.allCases.flatMap { model in
+        Dialogue.allCases.filter { $0.exists(in: model) }.map { (model, $0) }
     }
 
     @Test("a fault costs no try, and success is reported only if it is true", arguments: rows)
-    func matrix(version: VirtualApplet.Version, dialogue: Dialogue) async throws {
+    func matrix(model: CardModel, dialogue: Dialogue) async throws {
         var runs = 0
         for fault in Fault.allCases {
             var index = 0
             while true {
-                let (card, pairing) = try await prepare(version, dialogue)
+                let (card, pairing) = try await prepare(model, dialogue)
                 await card.insert((index, fault))
-                let before = await State(card)
+                let before = await card.state
                 var report: String?
                 do {
                     report = try await run(dialogue, card, pairing)
@@ -45,8 +45,8 @@ struct FaultMatrixTests {
                     check(error, fault, "\(dialogue) \(fault) at \(index)")
                 }
                 let isOver = await card.count <= index
-                let after = await State(card)
-                let place: Comment = "\(version) \(dialogue), \(fault) at command \(index)"
+                let after = await card.state
+                let place: Comment = "\(model.testDescription) \(dialogue), \(fault) at command \(index)"
                 #expect(after.pinTries >= before.pinTries, place)
                 let isPUKUntouched = after.pukTries == before.pukTries || dialogue == .initialize && after.pukTries == 5
                 #expect(isPUKUntouched, place)
@@ -64,18 +64,6 @@ struct FaultMatrixTests {
         #expect(runs >= Fault.allCases.count)
     }
 
-    struct State {
-        let pinTries: Int
-        let pukTries: Int
-        let checks: Int
-
-        init(_ card: TestCard) async {
-            pinTries = await card.pinTries
-            pukTries = await card.pukTries
-            checks = await card.checks
-        }
-    }
-
     /// A removed card is told as removed, so that the workflow begins again.
     private func check(_ error: KeycardError, _ fault: Fault, _ place: String) {
         switch fault {
@@ -85,19 +73,19 @@ struct FaultMatrixTests {
     }
 
     private func prepare(
-        _ version: VirtualApplet.Version,
+        _ model: CardModel,
         _ dialogue: Dialogue
     ) async throws -> (TestCard, PairingBox?) {
         switch dialogue {
-        case .initialize: return (try TestCard(version), nil)
-        case .pair: return (try await TestCard.ready(version, loaded: false).card, nil)
-        case .load: return try await TestCard.ready(version, loaded: false)
+        case .initialize: return (try TestCard(model), nil)
+        case .pair: return (try await TestCard.ready(model, loaded: false).card, nil)
+        case .load: return try await TestCard.ready(model, loaded: false)
         case .unblock:
-            let (card, pairing) = try await TestCard.ready(version)
+            let (card, pairing) = try await TestCard.ready(model)
             let applet = try await card.open(pairing)
             for _ in 0..<3 { _ = try await applet.verifyPIN(Secret("000000".utf8)) }
             return (card, pairing)
-        case .status, .verify, .changePIN, .sign, .export, .unpair: return try await TestCard.ready(version)
+        case .status, .verify, .changePIN, .sign, .export, .unpair: return try await TestCard.ready(model)
         }
     }
 
@@ -122,8 +110,13 @@ struct FaultMatrixTests {
         case .status:
             let applet = try await card.open(pairing)
             let status = try await applet.readStatus()
-            let (pinTries, pukTries, uid) = await (card.pinTries, card.pukTries, card.keyUID)
-            return isDone(status == KeycardStatus(pinTries: pinTries, pukTries: pukTries, hasKey: uid != nil))
+            let state = await card.state
+            let expected = KeycardStatus(
+                pinTries: state.pinTries,
+                pukTries: state.pukTries,
+                hasKey: state.keyUID != nil
+            )
+            return isDone(status == expected)
         case .verify:
             let applet = try await card.open(pairing)
             return isDone(try await applet.verifyPIN(Secret(Known.pin.utf8)) == .accepted)

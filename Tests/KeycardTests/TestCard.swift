@@ -45,28 +45,32 @@ enum Fault: String, CaseIterable, Sendable {
     case replayed
 }
 
-/// A virtual Keycard as a channel, with a fault at one command.
+/// A Keycard as a channel, with a fault at one command.
 actor TestCard: CardChannel {
-    let applet: VirtualApplet
-    let version: VirtualApplet.Version
+    let model: CardModel
     let trust: KeycardTrust
+    private let inside: any CardInside
     private var fault: (index: Int, fault: Fault)?
     private var last: [UInt8] = [0x90, 0x00]
     private(set) var count = 0
     private(set) var commands: [[UInt8]] = []
     private var isGone = false
 
-    init(_ version: VirtualApplet.Version) throws {
-        let authority = try PrivateKey.generate()
-        self.version = version
-        trust = KeycardTrust(authorities: [authority.publicKey.compressed])
-        let identity = version == .v4_0 ? try CardIdentity(signedBy: authority) : nil
-        applet = try VirtualApplet(version, identity: identity, sources: CardSources())
+    init(_ model: CardModel) throws {
+        self.model = model
+        let inside: any CardInside =
+            switch model {
+            case .v3_1: try VirtualInside(.v3_1)
+            case .v4_0: try VirtualInside(.v4_0)
+            case .applet: try AppletInside()
+            }
+        trust = KeycardTrust(authorities: inside.authorities)
+        self.inside = inside
     }
 
     /// Puts the card into a reader. The fault happens at the command with this index.
     func insert(_ fault: (index: Int, fault: Fault)? = nil) {
-        applet.reset()
+        inside.reset()
         self.fault = fault
         (count, last, commands, isGone) = (0, [0x90, 0x00], [], false)
     }
@@ -79,25 +83,25 @@ actor TestCard: CardChannel {
         let previous = last
         let answer: [UInt8]
         switch fault?.index == index ? fault?.fault : nil {
-        case nil: answer = applet.process(command.bytes)
+        case nil: answer = inside.process(command.bytes)
         case .removedBefore:
             isGone = true
             throw .removed
         case .removedAfter:
-            _ = applet.process(command.bytes)
+            _ = inside.process(command.bytes)
             isGone = true
             throw .removed
         case .garbled:
-            let real = applet.process(command.bytes)
+            let real = inside.process(command.bytes)
             answer = real.dropLast(2).map { $0 &* 31 &+ 7 } + real.suffix(2)
         case .failure: answer = [0x6F, 0x00]
         case .refused: answer = [0x69, 0x82]
         case .wrongMAC:
-            var real = applet.process(command.bytes)
+            var real = inside.process(command.bytes)
             real[real.count > 2 ? real.count - 3 : 1] ^= 1
             answer = real
         case .replayed:
-            _ = applet.process(command.bytes)
+            _ = inside.process(command.bytes)
             answer = previous
         }
         last = answer
@@ -107,25 +111,20 @@ actor TestCard: CardChannel {
 
     // MARK: What a test may look at
 
-    var isInitialized: Bool { applet.secrets != nil }
-    var keyUID: [UInt8]? { applet.wallet.keyUID }
-    var freeSlots: Int { applet.pairingKeys.free }
-    var pinTries: Int { applet.secrets?.main.tries ?? 0 }
-    var duressTries: Int { applet.secrets?.duress.tries ?? 0 }
-    var pukTries: Int { applet.secrets?.puk.tries ?? 0 }
-    /// How often the card has compared a PIN or PUK.
-    var checks: Int {
-        guard applet.secrets != nil else { return 0 }
-        return (applet.secrets?.main.checks ?? 0) + (applet.secrets?.puk.checks ?? 0)
-    }
+    var state: CardState { inside.state }
+    var isInitialized: Bool { state.isInitialized }
+    var keyUID: [UInt8]? { state.keyUID }
+    var freeSlots: Int { state.freeSlots }
+    var pinTries: Int { state.pinTries }
+    var duressTries: Int { state.duressTries }
+    var pukTries: Int { state.pukTries }
     var isDuressDistinct: Bool {
-        let duress = applet.secrets?.duress.equals(Secret(Known.pin.utf8)) == true
-        return !duress && applet.secrets?.duress.equals(Secret(Known.puk.utf8.prefix(6))) != true
+        !inside.hasDuressPIN(Known.pin) && !inside.hasDuressPIN(String(Known.puk.prefix(6)))
     }
     /// Whether the card has the secrets of these tests and a duress PIN of its own.
     var wasInitialized: Bool { hasPIN(Known.pin) && isDuressDistinct }
-    func hasPIN(_ pin: String) -> Bool { applet.secrets?.main.equals(Secret(pin.utf8)) == true }
-    func run(_ command: [UInt8]) -> [UInt8] { applet.process(command) }
+    func hasPIN(_ pin: String) -> Bool { inside.hasPIN(pin) }
+    func run(_ command: [UInt8]) -> [UInt8] { inside.process(command) }
 
     // MARK: Preparing
 
@@ -133,10 +132,10 @@ actor TestCard: CardChannel {
 
     /// An initialised card, with keys if wanted. The pairing is nil for 4.0.
     static func ready(
-        _ version: VirtualApplet.Version,
+        _ model: CardModel,
         loaded: Bool = true
     ) async throws -> (card: TestCard, pairing: PairingBox?) {
-        let card = try TestCard(version)
+        let card = try TestCard(model)
         let applet = try await card.select()
         try await applet.initialize(
             pin: Secret(Known.pin.utf8),
@@ -144,7 +143,7 @@ actor TestCard: CardChannel {
             pairingSecret: Secret(Known.pairingSecret)
         )
         var pairing: PairingBox?
-        if version == .v3_1 {
+        if model.isPaired {
             pairing = PairingBox(try await applet.pair(secret: Secret(Known.pairingSecret)))
         }
         if loaded {
@@ -173,25 +172,15 @@ final class PairingBox: Sendable {
     init(_ pairing: consuming KeycardPairing) { self.pairing = pairing }
 }
 
-extension VirtualApplet.Version: CustomTestStringConvertible {
-    package var testDescription: String { self == .v3_1 ? "3.1" : "4.0" }
-}
-
 extension TestCard {
     /// The duress PIN, found by trying all PINs past the counters.
     var duressPIN: [UInt8] {
         for number in 0..<1_000_000 {
-            let digits = Array(String(number + 1_000_000).utf8.dropFirst())
-            if applet.secrets?.duress.equals(Secret(digits)) == true { return digits }
+            let digits = String(String(number + 1_000_000).dropFirst())
+            if inside.hasDuressPIN(digits) { return Array(digits.utf8) }
         }
         return []
     }
 
-    /// INIT in its short form, as other clients send it. The PUK begins with the PIN.
-    func initializeWithoutDuressPIN() throws {
-        let plain = Secret((Known.pin + Known.pin + Known.pin).utf8)
-        let extra = version == .v3_1 ? Known.pairingSecret : []
-        try applet.takeSecrets(plain.appending(extra), extra: extra.count)
-        applet.pairingKeys.setSecret(Secret(Known.pairingSecret))
-    }
+    func initializeWithoutDuressPIN() { inside.initializeWithoutDuressPIN() }
 }

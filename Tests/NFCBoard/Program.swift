@@ -4,6 +4,7 @@ import NFCTestSupport
 import ReadersVirtual
 import Secrets
 import VirtualEID
+import VirtualKeycard
 
 /// An emulated NFC board on USB with a virtual eID card, for tests in a kernel with vhci_hcd. Scripts control it through
 /// standard input.
@@ -11,15 +12,16 @@ import VirtualEID
     static let usage = """
         usage: badged-nfc-board pn531|pn533|acr122u [PORT]
 
-        Emulates an NFC board on a USB port of this kernel's vhci_hcd, and an eID card (PIN 123456,
-        CAN 500540, PUK 9876543210). Needs root. Executes the commands on standard input and
-        answers each one with a line:
+        Emulates an NFC board on a USB port of this kernel's vhci_hcd, an eID card (PIN 123456,
+        CAN 500540, PUK 9876543210) and a Keycard 3.1 with the default values. Needs root. Executes
+        the commands on standard input and answers each one with a line:
 
           plug             plug the board into port PORT (0)
           unplug           unplug the board
           unplug after N   unplug the board after N further frames between reader and card
           disturb          send bytes that are no frame, as a disturbed line does
           insert a|b       put the card on the board, as a card of type A or B
+          keycard a|b      put the Keycard on the board
           remove           take the card away
           pin PIN          print "yes" when this is the card's PIN; costs no try
           tries            print the card's retry counter
@@ -40,9 +42,11 @@ import VirtualEID
         }
         do {
             let (board, card) = (EmulatedUSBBoard(model), try VirtualCard())
+            let keycard = try VirtualKeycardDescription().makeCard()
             while let line = readLine() {
                 do {
-                    say(try await execute(line.split(separator: " ").map(String.init), board, card, port: port))
+                    let words = line.split(separator: " ").map(String.init)
+                    say(try await execute(words, board, card, keycard, port: port))
                 } catch {
                     say("error: \(error.text)")
                 }
@@ -58,6 +62,7 @@ import VirtualEID
         _ words: [String],
         _ board: EmulatedUSBBoard,
         _ card: VirtualCard,
+        _ keycard: VirtualCard,
         port: Int
     ) async throws(EmulatedUSBBoard.SetupError) -> String {
         switch (words.first, words.count) {
@@ -68,6 +73,7 @@ import VirtualEID
             board.unplug(after: frames)
         case ("disturb", 1): board.disturbLine()
         case ("insert", 2): board.field.insert(.virtual(card, words[1] == "b" ? .b : .a))
+        case ("keycard", 2): board.field.insert(.virtual(keycard, words[1] == "b" ? .b : .a))
         case ("remove", 1): board.field.remove()
         case ("pin", 2): return await card.hasPIN(Secret(words[1].utf8)) ? "yes" : "no"
         case ("tries", 1): return "\(await card.eidState?.retryCounter ?? 0)"

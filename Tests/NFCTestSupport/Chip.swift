@@ -211,6 +211,7 @@ struct Chip {
         guard options.sendsFrames else { return [0x27] }
         let (outcome, milliseconds) = field.exchangeTimed(frame)
         if milliseconds > 0 {
+            // A slow card: the host waits for the chip this long. The chip's own limit is compared without a clock.
             let time = min(Double(milliseconds), cardTimeout)
             usleep(UInt32(time * 1000))
             if Double(milliseconds) > cardTimeout { return [0x01] }

@@ -41,6 +41,7 @@ package final class RadioField: Sendable {
         var isOn = false
         var exchanges = 0
         var faults: [Int: Fault] = [:]
+        var blockFault: (blocksBefore: Int, Fault)?
         var attack: (from: Int, Attack)?
         var isAttacking = false
         var lastAnswer: [UInt8] = []
@@ -79,6 +80,11 @@ package final class RadioField: Sendable {
     /// with the first I-block from the given exchange on.
     package func plan(_ faults: [Int: Fault], attack: (from: Int, Attack)? = nil) {
         state.withLock { ($0.faults, $0.attack, $0.isAttacking) = (faults, attack, false) }
+    }
+
+    /// Plans a fault for an I-block from now on, so that it hits a command and no presence check.
+    package func plan(_ fault: Fault, afterBlocks blocksBefore: Int) {
+        state.withLock { $0.blockFault = (blocksBefore, fault) }
     }
 
     /// The number of exchanges since the insertion.
@@ -183,12 +189,12 @@ package final class RadioField: Sendable {
         state.exchanges += 1
         if let attack = state.attack, index >= attack.from {
             // Presence checks before the next command are answered as usual.
-            if frame.first.map({ $0 & 0xE2 == 0x02 }) == true { state.isAttacking = true }
+            if isIBlock(frame) { state.isAttacking = true }
             if state.isAttacking { return (answer(attack.1, to: frame), 0) }
         }
         var outcome = Outcome.nothing
         var pause = 0
-        switch state.faults.removeValue(forKey: index) {
+        switch state.faults.removeValue(forKey: index) ?? blockFault(frame, &state) {
         case nil: outcome = deliver(frame, &state)
         case .commandLost: break
         case .answerLost: _ = deliver(frame, &state)
@@ -212,6 +218,15 @@ package final class RadioField: Sendable {
             state.card = nil
         }
         return (outcome, pause)
+    }
+
+    /// ISO/IEC 14443-4 7.1.1.1.
+    private static func isIBlock(_ frame: [UInt8]) -> Bool { frame.first.map { $0 & 0xE2 == 0x02 } == true }
+
+    private static func blockFault(_ frame: [UInt8], _ state: inout State) -> Fault? {
+        guard isIBlock(frame), let (blocksBefore, fault) = state.blockFault else { return nil }
+        state.blockFault = blocksBefore > 0 ? (blocksBefore - 1, fault) : nil
+        return blocksBefore > 0 ? nil : fault
     }
 
     private static func deliver(_ frame: [UInt8], _ state: inout State) -> Outcome {

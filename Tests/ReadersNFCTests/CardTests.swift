@@ -97,7 +97,7 @@ struct NFCCardTests {
     func powerLost() async throws {
         var fixture = try await NFCFixture()
         let connection = try await fixture.connect(PICC(application: PICC.echo))
-        fixture.field.plan([fixture.field.exchanges + 1: .powerLost])
+        fixture.field.plan(.powerLost, afterBlocks: 1)
         let (command, answer) = NFCFixture.echo(600)
         await #expect(throws: CardError.mute) { try await connection.transmit(command) }
         #expect(try await connection.transmit(command) == answer)

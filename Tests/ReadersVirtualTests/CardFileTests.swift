@@ -104,6 +104,8 @@ private func content(_ box: SecretBox?) -> String? {
         arguments: [
             ("remove", .remove), ("removeAfter", .removeAfter), ("mute", .mute), ("truncate", .truncate),
             ("garbage", .garbage), ("sw:6988", .status(StatusWord(0x6988))), ("sw:6f00", .status(StatusWord(0x6F00))),
+            ("muteAfter", .muteAfter), ("flipBit", .flipBit), ("replay", .replay),
+            ("swAfter:6982", .statusAfter(StatusWord(0x6982))), ("swAfter:", nil), ("swAfter:698", nil),
             ("", nil), ("Remove", nil), ("sw:", nil), ("sw:698", nil), ("sw:69880", nil), ("sw:+698", nil),
             ("sw:-698", nil), ("sw:69g8", nil), ("sw 6988", nil),
         ] as [(String, VirtualCardFault.Action?)]
@@ -113,7 +115,8 @@ private func content(_ box: SecretBox?) -> String? {
         guard let action else {
             #expect(
                 complaint(file)
-                    == "card.faults[0].do is not one of remove, removeAfter, mute, truncate, garbage, sw:XXXX"
+                    == "card.faults[0].do is not one of remove, removeAfter, mute, muteAfter, truncate, garbage, "
+                    + "flipBit, replay, sw:XXXX, swAfter:XXXX"
             )
             return
         }

@@ -69,13 +69,35 @@ struct FaultTests {
         let garbage = try await card(.garbage).send(Self.command)
         #expect(garbage.count == usual.count)
         #expect(garbage != usual)
+        #expect(try await card(.muteAfter).exchange(hex(Self.command)) == .mute)
+        #expect(try await card(.statusAfter(StatusWord(0x6982))).send(Self.command) == "6982")
+        let (flipped, real) = (hex(try await card(.flipBit).send(Self.command)), hex(usual))
+        #expect(flipped == real.dropLast(3) + [real[real.count - 3] ^ 1, 0x90, 0x00])
+        #expect(try await card(.flipBit).send("00C00000") == "6D01")
+        #expect(try await card(.replay).send(Self.command) == "9000")
+    }
+
+    @Test("a replayed answer is that of the command before, of this insertion")
+    func replay() async throws {
+        var description = VirtualEIDDescription()
+        description.options.faults = [.init(afterAPDU: 2, action: .replay), .init(afterAPDU: 0, action: .replay)]
+        let card = try VirtualCard(description)
+        func answer(_ command: String, insertion: UInt64) async -> VirtualCard.Reply {
+            await card.exchange(hex(command), insertion: insertion)
+        }
+        #expect(await answer("00C00000", insertion: 1) == .answer([0x90, 0x00]))
+        let first = await answer(Self.command, insertion: 1)
+        #expect(await answer("00C00000", insertion: 1) == first)
+        #expect(await answer("00C00000", insertion: 1) == .answer([0x6D, 0x00]))
+        #expect(await answer(Self.command, insertion: 2) == first)
     }
 
     @Test(
         "the kind of fault decides whether the command is executed",
         arguments: [
             (VirtualCardFault.Action.remove, false), (.mute, false), (.status(.ok), false),
-            (.removeAfter, true), (.truncate, true), (.garbage, true),
+            (.removeAfter, true), (.truncate, true), (.garbage, true), (.muteAfter, true),
+            (.statusAfter(StatusWord(0x6F00)), true), (.flipBit, true), (.replay, true),
         ]
     )
     func execution(action: VirtualCardFault.Action, isExecuted: Bool) async throws {

@@ -52,17 +52,24 @@ package final class CBCChannel: KeycardChannel {
 
     // MARK: Card
 
-    /// Checks and decrypts the data of a command; nil if its MAC or padding is wrong.
-    package func unwrap(_ command: CommandAPDU) -> Secret? {
-        guard
-            let (encrypted, mac) = try? check(
-                command.data,
-                { [command.cla, command.ins, command.p1, command.p2, $0] }
-            )
-        else { return nil }
-        let plain = try? decrypt(encrypted, vector)
+    /// Why the card does not read a command.
+    package enum CommandFault: Error {
+        /// There is no whole MAC. The channel goes on.
+        case tooShort
+        case wrongMAC
+        /// The MAC is right, but the command was encrypted for another place in the dialogue. The channel goes on.
+        case wrongPadding
+    }
+
+    /// Checks and decrypts the data of a command.
+    package func unwrap(_ command: CommandAPDU) throws(CommandFault) -> Secret {
+        guard command.data.count >= AES.blockSize else { throw .tooShort }
+        let header = { [command.cla, command.ins, command.p1, command.p2, $0] }
+        guard let (encrypted, mac) = try? check(command.data, header) else { throw .wrongMAC }
+        let plain = (try? decrypt(encrypted, vector)) ?? nil
         (lastVector, vector) = (vector, mac)
-        return plain ?? nil
+        guard let plain else { throw .wrongPadding }
+        return plain
     }
 
     /// Protects an answer.

@@ -49,16 +49,9 @@ extension KeycardApplet {
 
     /// Loads the keys of a BIP-39 seed of 64 bytes, and checks them as `loadWallet(_:)` does.
     package func loadWallet(seed: consuming Secret) async throws(KeycardError) -> [UInt8] {
-        let path = DerivationPath.firstEthereumAddress
-        let expected: (uid: [UInt8], key: PublicKey)
-        do throws(CryptoError) {
-            let master = try ExtendedPrivateKey(seed: seed)
-            expected = (try master.keyUID, try master.derive(path).key.publicKey)
-        } catch {
-            throw .crypto(error)
-        }
+        let expected = try KeycardWallet(seed: seed)
         let uid = try await loadSeed(seed)
-        guard uid == expected.uid, try await exportPublicKey(path) == expected.key else {
+        guard uid == expected.keyUID, try await exportPublicKey(.firstEthereumAddress) == expected.firstKey else {
             try await removeKey()
             throw .wrongWallet
         }

@@ -166,6 +166,21 @@ package actor KeycardApplet {
         return KeycardPairing(slot: second.data[0], key: key)
     }
 
+    /// Pairs with a 3.x card as `pair(secret:)` does. The password is ASCII, or text in the form NFKD.
+    package func pair(password: borrowing Secret) async throws(KeycardError) -> KeycardPairing {
+        try await pair(secret: try KeycardPairingSecret.derive(password))
+    }
+
+    /// Pairs with a 3.x card that has the usual password of new cards.
+    package func pairWithStandardPassword() async throws(KeycardError) -> KeycardPairing {
+        try await pair(secret: Secret(try KeycardPairingSecret.standard.get()))
+    }
+
+    /// Gives a new card its PIN and PUK, as `initialize(pin:puk:pairingSecret:)` does, and the usual pairing password.
+    package func initialize(pin: consuming Secret, puk: consuming Secret) async throws(KeycardError) {
+        try await initialize(pin: pin, puk: puk, pairingSecret: Secret(try KeycardPairingSecret.standard.get()))
+    }
+
     /// Frees a pairing slot. Needs the PIN.
     package func unpair(slot: UInt8) async throws(KeycardError) {
         guard info.generation == .pairing else { throw .unsupported }

@@ -27,6 +27,11 @@ package struct KeycardPairing: ~Copyable, Sendable {
 
 /// The secret that a terminal must know to pair with a 3.x card.
 package enum KeycardPairingSecret {
+    /// The secret of the usual password. The password is public, so its secret is no secret.
+    package static let standard = Result<[UInt8], KeycardError> { () throws(KeycardError) in
+        try derive(Secret(KeycardParameters.defaultPairingPassword.utf8)).withBytes { Array($0) }
+    }
+
     /// Makes the secret of 32 bytes from a password: ASCII, or text in the form NFKD.
     package static func derive(_ password: borrowing Secret) throws(KeycardError) -> Secret {
         try crypto { () throws(CryptoError) in

@@ -41,7 +41,10 @@ package actor VirtualCard {
     private var random: CardRandom
     /// Command APDUs since the insertion.
     package private(set) var apdus = 0
+    private static let ok: [UInt8] = [0x90, 0x00]
     private var insertion: UInt64 = 0
+    /// The last answer that left the card in this insertion; the fault `replay` repeats it.
+    private var lastAnswer = ok
     private var pause: Task<Void, Never>?
 
     /// - Parameters:
@@ -83,7 +86,7 @@ package actor VirtualCard {
     package func enterReader(insertion: UInt64) {
         guard insertion > self.insertion else { return }
         self.insertion = insertion
-        apdus = 0
+        (apdus, lastAnswer) = (0, Self.ok)
         software.reset()
     }
 
@@ -120,14 +123,27 @@ package actor VirtualCard {
         case .remove: return .removed
         case .mute: return .mute
         case .status(let status): return .answer([status.sw1, status.sw2])
-        case nil, .removeAfter, .truncate, .garbage: break
+        case nil, .removeAfter, .muteAfter, .statusAfter, .truncate, .garbage, .flipBit, .replay: break
         }
-        let answer = software.process(command)
+        let (previous, answer) = (lastAnswer, software.process(command))
+        lastAnswer = answer
         return switch fault {
         case .removeAfter: .removed
+        case .muteAfter: .mute
+        case .statusAfter(let status): .answer([status.sw1, status.sw2])
         case .truncate: .answer(Array(answer.prefix(answer.count / 2)))
         case .garbage: .answer((try? random.bytes(answer.count)) ?? [])
+        case .flipBit: .answer(Self.flipped(answer))
+        case .replay: .answer(previous)
         case nil, .remove, .mute, .status: .answer(answer)
         }
+    }
+
+    /// The answer with one bit inverted: the last one of its data, or of its status word if it has no data.
+    private static func flipped(_ answer: [UInt8]) -> [UInt8] {
+        var answer = answer
+        let index = answer.count > 2 ? answer.count - 3 : answer.count - 1
+        if answer.indices.contains(index) { answer[index] ^= 1 }
+        return answer
     }
 }

@@ -14,10 +14,18 @@ package struct VirtualCardFault: Sendable, Equatable {
         case status(StatusWord)
         /// The command is executed; the card leaves before its answer arrives.
         case removeAfter
+        /// The command is executed; no answer.
+        case muteAfter
+        /// The command is executed; the answer is this status word alone.
+        case statusAfter(StatusWord)
         /// The command is executed; the answer loses its second half.
         case truncate
         /// The command is executed; the answer is replaced by as many random bytes.
         case garbage
+        /// The command is executed; one bit of the answer is wrong, in its data if it has some. So a MAC is wrong.
+        case flipBit
+        /// The command is executed; the answer is that of the command before, or 9000 for the first command.
+        case replay
     }
 
     /// After this number of commands since the insertion, the next command meets the fault.
@@ -44,25 +52,42 @@ package struct VirtualCardOptions: Sendable, Equatable {
         for entry in try card["faults"].objects() {
             let count = try entry["afterApdu"].int(0...1_000_000)
             guard let text = entry["do"].json?.string, let action = Self.action(text) else {
-                throw entry["do"].wrong("is not one of remove, removeAfter, mute, truncate, garbage, sw:XXXX")
+                throw entry["do"].wrong("is not one of \(Self.actions)")
             }
             faults.append(.init(afterAPDU: count, action: action))
         }
     }
 
     private static let latencies = 0...60_000
+    private static let actions =
+        "remove, removeAfter, mute, muteAfter, truncate, garbage, flipBit, replay, sw:XXXX, swAfter:XXXX"
 
     private static func action(_ text: String) -> VirtualCardFault.Action? {
         switch text {
-        case "remove": return .remove
-        case "removeAfter": return .removeAfter
-        case "mute": return .mute
-        case "truncate": return .truncate
-        case "garbage": return .garbage
+        case "remove": .remove
+        case "removeAfter": .removeAfter
+        case "mute": .mute
+        case "muteAfter": .muteAfter
+        case "truncate": .truncate
+        case "garbage": .garbage
+        case "flipBit": .flipBit
+        case "replay": .replay
         default:
-            guard text.hasPrefix("sw:"), let bytes = Hex.decode(text.dropFirst(3)), bytes.count == 2 else { return nil }
-            return .status(StatusWord(UInt16(bytes[0]) << 8 | UInt16(bytes[1])))
+            if let status = status(text, behind: "sw:") {
+                .status(status)
+            } else if let status = status(text, behind: "swAfter:") {
+                .statusAfter(status)
+            } else {
+                nil
+            }
         }
+    }
+
+    private static func status(_ text: String, behind prefix: String) -> StatusWord? {
+        guard text.hasPrefix(prefix), let bytes = Hex.decode(text.dropFirst(prefix.count)), bytes.count == 2 else {
+            return nil
+        }
+        return StatusWord(UInt16(bytes[0]) << 8 | UInt16(bytes[1]))
     }
 
     /// Checks values that a program has set.

@@ -33,7 +33,9 @@ extension VirtualApplet {
         case KeycardInstruction.storeData:
             try requirePIN()
             guard p1 <= 2 else { throw Refusal(0x6A86) }
-            guard data.count <= 127 else { throw Refusal(0x6A80) }
+            // The NDEF file of 3.1 takes all that fits into a command.
+            let limit = p1 == 1 && version == .v3_1 ? CBCChannel.maximumCount : 127
+            guard data.count <= limit else { throw Refusal(0x6A80) }
             self.data[p1] = data.withBytes { Array($0) }
         default: throw Refusal(0x6D00)
         }
@@ -98,6 +100,8 @@ extension VirtualApplet {
 
     private func unpair(_ slot: UInt8) throws(Refusal) {
         try requirePIN()
+        // As in OPEN SECURE CHANNEL, the slot is a signed byte.
+        guard slot < 0x80 else { throw Refusal(0x6F00) }
         guard slot < PairingSlots.count else { throw Refusal(0x6A86) }
         pairingKeys.remove(Int(slot))
     }

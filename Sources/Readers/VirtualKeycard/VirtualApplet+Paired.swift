@@ -63,14 +63,20 @@ extension VirtualApplet {
         }
     }
 
-    /// Checks and decrypts a command. A wrong MAC ends the channel.
+    /// Checks and decrypts a command. A wrong MAC ends the channel; other faults are answered inside.
     private func read(_ command: CommandAPDU) throws(Refusal) -> Secret {
         guard isAuthenticated, let cbc else { throw Refusal(0x6985) }
-        guard let plain = cbc.unwrap(command) else {
-            closeChannel()
-            throw Refusal(0x6982)
+        do throws(CBCChannel.CommandFault) {
+            return try cbc.unwrap(command)
+        } catch {
+            switch error {
+            case .tooShort: throw Refusal(0x6F00)
+            case .wrongPadding: throw Refusal(0x6F05)
+            case .wrongMAC:
+                closeChannel()
+                throw Refusal(0x6982)
+            }
         }
-        return plain
     }
 
     // MARK: Pairing
@@ -109,6 +115,8 @@ extension VirtualApplet {
     private func openPaired(_ command: CommandAPDU) throws(Refusal) -> [UInt8] {
         pairingChallenge = nil
         isAuthenticated = false
+        // The slot is a signed byte, and the applet computes with it unchecked.
+        guard command.p1 < 0x80 else { throw Refusal(0x6F00) }
         guard let key = pairingKeys.key(Int(command.p1)) else { throw Refusal(0x6A86) }
         guard let agreementKey, command.data.count == PublicKey.uncompressedCount,
             let peer = try? PublicKey(command.data)
@@ -157,9 +165,8 @@ extension VirtualApplet {
         let plain = isPinless && !isAuthenticated ? Secret(command.data) : try read(command)
         if isPinless, paths.pinless.isEmpty { throw Refusal(0x6A88) }
         guard let hash = plain.part(0..<32), let rest = plain.part(32..<plain.count) else { throw Refusal(0x6A80) }
-        let path =
-            isPinless
-            ? try pinlessPath(rest) : try sourcedPath(rest, source: mode == 0 ? 0x80 : command.p1 & 0xC0)
+        let source: UInt8 = isPinless ? 0xC0 : mode == 0 ? 0x80 : command.p1 & 0xC0
+        let path = try sourcedPath(rest, source: source)
         let needsNoPIN = isPinless || !paths.pinless.isEmpty && paths.current == paths.pinless
         guard secrets?.isValidated == true || needsNoPIN, !wallet.isEmpty else { throw Refusal(0x6985) }
         let answer = try signature(hash.withBytes { Array($0) }, path)
@@ -167,18 +174,13 @@ extension VirtualApplet {
         return Secret(answer)
     }
 
-    private func pinlessPath(_ rest: borrowing Secret) throws(Refusal) -> DerivationPath {
-        guard rest.count == 0, let path = DerivationPath(paths.pinless) else { throw Refusal(0x6A80) }
-        return path
-    }
-
     // MARK: Paths
 
-    /// Reads a path from the source in the upper bits of P1: master, parent of the current key, current key.
+    /// Reads a path from the source in the upper bits of P1: master, parent of the current key, current key, or the key
+    /// without a PIN.
     func sourcedPath(_ bytes: borrowing Secret, source: UInt8) throws(Refusal) -> DerivationPath {
-        let indexes = try indexes(bytes)
         guard try isExtended() else {
-            guard indexes.isEmpty, let path = DerivationPath([]) else { throw Refusal(0x6985) }
+            guard bytes.count == 0, let path = DerivationPath([]) else { throw Refusal(0x6985) }
             return path
         }
         let base: [UInt32]
@@ -188,9 +190,12 @@ extension VirtualApplet {
             guard !paths.current.isEmpty else { throw Refusal(0x6B00) }
             base = paths.current.dropLast()
         case 0x80: base = paths.current
+        case 0xC0:
+            guard bytes.count == 0 else { throw Refusal(0x6A80) }
+            base = paths.pinless
         default: throw Refusal(0x6A86)
         }
-        guard let path = DerivationPath(base + indexes) else { throw Refusal(0x6A80) }
+        guard let path = DerivationPath(base + (try indexes(bytes))) else { throw Refusal(0x6A80) }
         return path
     }
 
