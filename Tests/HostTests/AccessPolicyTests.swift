@@ -58,7 +58,7 @@ struct AccessPolicyTests {
     func defaults() {
         var warnings: [String] = []
         let policy = AccessPolicy(rules: [], owner: 500, names: Self.names, warnings: &warnings)
-        #expect(policy.permissions(of: .init(uid: 1001, gid: 1, groups: [])) == [.readers, .cards, .agent])
+        #expect(policy.permissions(of: .init(uid: 1001, gid: 1, groups: [])) == [.readers, .cards, .wallet, .agent])
     }
 
     @Test("a warning names each user and group that the system does not know")
@@ -86,6 +86,9 @@ struct AccessPolicyTests {
             (1003, 50, "carol", nil, .readers),
             (1001, 9, nil, nil, .cards),
             (0, 9, nil, nil, .all),
+            // The name of the id is known, and the id of the name is not.
+            (1002, 9, "bob", "staff", []),
+            (1003, 9, "carol", "temps", .readers),
         ] as [(UInt32, UInt32, String?, String?, Permissions)]
     )
     func denials(uid: UInt32, gid: UInt32, user: String?, group: String?, expected: Permissions) {

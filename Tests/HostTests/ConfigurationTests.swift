@@ -42,6 +42,9 @@ struct ConfigurationTests {
             date = 2028-02-29
             proxy = http://proxy.example:3128
             proxy_credentials = /etc/badged/proxy
+            [wallet]
+            card_authorities = vendor, 02\(String(repeating: "Ab", count: 32))
+            cards = 03\(String(repeating: "00", count: 32))
             [pcsc]
             enabled = off
             [nfc]
@@ -72,6 +75,8 @@ struct ConfigurationTests {
         #expect(configuration.proxy == .address("http://proxy.example:3128"))
         #expect(configuration.proxyCredentials == "/etc/badged/proxy")
         #expect(configuration.date == Day(year: 2028, month: 2, day: 29))
+        #expect(configuration.cardAuthorities == [nil, [2] + [UInt8](repeating: 0xAB, count: 32)])
+        #expect(configuration.pinnedCards == [[3] + [UInt8](repeating: 0, count: 32)])
         #expect(configuration.isActivationEnabled && configuration.activationPort == 4711)
         #expect(configuration.activationPermissions == .readers && configuration.rootServesAll)
         #expect(configuration.activationOrigins == ["https://app.example", "http://localhost:3000"])
@@ -112,6 +117,14 @@ struct ConfigurationTests {
             ("[eid]\ndate=2027-02-29", "line 2", "2026-11-21"),
             ("[eid]\ndate=1999-12-31", "line 2", "2026-11-21"),
             ("[eid]\ndate=26-1-1", "line 2", "2026-11-21"),
+            ("[wallet]\ncard_authorities=vendors", "line 2", "none, or a list of vendor and compressed keys"),
+            ("[wallet]\ncard_authorities=vendor,", "line 2", "66 hexadecimal digits"),
+            ("[wallet]\ncards=vendor", "line 2", "a list of compressed keys"),
+            ("[wallet]\nnode=eos.example.org", "line 2", "https://HOST"),
+            ("[wallet]\nchain_id=aca376", "line 2", "64 hexadecimal digits"),
+            ("[wallet]\nnode_ca=ca.pem", "line 2", "a path that begins with /"),
+            ("[wallet]\nhttp_callbacks=loopback", "line 2", "yes, no"),
+            ("[wallet]\ncards=04\(String(repeating: "00", count: 32))", "line 2", "66 hexadecimal digits"),
             ("[pcsc]\nenabled=maybe", "line 2: [pcsc] enabled cannot be 'maybe'", "yes, no"),
             ("[nfc]\nenabled=2", "line 2: [nfc] enabled cannot be '2'", "yes, no"),
             ("[nfc]\ndevices=a,,b", "line 2", "a list such as"),
@@ -123,8 +136,8 @@ struct ConfigurationTests {
                 "a list of origins like https://example.org, with commas"
             ),
             ("[log]\nlevel=loud", "line 2", "error, warning, notice, info, debug"),
-            ("[access]\ndefault=read", "line 2", "readers, cards, agent, scan, admin"),
-            ("[access]\ndefault=readers,", "line 2", "readers, cards, agent, scan, admin"),
+            ("[access]\ndefault=read", "line 2", "readers, cards, wallet, mpin, agent, scan, admin"),
+            ("[access]\ndefault=readers,", "line 2", "readers, cards, wallet, mpin, agent, scan, admin"),
             ("[access]\nalice=readers", "line 2: [access] alice is no user", "user:NAME"),
             ("[access]\nuser:=readers", "line 2", "user:NAME"),
             ("key=1", "line 1: 'key' stands before", "[section]"),

@@ -34,7 +34,7 @@ import Text
             group: { _ in nil },
             userName: { $0 == 1003 ? "carol" : nil }
         )
-        let access = AccessControl(Self.policy(names), names: names, patience: .seconds(600))
+        let access = AccessControl(Self.policy(names), names: names, timeout: .seconds(600))
         #expect(await access.permissions(uid: 1002, gid: 9, groups: []) == [])
         #expect(await access.permissions(uid: 1003, gid: 9, groups: []) == AccessPolicy.defaultPermissions)
         #expect(asked.withLock { $0 } == ["bob", "alice", "bob", "bob"])
@@ -58,7 +58,7 @@ import Text
             group: { _ in nil }
         )
         let start = NameService(user: { ["alice": 1001][$0] }, group: { _ in nil })
-        let access = AccessControl(Self.policy(start), names: names, patience: .milliseconds(1))
+        let access = AccessControl(Self.policy(start), names: names, timeout: .milliseconds(1))
         #expect(await access.permissions(uid: 1002, gid: 9, groups: []) == [])
         #expect(await access.permissions(uid: 1001, gid: 9, groups: []) == .scan)
         #expect(await access.permissions(uid: 0, gid: 0, groups: []) == .all)
@@ -84,7 +84,7 @@ import Text
         let access = AccessControl(
             AccessPolicy(rules: [], warnings: &warnings),
             names: names,
-            patience: .milliseconds(1)
+            timeout: .milliseconds(1)
         )
         let rules = [AccessRule(.user("bob"), []), AccessRule(.others, .scan)]
         let lines = await access.load(rules, owner: 500)
@@ -104,7 +104,7 @@ import Text
             group: { _ in nil }
         )
         let start = NameService(user: { _ in nil }, group: { _ in nil })
-        let access = AccessControl(Self.policy(start), names: names, patience: .seconds(600))
+        let access = AccessControl(Self.policy(start), names: names, timeout: .seconds(600))
         let permissions = Task { @Loop in await access.permissions(uid: 1002, gid: 9, groups: []) }
         await withCheckedContinuation { continuation in
             _ = startThread("wait") {

@@ -8,6 +8,9 @@ import Wire
 
 @Suite("SET_CARD", .timeLimit(.minutes(5)))
 struct SetCardTests {
+    private static let actions =
+        "remove, removeAfter, mute, muteAfter, truncate, garbage, flipBit, replay, sw:XXXX, swAfter:XXXX"
+
     private static func refusal(_ error: String) -> JSON {
         .object([
             .init("error", .string(error)), .init("msg", .string("INSERT_CARD")), .init("request", .string("r")),
@@ -117,15 +120,15 @@ struct SetCardTests {
             ),
             (
                 #"{"faults":[{"afterApdu":1}]}"#,
-                "card.faults[0].do is not one of remove, removeAfter, mute, truncate, garbage, sw:XXXX"
+                "card.faults[0].do is not one of \(Self.actions)"
             ),
             (
                 #"{"faults":[{"afterApdu":1,"do":"sw:12"}]}"#,
-                "card.faults[0].do is not one of remove, removeAfter, mute, truncate, garbage, sw:XXXX"
+                "card.faults[0].do is not one of \(Self.actions)"
             ),
             (
                 #"{"faults":[{"afterApdu":1,"do":"sw:+123"}]}"#,
-                "card.faults[0].do is not one of remove, removeAfter, mute, truncate, garbage, sw:XXXX"
+                "card.faults[0].do is not one of \(Self.actions)"
             ),
             (#"{"faults":[\#(many("1"))]}"#, "card.faults has more than 256 entries"),
         ]

@@ -34,8 +34,15 @@ import Glibc
     ///   - configuration: the lines of badged.conf.
     ///   - usesNFC: whether the daemon loads the driver of libnfc.
     ///   - openFiles: the limit of open files; nil for the limit of the system.
+    ///   - environment: its environment. By default it is empty, so the daemon inherits no sockets and sends no
+    ///     notifications.
     /// - Throws: `SystemError` when the daemon cannot be started.
-    package init(configuration: String = "", usesNFC: Bool = false, openFiles: UInt? = nil) async throws {
+    package init(
+        configuration: String = "",
+        usesNFC: Bool = false,
+        openFiles: UInt? = nil,
+        environment: [String: String] = [:]
+    ) async throws {
         var template = Array("/tmp/badged-test.XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw SystemError("mkdtemp") }
         folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
@@ -54,8 +61,7 @@ import Glibc
         ]
         if !usesNFC { arguments.append("--no-nfc") }
         if let openFiles { arguments = ["/usr/bin/prlimit", "--nofile=\(openFiles):\(openFiles)"] + arguments }
-        // The environment is empty, so the daemon inherits no sockets and sends no notifications.
-        pid = try Spawn.start(arguments, descriptors: [2: ends[1]], environment: [:])
+        pid = try Spawn.start(arguments, descriptors: [2: ends[1]], environment: environment)
         close(ends[1])
         registration = try Loop.watch(errorPipe, .read) { [weak self] _ in self?.readable() }
         await wait { $0.log.contains { $0.contains("serving") } }
@@ -149,15 +155,11 @@ import Glibc
         }
     }
 
-    /// The private memory of the daemon in bytes.
-    package var privateMemory: Int {
-        guard let text = FileManager.default.contents(atPath: "/proc/\(pid)/smaps_rollup") else { return 0 }
-        return String(decoding: text, as: UTF8.self).split(separator: "\n").reduce(0) { sum, line in
-            guard line.hasPrefix("Private_"), let number = line.split(separator: " ").dropFirst().first else {
-                return sum
-            }
-            return sum + (Int(number) ?? 0) * 1024
-        }
+    /// The anonymous memory of the daemon in bytes: heap and stacks, without the pages of files.
+    package var anonymousMemory: Int {
+        let text = FileManager.default.contents(atPath: "/proc/\(pid)/smaps_rollup") ?? Data()
+        let line = String(decoding: text, as: UTF8.self).split(separator: "\n").first { $0.hasPrefix("Anonymous:") }
+        return line?.split(separator: " ").dropFirst().first.flatMap { Int($0) }.map { $0 * 1024 } ?? 0
     }
 
     /// Whether the test can read the daemon's memory: as root, and without the shadow memory of a sanitizer.

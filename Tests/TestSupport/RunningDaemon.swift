@@ -11,7 +11,13 @@ package final class RunningDaemon: Sendable {
     private let folder: TemporaryFolder?
 
     /// Starts badged and returns when it accepts connections.
-    package init(_ arguments: [String] = [], in folder: TemporaryFolder? = nil) async throws {
+    ///
+    /// `environment` has variables for badged, such as STATE_DIRECTORY.
+    package init(
+        _ arguments: [String] = [],
+        in folder: TemporaryFolder? = nil,
+        environment: [String: String] = [:]
+    ) async throws {
         self.folder = folder
         path = "/tmp/badged-test-\(getpid())-\(UInt32.random(in: .min ... .max)).sock"
         let notify = path + ".notify"
@@ -23,7 +29,7 @@ package final class RunningDaemon: Sendable {
         program = try RunningProgram(
             "badged",
             ["--virtual", "--no-pcsc", "--no-nfc", "--socket", path] + arguments,
-            environment: ["NOTIFY_SOCKET": notify]
+            environment: environment.merging(["NOTIFY_SOCKET": notify]) { $1 }
         )
         guard await Self.isReady(socket) else {
             throw RunningProgram.StartError(text: "badged is not ready: \(program.text(.error))")

@@ -41,6 +41,7 @@ package struct Threads: Sendable {
 
     /// Watches threads for 2.5 seconds, at most four times, until none of them wakes up in this time.
     ///
+    /// The time is what is tested: idle threads have no event to wait for.
     /// A thread that polls once a second or more often wakes up each time. A thread that only finishes earlier work, late
     /// on a busy machine, does not.
     /// - Returns: the wake-ups of the last period; empty for idle threads.

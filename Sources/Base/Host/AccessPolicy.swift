@@ -24,7 +24,7 @@ package struct AccessPolicy: Sendable, Equatable {
     private var unknown: [AccessRule] = []
 
     /// The permissions of a client that no line of `[access]` applies to.
-    package static let defaultPermissions: Permissions = [.readers, .cards, .agent]
+    package static let defaultPermissions: Permissions = [.readers, .cards, .wallet, .agent]
 
     /// The ids of a client, as the kernel reports them.
     package struct Client: Sendable, Equatable {
@@ -105,15 +105,21 @@ package struct AccessPolicy: Sendable, Equatable {
         let shared = client.gids.compactMap { groups[$0] }
         var result = shared.isEmpty ? others : shared.reduce(into: []) { $0.formUnion($1) }
         guard !unknown.isEmpty else { return result }
-        // An id with a name of its own is not the one that the unknown name means.
-        let isUnknownUser = names.userName(client.uid) == nil
-        let isInUnknownGroup = client.gids.contains { names.groupName($0) == nil }
+        let user = names.userName(client.uid)
+        let groupNames = client.gids.map(names.groupName)
+        // An id with another name is not the one that the unknown name means. A name service that is out of order may
+        // know the name of an id and not the id of the name.
+        func couldMean(_ name: String, _ nameOfID: String?) -> Bool { nameOfID == nil || nameOfID == name }
         for rule in unknown {
             switch rule.subject {
-            case .user where isUnknownUser: result.formIntersection(rule.permissions)
-            // One more group would only add permissions to those of the known groups.
-            case .group where isInUnknownGroup && shared.isEmpty: result.formIntersection(rule.permissions)
-            case .user, .group, .others: break
+            case .user(let name):
+                if couldMean(name, user) { result.formIntersection(rule.permissions) }
+            case .group(let name):
+                // One more group would only add permissions to those of the known groups.
+                if shared.isEmpty, groupNames.contains(where: { couldMean(name, $0) }) {
+                    result.formIntersection(rule.permissions)
+                }
+            case .others: break
             }
         }
         return result

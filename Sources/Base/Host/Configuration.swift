@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 /// The settings of badged.conf(5). Every line is optional.
 package struct Configuration: Sendable, Equatable {
@@ -24,6 +25,12 @@ package struct Configuration: Sendable, Equatable {
     package var proxyCredentials: String?
     /// `[eid] date`: the day for which certificates are checked, instead of today; for tests.
     package var date: Day?
+    /// `[wallet] card_authorities`: compressed keys of the authorities of genuine Keycards; nil stands for the vendor.
+    package var cardAuthorities: [[UInt8]?] = [nil]
+    /// `[wallet] cards`: compressed identity keys of single Keycards of other authorities.
+    package var pinnedCards: [[UInt8]] = []
+    /// `[wallet] node`, `chain_id`, `node_ca` and `http_callbacks`
+    package var node = NodeConfiguration()
     /// `[pcsc] enabled`
     package var isPCSCEnabled = true
     /// `[nfc] enabled`
@@ -91,6 +98,12 @@ package struct Configuration: Sendable, Equatable {
             case ("eid", "proxy_credentials"):
                 proxyCredentials = value.text.isEmpty ? nil : try value.absolutePath()
             case ("eid", "date"): date = value.text.isEmpty ? nil : try value.day()
+            case ("wallet", "card_authorities"): cardAuthorities = try value.cardAuthorities()
+            case ("wallet", "cards"): pinnedCards = try value.cardKeys()
+            case ("wallet", "node"): node.address = value.text.isEmpty ? nil : try value.webAddress()
+            case ("wallet", "chain_id"): node.chainID = try value.chainID()
+            case ("wallet", "node_ca"): node.authorityFile = value.text.isEmpty ? nil : try value.absolutePath()
+            case ("wallet", "http_callbacks"): node.allowsHTTPCallbacks = try value.bool()
             case ("pcsc", "enabled"): isPCSCEnabled = try value.bool()
             case ("nfc", "enabled"): isNFCEnabled = try value.bool()
             case ("nfc", "devices"): nfcDevices = try value.text.isEmpty ? [] : value.connectionStrings()
@@ -205,6 +218,56 @@ package struct Configuration: Sendable, Equatable {
             return strings
         }
 
+        /// The words before and after each comma.
+        private var words: [String] {
+            text.split(separator: ",", omittingEmptySubsequences: false).map { String(INIFile.trim($0)) }
+        }
+
+        /// The keys of authorities; nil for the word `vendor`.
+        func cardAuthorities() throws(StartError) -> [[UInt8]?] {
+            if text == "none" { return [] }
+            var keys: [[UInt8]?] = []
+            for word in words {
+                let key = Self.compressedKey(word)
+                guard key != nil || word == "vendor" else {
+                    throw refuse("none, or a list of vendor and compressed keys (66 hexadecimal digits), with commas")
+                }
+                keys.append(key)
+            }
+            return keys
+        }
+
+        /// Keys of single cards.
+        func cardKeys() throws(StartError) -> [[UInt8]] {
+            if text.isEmpty { return [] }
+            var keys: [[UInt8]] = []
+            for word in words {
+                guard let key = Self.compressedKey(word) else {
+                    throw refuse("a list of compressed keys (66 hexadecimal digits), with commas")
+                }
+                keys.append(key)
+            }
+            return keys
+        }
+
+        /// The address of a server on the web. Whether it can be used is checked later.
+        func webAddress() throws(StartError) -> String {
+            guard text.hasPrefix("https://") || text.hasPrefix("http://") else { throw refuse("https://HOST") }
+            return text
+        }
+
+        /// The hash that names a chain.
+        func chainID() throws(StartError) -> [UInt8] {
+            guard let id = Hex.decode(text, limit: 32), id.count == 32 else { throw refuse("64 hexadecimal digits") }
+            return id
+        }
+
+        /// A point of a curve with 256 bits: 02 or 03, and x. SEC 1, 2.3.3.
+        private static func compressedKey(_ word: String) -> [UInt8]? {
+            guard let key = Hex.decode(word, limit: 33), key.count == 33, key[0] == 2 || key[0] == 3 else { return nil }
+            return key
+        }
+
         func logLevel() throws(StartError) -> Log.Level {
             guard let level = Log.Level(text) else { throw refuse(Log.Level.words) }
             return level
@@ -264,6 +327,20 @@ package enum ProxyChoice: Sendable, Equatable {
     case address(String)
 }
 
+/// The node of the chain for which wallet cards sign: `[wallet]`.
+package struct NodeConfiguration: Sendable, Equatable {
+    /// `node`; nil: there is no node.
+    package var address: String?
+    /// `chain_id`: 32 bytes; the main net of EOS, which is called Vaulta now.
+    package var chainID = Hex.decode("aca376f206b8fc25a6ed44dbdc66547c36c6c33e3a119ffbeaef943642f0e906") ?? []
+    /// `node_ca`: a file with the only authorities that may certify the node; nil: those of the system.
+    package var authorityFile: String?
+    /// `http_callbacks`: whether callbacks may use http on this computer.
+    package var allowsHTTPCallbacks = false
+
+    package init() {}
+}
+
 /// A day of the years 2000 to 2099.
 package struct Day: Sendable, Equatable {
     package let year: Int
@@ -295,6 +372,11 @@ package struct Settings: Sendable, Equatable {
     package var proxyCredentials: String?
     /// The day for which certificates are checked; nil: today.
     package var date: Day?
+    /// Compressed keys of the authorities of genuine Keycards; nil stands for the vendor.
+    package var cardAuthorities: [[UInt8]?]
+    /// Compressed identity keys of single Keycards.
+    package var pinnedCards: [[UInt8]]
+    package var node: NodeConfiguration
     package var isPCSCEnabled: Bool
     package var isNFCEnabled: Bool
     package var nfcDevices: [String]
@@ -307,6 +389,8 @@ package struct Settings: Sendable, Equatable {
         (virtualTrustPoint, trustAnchors) = (configuration.virtualTrustPoint, configuration.trustAnchors)
         (proxy, proxyCredentials) = (configuration.proxy, configuration.proxyCredentials)
         date = configuration.date
+        (cardAuthorities, pinnedCards) = (configuration.cardAuthorities, configuration.pinnedCards)
+        node = configuration.node
         isPCSCEnabled = configuration.isPCSCEnabled && !options.isWithoutPCSC
         isNFCEnabled = configuration.isNFCEnabled && !options.isWithoutNFC
         nfcDevices = configuration.nfcDevices

@@ -2,8 +2,8 @@
 
 /// The permissions of a client, fixed when it connects. docs/protocol.md, Permissions.
 package struct Permissions: OptionSet, Sendable, Hashable {
-    package let rawValue: UInt8
-    package init(rawValue: UInt8) { self.rawValue = rawValue }
+    package let rawValue: UInt16
+    package init(rawValue: UInt16) { self.rawValue = rawValue }
 
     /// See readers and cards.
     package static let readers = Permissions(rawValue: 1)
@@ -17,12 +17,20 @@ package struct Permissions: OptionSet, Sendable, Hashable {
     /// Be the user interface that authenticates for the browsers of its user.
     package static let agent = Permissions(rawValue: 32)
 
+    /// Run workflows with wallet cards; needs `cards`, too.
+    package static let wallet = Permissions(rawValue: 64)
+
+    /// Log users in with M-Pin; needs `cards`, too.
+    package static let mpin = Permissions(rawValue: 128)
+
     /// Have the user interface authenticate for a browser. Only the browser port has it; no configuration grants it.
     package static let activate = Permissions(rawValue: 16)
 
     /// Everything that a configuration can grant.
-    package static let all: Permissions = [.readers, .cards, .agent, .scan, .admin]
+    package static let all: Permissions = [.readers, .cards, .wallet, .mpin, .agent, .scan, .admin]
     static let names: [(name: String, value: Permissions)] = [
-        ("readers", .readers), ("cards", .cards), ("agent", .agent), ("scan", .scan), ("admin", .admin),
+        ("readers", .readers), ("cards", .cards), ("wallet", .wallet), ("mpin", .mpin), ("agent", .agent),
+        ("scan", .scan),
+        ("admin", .admin),
     ]
 }

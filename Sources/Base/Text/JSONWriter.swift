@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Glibc
 
 /// Writes compact JSON into a growing buffer, in the order of the calls.
 package struct JSONWriter {
@@ -15,6 +16,23 @@ package struct JSONWriter {
     private mutating func separate() {
         if needsComma { bytes.append(UInt8(ascii: ",")) }
         needsComma = true
+    }
+
+    /// Empties the writer and reserves memory for a message with a secret, so that its bytes are not moved.
+    package mutating func prepareForSecret() {
+        removeAll()
+        bytes.reserveCapacity(Self.secretCapacity)
+    }
+
+    /// The memory for a message with a secret: a text of 256 bytes with escapes, and 24 words.
+    private static let secretCapacity = 4096
+
+    /// Wipes what was written.
+    package mutating func wipe() {
+        bytes.withUnsafeMutableBytes { memory in
+            if let base = memory.baseAddress { explicit_bzero(base, memory.count) }
+        }
+        removeAll()
     }
 
     package mutating func beginObject() {
@@ -76,6 +94,25 @@ package struct JSONWriter {
                 default: bytes.append(byte)
                 }
             }
+        }
+        bytes.append(UInt8(ascii: "\""))
+    }
+
+    /// Writes a string of ASCII characters that need no escape, without a copy.
+    package mutating func ascii(_ characters: some Sequence<UInt8>) {
+        separate()
+        bytes.append(UInt8(ascii: "\""))
+        bytes.append(contentsOf: characters)
+        bytes.append(UInt8(ascii: "\""))
+    }
+
+    /// Writes a string of hexadecimal digits, without a copy.
+    package mutating func hex(_ data: UnsafeRawBufferPointer) {
+        separate()
+        bytes.append(UInt8(ascii: "\""))
+        for byte in data {
+            bytes.append(Hex.digit(byte >> 4))
+            bytes.append(Hex.digit(byte))
         }
         bytes.append(UInt8(ascii: "\""))
     }

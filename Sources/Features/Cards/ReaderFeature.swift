@@ -45,6 +45,8 @@ import Wire
                 pause.answer(())
                 return .answered
             },
+            // Several kinds of cards ask for these values.
+            CommandSpec(answering: "SET_PIN"), CommandSpec(answering: "SET_NEW_PIN"), CommandSpec(answering: "SET_PUK"),
         ]
     }
 

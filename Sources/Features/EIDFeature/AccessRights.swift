@@ -43,12 +43,18 @@ struct AccessRightsPrompt: Prompt {
             session.answer(CertificateMessage(certificate: consent.certificate), to: command)
             return .answered
         },
-        CommandSpec("ACCEPT", permission: .cards) { session, _ in
-            guard let prompt = session.workflow?.prompt(AccessRightsPrompt.self) else { return .badState }
-            prompt.answer(prompt.prompt.consent)
-            return .answered
-        },
     ]
+
+    /// Handles ACCEPT.
+    static func answer(
+        _ open: OpenPrompt<AccessRightsPrompt>,
+        with command: Command,
+        named name: String
+    ) -> CommandOutcome {
+        guard name == "ACCEPT" else { return .badState }
+        open.answer(open.prompt.consent)
+        return .answered
+    }
 }
 
 /// The reason why `chat` of SET_ACCESS_RIGHTS is refused.

@@ -37,11 +37,7 @@ import Wire
             },
             CommandSpec("RUN_AUTH", permission: .cards) { [self] session, command in runAuth(session, command) },
         ]
-        let passwords = [
-            PasswordPrompt.command("SET_PIN", .pin), PasswordPrompt.command("SET_CAN", .can),
-            PasswordPrompt.command("SET_NEW_PIN", .newPIN), PasswordPrompt.command("SET_PUK", .puk),
-        ]
-        return runs + passwords + AccessRightsPrompt.commands + browserCommands
+        return runs + [CommandSpec(answering: "SET_CAN")] + AccessRightsPrompt.commands + browserCommands
     }
 
     package func health() async -> [HealthCheck] {

@@ -22,6 +22,16 @@ struct PasswordPrompt: Prompt {
             case .puk: 10...10
             }
         }
+
+        /// The command that answers.
+        var command: String {
+            switch self {
+            case .pin: "SET_PIN"
+            case .can: "SET_CAN"
+            case .newPIN: "SET_NEW_PIN"
+            case .puk: "SET_PUK"
+            }
+        }
     }
 
     typealias Answer = SecretBox?
@@ -54,48 +64,21 @@ struct PasswordPrompt: Prompt {
 
     // MARK: The answer
 
-    /// Handles SET_PIN, SET_CAN, SET_NEW_PIN and SET_PUK. A malformed value is refused and not sent to the card.
-    static func command(_ name: String, _ kind: Kind) -> CommandSpec {
-        CommandSpec(name, permission: .cards) { session, command in
-            guard let prompt = session.workflow?.prompt(PasswordPrompt.self), prompt.prompt.kind == kind else {
-                return .badState
-            }
-            switch command.int("question") {
-            case .missing: break
-            // With another number, the value was typed for a card that was removed meanwhile.
-            case .value(let number): if number != prompt.number { return .badState }
-            case .invalid: return .badState
-            }
-            take(command, for: prompt)
-            return .answered
+    /// Handles SET_PIN, SET_CAN, SET_NEW_PIN and SET_PUK.
+    static func answer(
+        _ open: OpenPrompt<PasswordPrompt>,
+        with command: Command,
+        named name: String
+    ) -> CommandOutcome {
+        guard name == open.prompt.kind.command, open.isMeant(by: command) else { return .badState }
+        if !open.prompt.lease.reader.description.hasKeypad {
+            if let value = open.secret(of: command, .digits(open.prompt.digits)) { open.answer(value) }
+        } else if command.isPresent("value") {
+            open.refuse(command, "Value cannot be defined")
+        } else {
+            open.answer(nil)
         }
-    }
-
-    @Loop private static func take(_ command: Command, for prompt: OpenPrompt<PasswordPrompt>) {
-        guard !prompt.prompt.lease.reader.description.hasKeypad else {
-            if command.isPresent("value") {
-                prompt.refuse(command, "Value cannot be defined")
-            } else {
-                prompt.answer(nil)
-            }
-            return
-        }
-        let digits = prompt.prompt.digits
-        switch command.secret("value") {
-        case .missing: prompt.refuse(command, "Value cannot be undefined")
-        case .invalid: prompt.refuse(command, "Invalid value")
-        case .value(let secret):
-            let isValid = secret.withBytes { value in
-                digits.contains(value.count) && value.allSatisfy { (0x30...0x39).contains($0) }
-            }
-            if isValid {
-                prompt.answer(SecretBox(secret))
-            } else if digits.count == 1 {
-                prompt.refuse(command, "You must provide \(digits.lowerBound) digits")
-            } else {
-                prompt.refuse(command, "You must provide \(digits.lowerBound) - \(digits.upperBound) digits")
-            }
-        }
+        return .answered
     }
 }
 

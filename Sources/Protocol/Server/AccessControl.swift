@@ -14,7 +14,7 @@ import Threads
     private var generation = 0
     private var loads = 0
     private let names: NameService
-    private let patience: Duration
+    private let timeout: Duration
     /// Started with the first look-up.
     private var thread: ThreadQueue?
     /// The number of look-ups that have not returned.
@@ -23,9 +23,9 @@ import Threads
     /// The number of clients whose names are looked up at once. Further clients are decided without a look-up.
     static let maximumPending = 64
 
-    /// `patience` is how long a client waits for a look-up. After this time the unknown names limit the client.
-    package init(_ policy: AccessPolicy, names: NameService = .system, patience: Duration = .seconds(5)) {
-        (self.policy, self.names, self.patience) = (policy, names, patience)
+    /// `timeout` is how long a client waits for a look-up. After this time the unknown names limit the client.
+    package init(_ policy: AccessPolicy, names: NameService = .system, timeout: Duration = .seconds(5)) {
+        (self.policy, self.names, self.timeout) = (policy, names, timeout)
     }
 
     deinit { thread?.finish() }
@@ -58,10 +58,10 @@ import Threads
         return ["the name service does not answer, so every name in [access] is unknown for now"]
     }
 
-    /// Waits for a look-up, but not longer than `patience`.
+    /// Waits for a look-up, but not longer than `timeout`.
     private func value<Value: Sendable>(of found: OneShot<Value?>) async -> Value? {
         let alarm = Loop.Alarm { found.fill(nil) }
-        alarm.set(after: Int64(patience / .milliseconds(1)))
+        alarm.set(after: Int64(timeout / .milliseconds(1)))
         defer { alarm.cancel() }
         return await found.value(whenCancelled: nil)
     }

@@ -38,6 +38,7 @@ import Wire
             workflow.cancel()
             return .answered
         },
+        CommandSpec(answering: "ACCEPT"),
     ]
 
     /// Returns the error for a refused level.

@@ -16,6 +16,8 @@ struct Outbox {
     private var buffer: [UInt8] = []
     private var sent = 0
     private var latest: [(key: String, line: [UInt8])] = []
+    /// Whether the buffer has bytes of a message with a secret. They are wiped when all bytes are sent.
+    private var hasSecret = false
 
     /// Whether the client has read enough that events can be sent that it may miss.
     var hasRoom: Bool { backlog < Self.highWater }
@@ -24,6 +26,7 @@ struct Outbox {
     var isEmpty: Bool { backlog == 0 && latest.isEmpty }
 
     mutating func append(answer line: [UInt8]) {
+        if hasSecret { makeRoom(for: line.count + 1) }
         buffer.append(contentsOf: line)
         buffer.append(0x0A)
     }
@@ -38,6 +41,37 @@ struct Outbox {
         latest.removeAll { $0.key == key }
         latest.append((key, line))
         return latest.reduce(0) { $0 + $1.line.count } < Self.limit
+    }
+
+    /// Appends a message with a secret. Returns false if the client has too many unread bytes.
+    mutating func append(secret line: [UInt8]) -> Bool {
+        guard backlog + line.count < Self.limit else { return false }
+        hasSecret = true
+        append(answer: line)
+        return true
+    }
+
+    /// Moves the bytes into larger memory and wipes the old one; an array that grows by itself would not.
+    private mutating func makeRoom(for count: Int) {
+        guard buffer.capacity < buffer.count + count else { return }
+        var larger: [UInt8] = []
+        larger.reserveCapacity(2 * (buffer.count + count))
+        larger += buffer
+        Self.wipe(&buffer)
+        buffer = larger
+    }
+
+    /// Wipes the bytes that were not sent, if a secret is among them.
+    mutating func wipe() {
+        guard hasSecret else { return }
+        Self.wipe(&buffer)
+        (buffer, sent, hasSecret) = ([], 0, false)
+    }
+
+    private static func wipe(_ buffer: inout [UInt8]) {
+        buffer.withUnsafeMutableBytes { memory in
+            if let base = memory.baseAddress { explicit_bzero(base, memory.count) }
+        }
     }
 
     enum Progress { case done, blocked, failed }
@@ -66,9 +100,10 @@ struct Outbox {
 
     private mutating func compact() {
         if backlog == 0 {
+            wipe()
             if buffer.capacity > Self.coalescingStart { buffer = [] } else { buffer.removeAll(keepingCapacity: true) }
             sent = 0
-        } else if sent > Self.coalescingStart {
+        } else if sent > Self.coalescingStart, !hasSecret {
             buffer.removeFirst(sent)
             sent = 0
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
-import Host
+package import Host
 package import Wire
 
 /// A request of a workflow to its client for a value.
@@ -15,10 +15,31 @@ package protocol Prompt: Sendable {
 
     /// Whether the subject of the prompt, such as a card in its reader, still exists.
     @Loop var isCurrent: Bool { get }
+
+    /// Handles a command that answers prompts of several kinds, such as SET_PIN: `CommandSpec(answering:)`.
+    /// - Returns: `.badState` if the command does not answer this prompt.
+    @Loop static func answer(_ open: OpenPrompt<Self>, with command: Command, named name: String) -> CommandOutcome
 }
 
 extension Prompt {
     package var isCurrent: Bool { true }
+
+    @Loop package static func answer(
+        _ open: OpenPrompt<Self>,
+        with command: Command,
+        named name: String
+    ) -> CommandOutcome {
+        .badState
+    }
+}
+
+extension CommandSpec {
+    /// Makes a command that answers prompts. The open prompt decides whether it is meant, and takes the value.
+    package init(answering name: String, permission: Permissions = .cards) {
+        self.init(name, permission: permission) { session, command in
+            session.workflow?.openPrompt?.take(command, named: name) ?? .badState
+        }
+    }
 }
 
 /// The reason why a prompt got no answer.
@@ -51,6 +72,15 @@ package enum Interruption: Error, Sendable {
 
     package func answer(_ answer: P.Answer) { close(.success(answer)) }
 
+    /// Whether a command is for this prompt. With another number in `question`, it is the answer to an earlier one.
+    package func isMeant(by command: Command) -> Bool {
+        switch command.int("question") {
+        case .missing: true
+        case .invalid: false
+        case .value(let number): number == self.number
+        }
+    }
+
     /// Repeats the question as the direct answer to a command whose value was wrong.
     package func refuse(_ command: Command, _ error: String) {
         workflow.session.answer(prompt.message(number, to: workflow.session, error: error), to: command)
@@ -68,12 +98,14 @@ package enum Interruption: Error, Sendable {
     var name: String { get }
     var isCurrent: Bool { get }
     func interrupt(_ interruption: Interruption)
+    func take(_ command: Command, named name: String) -> CommandOutcome
 }
 
 extension OpenPrompt: AnyOpenPrompt {
     var name: String { prompt.name }
     var isCurrent: Bool { prompt.isCurrent }
     func interrupt(_ interruption: Interruption) { close(.failure(interruption)) }
+    func take(_ command: Command, named name: String) -> CommandOutcome { P.answer(self, with: command, named: name) }
 }
 
 extension Workflow {

@@ -209,8 +209,7 @@ package import Wire
     /// kept.
     package func push(_ message: some Message, coalescing key: String? = nil) {
         guard !isClosed else { return }
-        encode(message, nil)
-        guard outbox.append(event: writer.bytes, coalescing: key) else {
+        guard append(message, coalescing: key) else {
             server.log(.warning, "\(name) does not read and is disconnected")
             return close("it does not read")
         }
@@ -223,6 +222,17 @@ package import Wire
         guard !isClosed, outbox.hasRoom else { return false }
         push(message)
         return true
+    }
+
+    private func append<M: Message>(_ message: M, coalescing key: String?) -> Bool {
+        guard M.isSecret else {
+            encode(message, nil)
+            return outbox.append(event: writer.bytes, coalescing: key)
+        }
+        writer.prepareForSecret()
+        message.encode(to: &writer, level)
+        defer { writer.wipe() }
+        return outbox.append(secret: writer.bytes)
     }
 
     private func encode(_ message: some Message, _ request: UnsafeRawBufferPointer?) {
@@ -278,6 +288,7 @@ package import Wire
         server.log(.debug, "\(name) disconnected: \(reason)")
         registration?.cancel()
         Glibc.close(socket)
+        outbox.wipe()
         for feature in server.features { feature.sessionEnded(self) }
         if let workflow {
             workflow.cancel()

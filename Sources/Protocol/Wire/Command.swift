@@ -88,6 +88,9 @@ package struct Command {
         return .value(items)
     }
 
+    /// Returns a member of any type.
+    package func value(_ key: StaticString) -> JSON? { find(key).map { JSON(accepted: slice($0.value)) } }
+
     package func isPresent(_ key: StaticString) -> Bool { find(key) != nil }
 
     /// Returns a string, unescaped directly into memory that is wiped later.

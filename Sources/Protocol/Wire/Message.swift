@@ -5,11 +5,15 @@ package import Text
 package protocol Message {
     /// The name of the message, `msg`.
     static var name: StaticString { get }
+    /// Whether the message tells a secret, such as words. Its bytes are wiped when they are sent.
+    static var isSecret: Bool { get }
     /// Writes the members other than `msg` and `request`, in an order that is easy to read.
     func write(to object: inout JSONWriter, _ level: APILevel)
 }
 
 extension Message {
+    package static var isSecret: Bool { false }
+
     /// Writes the message as one compact object, without a line end.
     ///
     /// `request` is the member of the command that the message answers, as the client wrote it.
