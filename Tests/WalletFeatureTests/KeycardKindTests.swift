@@ -38,7 +38,7 @@ struct KeycardKindTests {
     private let folder = NSTemporaryDirectory() + "badged-wallet-" + UUID().uuidString
 
     private func pairings() -> KeycardPairings {
-        KeycardPairings { [folder] () throws(StoreError) in try Store(folder: folder) }
+        KeycardPairings(StateStore { [folder] () throws(StoreError) in try Store(folder: folder) })
     }
 
     private func members(_ card: CardLink, _ pairings: KeycardPairings) async throws -> String {
@@ -55,19 +55,19 @@ struct KeycardKindTests {
         arguments: [
             (
                 #"{"version":"3.1","initialised":false}"#,
-                #"{"version":null,"initialised":false,"keyUID":null,"pinTries":null,"pukTries":null}"#
+                #"{"version":null,"initialised":false,"keyUID":null,"pinTries":null,"pukTries":null,"paired":false,"trusted":null}"#
             ),
             (
                 #"{"version":"3.1"}"#,
-                #"{"version":"3.1","initialised":true,"keyUID":null,"pinTries":null,"pukTries":null}"#
+                #"{"version":"3.1","initialised":true,"keyUID":null,"pinTries":null,"pukTries":null,"paired":false,"trusted":null}"#
             ),
             (
                 #"{"version":"4.0","initialised":false}"#,
-                #"{"version":"4.0","initialised":false,"keyUID":null,"pinTries":null,"pukTries":null}"#
+                #"{"version":"4.0","initialised":false,"keyUID":null,"pinTries":null,"pukTries":null,"paired":null,"trusted":true}"#
             ),
             (
                 #"{"version":"4.0","retryCounter":2,"pukCounter":4}"#,
-                #"{"version":"4.0","initialised":true,"keyUID":null,"pinTries":2,"pukTries":4}"#
+                #"{"version":"4.0","initialised":true,"keyUID":null,"pinTries":2,"pukTries":4,"paired":null,"trusted":true}"#
             ),
         ]
     )
@@ -88,11 +88,13 @@ struct KeycardKindTests {
             try await pairings.keep(try await applet.pair(secret: secret), with: uid)
         }
         let pairings = pairings()
-        let expected = #"{"version":"3.1","initialised":true,"keyUID":"\#(key)","pinTries":1,"pukTries":5}"#
+        let expected =
+            #"{"version":"3.1","initialised":true,"keyUID":"\#(key)","pinTries":1,"pukTries":5,"paired":true,"trusted":null}"#
         #expect(try await members(card, pairings) == expected)
         #expect(try await members(card, pairings) == expected)
         try await pairings.remove(uid)
-        let unpaired = #"{"version":"3.1","initialised":true,"keyUID":"\#(key)","pinTries":null,"pukTries":null}"#
+        let unpaired =
+            #"{"version":"3.1","initialised":true,"keyUID":"\#(key)","pinTries":null,"pukTries":null,"paired":false,"trusted":null}"#
         #expect(try await members(card, pairings) == unpaired)
     }
 
@@ -102,7 +104,8 @@ struct KeycardKindTests {
         let profile = try #require(
             try await kind.recognize(try CardLink(#"{"version":"4.0"}"#), answerToReset: [])
         )
-        let expected = #"{"version":"4.0","initialised":true,"keyUID":null,"pinTries":3,"pukTries":null}"#
+        let expected =
+            #"{"version":"4.0","initialised":true,"keyUID":null,"pinTries":3,"pukTries":null,"paired":null,"trusted":false}"#
         #expect(JSON.object(profile.members).description == expected)
     }
 

@@ -20,10 +20,14 @@ package struct KeycardKind: CardKind {
     ) async throws(CardError) -> (any CardProfile)? {
         do throws(KeycardError) {
             let applet = try await KeycardApplet.select(on: channel, trust: trust)
-            var profile = KeycardProfile(info: await applet.info)
-            guard profile.info.isInitialized else { return profile }
+            let info = await applet.info
+            var profile = KeycardProfile(info: info, isTrusted: info.certificate.map(trust.accepts))
+            guard info.isInitialized else { return profile }
             do throws(KeycardError) {
-                if try await open(applet, profile.info) { profile.status = try await applet.readStatus() }
+                if try await open(applet, info) {
+                    profile.isPaired = info.generation == .pairing
+                    profile.status = try await applet.readStatus()
+                }
             } catch {
                 // A card without a usable channel is a Keycard whose counters are not known.
                 if case .card = error { throw error }
@@ -63,8 +67,14 @@ package struct KeycardProfile: CardProfile {
     package var info: KeycardInfo
     /// nil before INIT, and for a 3.x card with which this computer is not paired.
     package var status: KeycardStatus?
+    /// Whether this computer is paired with a 3.x card.
+    package var isPaired = false
+    /// Whether badged trusts the certificate of a 4.0 card; nil for a card without one in its answer to SELECT.
+    package var isTrusted: Bool?
 
-    package init(info: KeycardInfo, status: KeycardStatus? = nil) { (self.info, self.status) = (info, status) }
+    package init(info: KeycardInfo, status: KeycardStatus? = nil, isTrusted: Bool? = nil) {
+        (self.info, self.status, self.isTrusted) = (info, status, isTrusted)
+    }
 
     package var members: [JSON.Member] {
         func number(_ value: Int?) -> JSON { value.map { .number(String($0)) } ?? .null }
@@ -74,6 +84,8 @@ package struct KeycardProfile: CardProfile {
             JSON.Member("keyUID", info.keyUID.map { .string(Hex.encode($0)) } ?? .null),
             JSON.Member("pinTries", number(status?.pinTries ?? info.pinTries)),
             JSON.Member("pukTries", number(status?.pukTries)),
+            JSON.Member("paired", info.generation == .pairing ? .bool(isPaired) : .null),
+            JSON.Member("trusted", isTrusted.map { .bool($0) } ?? .null),
         ]
     }
 

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Cards
+import Concurrency
+import Keycard
+import Secrets
+import Server
+import Text
+import Wire
+
+/// Asks for a secret of the Keycard in a reader: ENTER_PIN, ENTER_NEW_PIN, ENTER_PUK, ENTER_NEW_PUK and
+/// ENTER_PAIRING_PASSWORD. Wallet cards have a channel of their own, so a keypad of the reader is not used.
+struct KeycardPrompt: Prompt {
+    typealias Answer = SecretBox
+
+    enum Kind: Sendable {
+        case pin(tries: Int)
+        case puk(tries: Int)
+        case newPIN, newPUK, pairingPassword
+
+        var form: SecretForm {
+            switch self {
+            case .pin, .newPIN: .digits(KeycardParameters.pinCount...KeycardParameters.pinCount)
+            case .puk, .newPUK: .digits(KeycardParameters.pukCount...KeycardParameters.pukCount)
+            case .pairingPassword: .text(1...128)
+            }
+        }
+
+        /// The command that answers.
+        var command: String {
+            switch self {
+            case .pin: "SET_PIN"
+            case .puk: "SET_PUK"
+            case .newPIN: "SET_NEW_PIN"
+            case .newPUK: "SET_NEW_PUK"
+            case .pairingPassword: "SET_PAIRING_PASSWORD"
+            }
+        }
+
+        var retryCounter: Int? {
+            switch self {
+            case .pin(let tries), .puk(let tries): tries
+            case .newPIN, .newPUK, .pairingPassword: nil
+            }
+        }
+    }
+
+    let kind: Kind
+    let lease: CardLease
+    /// The user of the workflow; nil for a workflow without users.
+    let userID: String?
+    /// What was wrong with the last value, at its check by the card.
+    var error: String?
+
+    /// The commands that no other kind of card has.
+    static let commands = [
+        CommandSpec(answering: "SET_NEW_PUK"), CommandSpec(answering: "SET_PAIRING_PASSWORD"),
+    ]
+
+    var name: String {
+        switch kind {
+        case .pin: EnterPINMessage.name.description
+        case .puk: EnterPUKMessage.name.description
+        case .newPIN: EnterNewPINMessage.name.description
+        case .newPUK: EnterNewPUKMessage.name.description
+        case .pairingPassword: EnterPairingPasswordMessage.name.description
+        }
+    }
+
+    var isCurrent: Bool { lease.isCurrent }
+
+    func message(_ number: Int, to session: Session, error: String?) -> any Message {
+        let question = KeycardQuestion(
+            number: number,
+            reader: lease.readerState(for: session),
+            userID: userID,
+            retryCounter: kind.retryCounter,
+            error: error ?? self.error
+        )
+        return switch kind {
+        case .pin: EnterPINMessage(question: question)
+        case .puk: EnterPUKMessage(question: question)
+        case .newPIN: EnterNewPINMessage(question: question)
+        case .newPUK: EnterNewPUKMessage(question: question)
+        case .pairingPassword: EnterPairingPasswordMessage(question: question)
+        }
+    }
+
+    static func answer(
+        _ open: OpenPrompt<KeycardPrompt>,
+        with command: Command,
+        named name: String
+    ) -> CommandOutcome {
+        guard name == open.prompt.kind.command, open.isMeant(by: command) else { return .badState }
+        if command.isPresent("passphrasePrefix") {
+            let error = "INVALID_PASSPHRASE_PREFIX: a prefix needs the platform of OST; send the PIN without it"
+            open.refuse(command, error)
+        } else if let value = open.secret(of: command, open.prompt.kind.form) {
+            open.answer(value)
+        }
+        return .answered
+    }
+}
+
+/// The members of an ENTER message.
+struct KeycardQuestion {
+    let number: Int
+    let reader: ReaderState
+    let userID: String?
+    let retryCounter: Int?
+    let error: String?
+}
+
+protocol KeycardEnterMessage: Message {
+    var question: KeycardQuestion { get }
+}
+
+extension KeycardEnterMessage {
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        if let error = question.error { object.member("error", error) }
+        if let userID = question.userID { object.member("userId", userID) }
+        if let retryCounter = question.retryCounter { object.member("retryCounter", retryCounter) }
+        object.member("question", question.number)
+        object.object("reader") { question.reader.write(to: &$0, level) }
+    }
+}
+
+struct EnterPINMessage: KeycardEnterMessage {
+    static let name: StaticString = "ENTER_PIN"
+    let question: KeycardQuestion
+}
+
+struct EnterPUKMessage: KeycardEnterMessage {
+    static let name: StaticString = "ENTER_PUK"
+    let question: KeycardQuestion
+}
+
+struct EnterNewPINMessage: KeycardEnterMessage {
+    static let name: StaticString = "ENTER_NEW_PIN"
+    let question: KeycardQuestion
+}
+
+struct EnterNewPUKMessage: KeycardEnterMessage {
+    static let name: StaticString = "ENTER_NEW_PUK"
+    let question: KeycardQuestion
+}
+
+struct EnterPairingPasswordMessage: KeycardEnterMessage {
+    static let name: StaticString = "ENTER_PAIRING_PASSWORD"
+    let question: KeycardQuestion
+}
+
+/// INVALID_PIN: the card has refused the PIN.
+struct InvalidPINMessage: Message {
+    static let name: StaticString = "INVALID_PIN"
+    let userID: String?
+    let retryCounter: Int
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        if let userID { object.member("userId", userID) }
+        object.member("retryCounter", retryCounter)
+    }
+}
+
+/// INVALID_PUK: the card has refused the PUK.
+struct InvalidPUKMessage: Message {
+    static let name: StaticString = "INVALID_PUK"
+    let userID: String?
+    let retryCounter: Int
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        if let userID { object.member("userId", userID) }
+        object.member("retryCounter", retryCounter)
+    }
+}
+
+/// PIN_VALIDATED: the card has accepted the PIN, or the PUK with a new PIN.
+struct PINValidatedMessage: Message {
+    static let name: StaticString = "PIN_VALIDATED"
+    let userID: String?
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        if let userID { object.member("userId", userID) }
+    }
+}

@@ -1,0 +1,65 @@
+import HTTP
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Text
+
+/// The POST to the server of a dapp.
+struct CallbackPost: Sendable {
+    let address: WebAddress
+    let body: JSON
+    let userAgent: String
+
+    /// The most bytes of the answer.
+    private static let maximumAnswer = 64 * 1024
+
+    /// Sends the body once.
+    /// - Returns: why the server did not take it, for people; nil if it did.
+    func send(_ client: HTTPClient) async -> String? {
+        let response: HTTPResponse
+        do throws(HTTPFault) {
+            response = try await client.send(
+                HTTPRequest(
+                    method: .post,
+                    address: address,
+                    headers: [
+                        "Content-Type: application/json", "Accept: application/json", "User-Agent: \(userAgent)",
+                    ],
+                    body: body.bytes,
+                    maximumLength: Self.maximumAnswer
+                )
+            )
+        } catch {
+            return Self.words(error)
+        }
+        guard (200...299).contains(response.status) else {
+            let hint = (300...399).contains(response.status) ? ", and redirects are not followed" : ""
+            return "the server answered HTTP \(response.status)\(hint)"
+        }
+        return Self.refusal(response.body)
+    }
+
+    /// Reads `{"code":0,"message":""}`. A code above 0 is an error, which the message describes.
+    static func refusal(_ bytes: [UInt8]) -> String? {
+        guard let json = try? JSON(bytes), json.members != nil else {
+            return "the answer of the server is no JSON object"
+        }
+        guard let code = json["code"]?.int else {
+            // Before `code` SimpleWallet had `success`.
+            if let success = json["success"]?.bool { return success ? nil : "the server reports a failure" }
+            return "the answer of the server has no code"
+        }
+        guard code != 0 else { return nil }
+        let words = json["message"]?.string ?? json["error"]?.string ?? ""
+        return "the server reports code \(code)" + (words.isEmpty ? "" : ": \(words.prefix(256))")
+    }
+
+    private static func words(_ fault: HTTPFault) -> String {
+        switch fault {
+        case .cancelled: "it was cancelled"
+        case .timeout: "the server did not answer in time"
+        case .unreachable(let words), .unavailable(let words), .broken(let words): words
+        case .proxy(let fault, let words): "proxy: \(fault) \(words)"
+        case .tls(let fault, let words): "TLS: \(fault.map { "\($0)" } ?? words)"
+        case .tooLarge: "the answer of the server is too large"
+        }
+    }
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Antelope
+import Cards
+import Concurrency
+import Server
+import Text
+import Wire
+
+/// WALLET_READY: the answer to WALLET_INIT.
+struct WalletReadyMessage: Message {
+    static let name: StaticString = "WALLET_READY"
+    let dapp: DApp
+    let chain: ChainID
+    let hasNode: Bool
+    let binding: Bindings.Binding?
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        object.member("mode", dapp.mode.rawValue)
+        object.member("dappName", dapp.name)
+        object.member("chainId", "\(chain)")
+        object.member("node", hasNode)
+        object.member("account", binding?.account.description)
+        object.member("publicKey", binding?.publicKey)
+    }
+}
+
+/// The answer to a WALLET_INIT with a wrong member.
+struct WalletNotReadyMessage: Message {
+    static let name: StaticString = "WALLET_READY"
+    let error: String
+
+    func write(to object: inout JSONWriter, _ level: APILevel) { object.member("error", error) }
+}
+
+/// The answer to WALLET_UNBIND.
+struct WalletUnboundMessage: Message {
+    static let name: StaticString = "WALLET_UNBOUND"
+    let account: AccountName?
+    var error: String?
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        if let error { object.member("error", error) }
+        object.member("account", account?.description)
+    }
+}
+
+/// The first message of each operation.
+struct WalletStartedMessage: Message {
+    static let name: StaticString = "WALLET_STARTED"
+    let kind: OperationRequest.Kind
+
+    func write(to object: inout JSONWriter, _ level: APILevel) { object.member("operation", kind.rawValue) }
+}
+
+/// The last message of each operation, and the answer to a refused command.
+struct WalletResultMessage: Message {
+    static let name: StaticString = "WALLET_RESULT"
+    var kind: OperationRequest.Kind
+    var code: OperationCode
+    var message: String
+    var account: AccountName?
+    var publicKey: String?
+    var transactionID: [UInt8]?
+    var signature: String?
+    var callbackError: String?
+    var link: String?
+
+    init(_ kind: OperationRequest.Kind, _ failure: OperationFailure) {
+        (self.kind, code, message) = (kind, failure.code, failure.message)
+        callbackError = failure.callbackError
+    }
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        object.member("operation", kind.rawValue)
+        object.member("code", code.rawValue)
+        object.member("message", message)
+        object.member("account", account?.description)
+        object.member("publicKey", publicKey)
+        if let transactionID { object.member("txId", Hex.encode(transactionID)) }
+        if let signature { object.member("sign", signature) }
+        if let callbackError { object.member("callbackError", callbackError) }
+        if let link { object.member("callback", returned(link)) }
+    }
+
+    /// The link of SimpleWallet with the result: 0 cancelled, 1 done, 2 failed.
+    private func returned(_ link: String) -> String {
+        let result = code == .cancelled ? 0 : code == .done ? 1 : 2
+        let items = "result=\(result)" + (transactionID.map { "&txID=\(Hex.encode($0))" } ?? "")
+        guard link.contains("?") else { return "\(link)?\(items)" }
+        return link.hasSuffix("?") || link.hasSuffix("&") ? link + items : "\(link)&\(items)"
+    }
+}
+
+/// What the user sees before the card signs.
+struct ShownRequest: Sendable {
+    /// An action, decoded from its packed bytes.
+    struct ShownAction: Sendable {
+        let action: Action
+        let data: JSON
+        let info: String?
+    }
+
+    let dapp: DApp
+    let kind: OperationRequest.Kind
+    let info: String?
+    let userName: String?
+    let callback: String?
+    /// nil if nothing of a chain is signed.
+    let chain: ChainID?
+    let account: AccountName?
+    let permission: AccountName?
+    /// What is signed, if it is a text.
+    let text: String?
+    let actions: [ShownAction]
+    let expiration: AntelopeTime?
+    /// What the card signs: 32 bytes.
+    let digest: [UInt8]
+}
+
+/// WALLET_REQUEST shows what will be signed. ACCEPT agrees.
+struct WalletRequestPrompt: Prompt {
+    typealias Answer = Void
+
+    let shown: ShownRequest
+    /// Why the request is shown again.
+    var error: String?
+    /// The card that waits for the answer; nil while there is none.
+    var lease: CardLease?
+
+    var name: String { WalletRequestMessage.name.description }
+    var isCurrent: Bool { lease?.isCurrent ?? true }
+
+    func message(_ number: Int, to session: Session, error: String?) -> any Message {
+        WalletRequestMessage(shown: shown, question: number, error: error ?? self.error)
+    }
+
+    static func answer(
+        _ open: OpenPrompt<WalletRequestPrompt>,
+        with command: Command,
+        named name: String
+    ) -> CommandOutcome {
+        guard name == "ACCEPT", open.isMeant(by: command) else { return .badState }
+        open.answer(())
+        return .answered
+    }
+}
+
+struct WalletRequestMessage: Message {
+    static let name: StaticString = "WALLET_REQUEST"
+    let shown: ShownRequest
+    let question: Int
+    let error: String?
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        if let error { object.member("error", error) }
+        object.member("question", question)
+        object.member("operation", shown.kind.rawValue)
+        object.object("dapp") { dapp in
+            dapp.member("name", shown.dapp.name)
+            dapp.member("icon", shown.dapp.icon)
+        }
+        object.member("info", shown.info)
+        object.member("userName", shown.userName)
+        object.member("callback", shown.callback)
+        object.member("chainId", shown.chain?.description)
+        object.member("account", shown.account?.description)
+        object.member("permission", shown.permission?.description)
+        object.member("text", shown.text)
+        object.array("actions", shown.actions) { array, item in
+            array.object { object in
+                object.member("account", "\(item.action.account)")
+                object.member("name", "\(item.action.name)")
+                object.array("authorization", item.action.authorization) { array, level in
+                    array.object { object in
+                        object.member("actor", "\(level.actor)")
+                        object.member("permission", "\(level.permission)")
+                    }
+                }
+                object.member("data", item.data)
+                object.member("info", item.info)
+            }
+        }
+        object.member("expiration", shown.expiration?.text(decimals: 0))
+        object.member("digest", Hex.encode(shown.digest))
+    }
+}

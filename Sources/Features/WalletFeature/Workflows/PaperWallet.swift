@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import HDWallet
+import Keycard
+import Secrets
+
+/// The words of a wallet during one workflow. They are wiped with the last reference.
+final class PaperWallet: Sendable {
+    let mnemonic: Mnemonic
+    /// What BIP-32 derives from the words.
+    let wallet: KeycardWallet
+
+    /// Derives the keys of the words; not on the thread of the server, since it takes milliseconds.
+    @concurrent static func derived(from mnemonic: consuming Mnemonic) async throws(KeycardError) -> PaperWallet {
+        try PaperWallet(mnemonic)
+    }
+
+    /// Derives the keys of words that a user has typed.
+    @concurrent static func derived(from typed: WordsPrompt.Typed) async throws(KeycardError) -> PaperWallet {
+        let copy: Mnemonic
+        do throws(MnemonicError) {
+            copy = try Mnemonic(indexes: typed.mnemonic.indexes.clone())
+        } catch {
+            throw .mnemonic(error)
+        }
+        return try PaperWallet(copy)
+    }
+
+    private init(_ mnemonic: consuming Mnemonic) throws(KeycardError) {
+        wallet = try KeycardWallet(mnemonic)
+        self.mnemonic = mnemonic
+    }
+
+    /// Whether typed text has exactly the words at these positions, which count from 1. Case and white space do not matter.
+    func matches(_ typed: borrowing Secret, at positions: [Int]) -> Bool {
+        typed.withBytes { bytes in
+            let words = bytes.split { $0 == 0x20 || (0x09...0x0D).contains($0) }
+            guard words.count == positions.count else { return false }
+            return zip(words, positions).allSatisfy { word, position in
+                mnemonic.word(at: position - 1)?.elementsEqual(word.lazy.map { Self.lower($0) }) ?? false
+            }
+        }
+    }
+
+    private static func lower(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte | 0x20 : byte }
+
+    /// Draws `count` different positions, in ascending order.
+    func randomPositions(_ count: Int) -> [Int] {
+        Array(1...mnemonic.count).shuffled().prefix(count).sorted()
+    }
+}

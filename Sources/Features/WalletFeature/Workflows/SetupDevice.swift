@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Cards
+import Concurrency
+import Crypto
+import Glibc
+import HDWallet
+import Keycard
+import Secp256k1
+import Secrets
+import Server
+import Store
+import Text
+
+/// SETUP_DEVICE: gives a new card its PIN, PUK and keys, and registers it.
+struct SetupDevice: WalletWorkflow {
+    let wordCount: Int
+    let drawsPUK: Bool
+
+    /// The number of words that are asked back.
+    private static let checkedWords = 3
+
+    func run(_ flow: WalletFlow) async throws(WalletFailure) -> ContextEntity {
+        let dialogue = flow.dialogue()
+        let setup = CardSetup(dialogue, flow, drawsPUK: drawsPUK)
+        try await setup.requireStore()
+        try await dialogue.run { card throws(KeycardStop) in
+            try await setup.unlock(card)
+            if card.info.keyUID == nil { try await makeKeys(setup, card) }
+            try await setup.readDevice(card)
+        }
+        guard let device = setup.device else { throw WalletFailure(.cardFailed, "The card told no keys") }
+        return try await register(device, flow)
+    }
+
+    /// Lets the card draw the words, has the user write them down, and loads their keys.
+    @Loop private func makeKeys(_ setup: CardSetup, _ card: HeldKeycard) async throws(KeycardStop) {
+        let words: PaperWallet
+        if let known = setup.words, let owner = setup.wordsOwner, owner == card.identity {
+            // The user has written them down and typed them for this card already.
+            words = known
+        } else {
+            words = try await drawWords(setup, card)
+            _ = try await setup.dialogue.ask(PaperWalletPrompt(words: words, userID: setup.flow.request.userID))
+            _ = try await setup.dialogue.ask(
+                WordsCheckPrompt(
+                    words: words,
+                    positions: words.randomPositions(Self.checkedWords),
+                    userID: setup.flow.request.userID
+                )
+            )
+            (setup.words, setup.wordsOwner) = (words, card.identity)
+        }
+        try await setup.load(words, card)
+    }
+
+    @Loop private func drawWords(_ setup: CardSetup, _ card: HeldKeycard) async throws(KeycardStop) -> PaperWallet {
+        try await setup.dialogue.step("GENERATE MNEMONIC", card) { () throws(KeycardError) in
+            try await PaperWallet.derived(from: try await card.applet.generateMnemonic(words: wordCount))
+        }
+    }
+
+    /// Has the app register the device.
+    @Loop private func register(
+        _ device: CardSetup.Device,
+        _ flow: WalletFlow
+    ) async throws(WalletFailure) -> ContextEntity {
+        let parameters = [
+            JSON.Member("address", .string(device.address)), JSON.Member("api_signer_address", .string(device.signer)),
+            JSON.Member("updated_timestamp", .number(String(time(nil)))), JSON.Member("status", .string("CREATED")),
+        ]
+        let response = try await flow.ask(
+            RegisterDevicePrompt(parameters: parameters, userID: flow.request.userID)
+        )
+        guard Self.addresses(in: response).contains(device.address.lowercased()) else {
+            throw WalletFailure(.wrongDeviceAddress, "The registered device is not \(device.address)")
+        }
+        do throws(StoreError) {
+            let name =
+                Hex.encode(device.keyUID) + " "
+                + Hex.encode(
+                    Array((try? DigestAlgorithm.sha256.hash(Array(flow.request.userID.utf8))) ?? [])
+                )
+            try await flow.services.store.required().set(
+                name,
+                in: Self.devices,
+                to: SecretBox(Secret(response.bytes))
+            )
+        } catch {
+            throw WalletFailure(error)
+        }
+        let entity = device.entity(flow, status: "REGISTERED")
+        flow.workflow.session.push(RequestAcknowledgedMessage(context: flow.context, entity: entity))
+        return entity
+    }
+
+    /// The registered devices: the key UID and the hash of the user give the answer of the app.
+    static let devices = StoreSpace("wallet devices")
+
+    /// The addresses in an answer of the app, in lower case: at its top, in `device`, or in `data`.
+    private static func addresses(in response: JSON) -> [String] {
+        let data = response["data"]
+        let places = [response, response["device"], data, data?["device"]]
+        return places.compactMap { $0?["address"]?.string?.lowercased() }
+    }
+}
+
+/// AUTHORIZE_DEVICE_WITH_MNEMONICS: loads the keys of words that the user types.
+struct AuthorizeDevice: WalletWorkflow {
+    let wordCount: Int
+    let drawsPUK: Bool
+    /// The keys that the words must belong to; nil: any.
+    let keyUID: [UInt8]?
+
+    func run(_ flow: WalletFlow) async throws(WalletFailure) -> ContextEntity {
+        let dialogue = flow.dialogue()
+        let setup = CardSetup(dialogue, flow, drawsPUK: drawsPUK)
+        try await setup.requireStore()
+        let words = try await askForWords(flow)
+        setup.words = words
+        try await dialogue.run { card throws(KeycardStop) in
+            try await setup.unlock(card)
+            if let uid = card.info.keyUID {
+                guard uid == words.wallet.keyUID else {
+                    throw .failed(
+                        WalletFailure(.differentOwnerDevice, "The card has other keys than the words: use another card")
+                    )
+                }
+            } else {
+                try await setup.load(words, card)
+            }
+            try await setup.readDevice(card)
+        }
+        guard let device = setup.device else { throw WalletFailure(.cardFailed, "The card told no keys") }
+        return device.entity(flow, status: "CREATED")
+    }
+
+    /// Asks for the words until they fit together and belong to the keys that were named.
+    @Loop private func askForWords(_ flow: WalletFlow) async throws(WalletFailure) -> PaperWallet {
+        var error: String?
+        while true {
+            let typed = try await flow.ask(
+                WordsPrompt(count: wordCount, userID: flow.request.userID, error: error)
+            )
+            let words: PaperWallet
+            do throws(KeycardError) {
+                words = try await PaperWallet.derived(from: typed)
+            } catch {
+                throw WalletFailure(error, at: "BIP-32")
+            }
+            if keyUID == nil || keyUID == words.wallet.keyUID { return words }
+            error = "The words are those of another wallet"
+        }
+    }
+}
+
+/// What setting up a card and restoring one share.
+@Loop final class CardSetup {
+    let dialogue: KeycardDialogue
+    let flow: WalletFlow
+    private let drawsPUK: Bool
+    /// The words whose keys this workflow loads, once the user has confirmed them.
+    var words: PaperWallet?
+    /// The card for which the words were drawn.
+    var wordsOwner: [UInt8]?
+    /// Whether this workflow has sent LOAD KEY.
+    private var hasLoaded = false
+    private(set) var device: Device?
+
+    /// The device that the card is.
+    struct Device: Sendable {
+        let address: String
+        let signer: String
+        let keyUID: [UInt8]
+        /// Whether this workflow has loaded the keys.
+        let isNew: Bool
+
+        @Loop func entity(_ flow: WalletFlow, status: String) -> ContextEntity {
+            ContextEntity(
+                type: "device",
+                members: flow.userMembers + [
+                    JSON.Member("address", .string(address)), JSON.Member("api_signer_address", .string(signer)),
+                    JSON.Member("status", .string(status)), JSON.Member("keyUID", .string(Hex.encode(keyUID))),
+                    JSON.Member("created", .bool(isNew)),
+                ]
+            )
+        }
+    }
+
+    init(_ dialogue: KeycardDialogue, _ flow: WalletFlow, drawsPUK: Bool) {
+        (self.dialogue, self.flow, self.drawsPUK) = (dialogue, flow, drawsPUK)
+    }
+
+    /// Fails before any card is used if nothing can be kept.
+    func requireStore() async throws(WalletFailure) {
+        do throws(StoreError) {
+            _ = try await flow.services.store.required()
+        } catch {
+            throw WalletFailure(error)
+        }
+    }
+
+    /// Opens a card with its PIN; a new card gets PIN and PUK first.
+    func unlock(_ card: HeldKeycard) async throws(KeycardStop) {
+        if card.info.isInitialized {
+            try await dialogue.openChannel(card)
+            try await dialogue.unlock(card)
+        } else {
+            try await initialize(card)
+        }
+    }
+
+    private func initialize(_ card: HeldKeycard) async throws(KeycardStop) {
+        switch card.info.generation {
+        case .certificate:
+            // A foreign card is refused before the user types a PIN for it.
+            try await dialogue.step("OPEN SECURE CHANNEL", card) { () throws(KeycardError) in
+                try await card.applet.openWithCertificate()
+            }
+        case .pairing:
+            try await dialogue.checkCertificate(card)
+        }
+        let pin = try await dialogue.ask(.newPIN, card)
+        let puk = SecretBox(try await newPUK(card))
+        let newPIN = SecretBox(pin.clone())
+        dialogue.workflow.workBegins()
+        try await dialogue.step("INIT", card) { () throws(KeycardError) in
+            guard let pin = newPIN.take(), let puk = puk.take() else { throw .wrongForm }
+            try await card.applet.initialize(pin: pin, puk: puk)
+        }
+        card.profile.info = await card.applet.info
+        try await dialogue.openChannel(card)
+        // The user has typed this PIN for this card and this insertion, so the card must accept it.
+        guard try await dialogue.verify(pin, card) else {
+            throw .failed(WalletFailure(.cardFailed, "The card does not have the PIN that it was given", at: "INIT"))
+        }
+    }
+
+    /// Asks for the PUK of a new card, or draws and tells it.
+    private func newPUK(_ card: HeldKeycard) async throws(KeycardStop) -> Secret {
+        guard drawsPUK else { return try await dialogue.ask(.newPUK, card) }
+        let drawn: PUKPrompt.Drawn
+        do throws(CryptoError) {
+            drawn = PUKPrompt.Drawn(try KeycardRandom.system.digits(KeycardParameters.pukCount))
+        } catch {
+            throw .failed(WalletFailure(.crypto(error), at: "new PUK"))
+        }
+        _ = try await dialogue.ask(PUKPrompt(puk: drawn, lease: card.lease, userID: flow.request.userID))
+        return drawn.digits.clone()
+    }
+
+    /// Loads the keys of words into a card without keys, and compares what the card derives.
+    func load(_ words: PaperWallet, _ card: HeldKeycard) async throws(KeycardStop) {
+        // Kept before LOAD KEY: if its answer is lost, the key UID still tells which public key the card must have.
+        try await dialogue.keeping { () throws(StoreError) in
+            try await flow.services.wallets.keep(words.wallet.firstKey, of: words.wallet.keyUID)
+        }
+        dialogue.workflow.workBegins()
+        hasLoaded = true
+        let uid = try await dialogue.step("LOAD KEY", card) { () throws(KeycardError) in
+            try await card.applet.loadWallet(words.mnemonic)
+        }
+        card.profile.info.keyUID = uid
+    }
+
+    /// Reads the device, and checks that the card derives what BIP-32 derives, as far as badged knows the wallet.
+    func readDevice(_ card: HeldKeycard) async throws(KeycardStop) {
+        guard let uid = card.info.keyUID else { throw .failed(.noKeys) }
+        let key = try await exportKey(.firstEthereumAddress, card)
+        let known = try await dialogue.keeping { () throws(StoreError) in
+            try await flow.services.wallets.firstKey(of: uid)
+        }
+        let isOwn = hasLoaded && words?.wallet.keyUID == uid
+        if let expected = words?.wallet.keyUID == uid ? words?.wallet.firstKey : known, key != expected {
+            if isOwn {
+                try await dialogue.step("REMOVE KEY", card) { () throws(KeycardError) in
+                    try await card.applet.removeKey()
+                }
+                card.profile.info.keyUID = nil
+            }
+            throw .failed(WalletFailure(.wrongWallet, at: "EXPORT KEY"))
+        }
+        if known == nil, let wallet = words?.wallet, wallet.keyUID == uid {
+            try await dialogue.keeping { () throws(StoreError) in
+                try await flow.services.wallets.keep(wallet.firstKey, of: uid)
+            }
+        }
+        let signer = try await exportKey(.ethereumSigner, card)
+        device = Device(
+            address: EthereumAddress(key).description,
+            signer: EthereumAddress(signer).description,
+            keyUID: uid,
+            isNew: isOwn
+        )
+    }
+
+    private func exportKey(_ path: DerivationPath, _ card: HeldKeycard) async throws(KeycardStop) -> PublicKey {
+        try await dialogue.step("EXPORT KEY", card) { () throws(KeycardError) in
+            try await card.applet.exportPublicKey(path)
+        }
+    }
+}

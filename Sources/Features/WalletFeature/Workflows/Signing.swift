@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Cards
+import Concurrency
+import Crypto
+import HDWallet
+import Keycard
+import Secp256k1
+import Text
+import Wire
+
+/// What a workflow signs: the digest, and what a person can read of it.
+struct Signing: Sendable, Equatable {
+    enum Content: Sendable, Equatable {
+        /// EIP-191, version 0x45.
+        case message(String)
+        /// EIP-712.
+        case typedData(TypedData)
+        /// EIP-191 of any version: bytes that begin with 0x19.
+        case preimage([UInt8])
+    }
+
+    let content: Content
+
+    /// The most bytes of `message` and of `preimage`.
+    static let maximumCount = 4096
+
+    /// What is signed with the key.
+    var digest: [UInt8] {
+        switch content {
+        case .message(let text): EthereumMessage.digest(text)
+        case .typedData(let data): data.digest
+        case .preimage(let bytes): Keccak256.hash(bytes)
+        }
+    }
+
+    /// Reads `message`, `typedData` or `preimage` of RUN_WALLET, of which there must be one.
+    static func read(_ command: Command) throws(WalletFailure) -> Signing {
+        let count = [command.isPresent("message"), command.isPresent("typedData"), command.isPresent("preimage")]
+            .count { $0 }
+        guard count == 1 else {
+            throw WalletFailure(.insufficientData, "One of typedData, message and preimage must say what to sign")
+        }
+        if let text = try command.text("message", 1...maximumCount, .invalidDataDefinition) {
+            return Signing(content: .message(text))
+        }
+        if let digits = try command.text("preimage", 4...2 * maximumCount + 2, .invalidDataDefinition) {
+            guard digits.hasPrefix("0x"), let bytes = Hex.decode(digits.dropFirst(2), limit: maximumCount),
+                bytes.count >= 3, bytes[0] == 0x19
+            else {
+                throw WalletFailure(
+                    .invalidDataDefinition,
+                    "preimage must be 0x and hexadecimal digits of 3 to \(maximumCount) bytes, the first of them 19"
+                )
+            }
+            return Signing(content: .preimage(bytes))
+        }
+        guard case .value(let json) = command.object("typedData") else {
+            throw WalletFailure(.invalidDataDefinition, "typedData must be an object")
+        }
+        do throws(TypedDataError) {
+            return Signing(content: .typedData(try TypedData(json)))
+        } catch {
+            throw WalletFailure(.invalidDataDefinition, "typedData cannot be signed: \(error.text)")
+        }
+    }
+
+    func write(to object: inout JSONWriter) {
+        switch content {
+        case .message(let text):
+            object.member("standard", "EIP-191")
+            object.member("message", text)
+        case .typedData(let data):
+            object.member("standard", "EIP-712")
+            object.member("typedData", data.json)
+        case .preimage(let bytes):
+            object.member("standard", "EIP-191")
+            object.member("preimage", "0x" + Hex.encode(bytes))
+        }
+        object.member("digest", Hex.encode(digest))
+    }
+
+    /// Signs with the key m/44'/60'/0'/0/0 of an open card.
+    /// - Returns: `signer` and `signature`.
+    @Loop func sign(_ dialogue: KeycardDialogue, _ card: HeldKeycard) async throws(KeycardStop) -> [JSON.Member] {
+        let path = DerivationPath.firstEthereumAddress
+        let digest = digest
+        let key = try await dialogue.step("EXPORT KEY", card) { () throws(KeycardError) in
+            try await card.applet.exportPublicKey(path)
+        }
+        let signature: KeycardSignature
+        do throws(KeycardStop) {
+            signature = try await dialogue.step("SIGN", card) { () throws(KeycardError) in
+                try await card.applet.sign(digest, with: path, expecting: key)
+            }
+        } catch {
+            guard case .failed(var failure) = error else { throw error }
+            failure.code = .signatureFailed
+            throw .failed(failure)
+        }
+        let bytes = signature.signature.compact + [27 + signature.recoveryID]
+        return [
+            JSON.Member("signer", .string(EthereumAddress(key).description)),
+            JSON.Member("signature", .string("0x" + Hex.encode(bytes))),
+        ]
+    }
+}

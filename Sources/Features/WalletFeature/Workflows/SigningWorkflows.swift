@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Cards
+import Concurrency
+import Crypto
+import HDWallet
+import Keycard
+import Secp256k1
+import Secrets
+import Server
+import Text
+import Wire
+
+/// Shows what will be signed, and signs it: ACTIVATE_USER, PERFORM_QR_ACTION and its parts.
+struct SignData: WalletWorkflow {
+    let entity: ContextEntity
+    let signing: Signing
+
+    func run(_ flow: WalletFlow) async throws(WalletFailure) -> ContextEntity {
+        _ = try await flow.ask(VerifyDataPrompt(context: flow.context, entity: entity, signing: signing))
+        let dialogue = flow.dialogue()
+        let result = SignatureResult()
+        try await dialogue.run { card throws(KeycardStop) in
+            try await dialogue.openWallet(card)
+            result.members = try await signing.sign(dialogue, card)
+        }
+        return entity.adding(result.members)
+    }
+}
+
+/// ADD_SESSION: makes the key of a session, and signs its limits.
+struct AddSession: WalletWorkflow {
+    /// Decimal digits.
+    let spendingLimit: String
+    let expirationTime: Int
+
+    func run(_ flow: WalletFlow) async throws(WalletFailure) -> ContextEntity {
+        let key: SessionKey
+        do throws(CryptoError) {
+            key = SessionKey(try PrivateKey.generate())
+        } catch {
+            throw WalletFailure(.crypto(error), at: "SESSION KEY")
+        }
+        let dialogue = flow.dialogue()
+        let result = SignatureResult()
+        try await dialogue.run { card throws(KeycardStop) in
+            try await dialogue.openWallet(card)
+            let device = try await dialogue.step("EXPORT KEY", card) { () throws(KeycardError) in
+                try await card.applet.exportPublicKey(.firstEthereumAddress)
+            }
+            let entity = entity(flow, key.address, EthereumAddress(device))
+            let line = line(key.address, EthereumAddress(device))
+            let signing = Signing(content: .message(line))
+            _ = try await dialogue.ask(
+                VerifyDataPrompt(context: flow.context, entity: entity, signing: signing, lease: card.lease)
+            )
+            let signed = try await signing.sign(dialogue, card)
+            let signature = signed.last?.value.string ?? ""
+            result.entity = entity.adding(
+                signed + [JSON.Member("payload", .string("\(line)|\(signature.dropFirst(2))"))]
+            )
+        }
+        guard let entity = result.entity else { throw WalletFailure(.signatureFailed, "Nothing was signed") }
+        _ = try await flow.ask(SessionKeyPrompt(key: key, userID: flow.request.userID))
+        return entity
+    }
+
+    @Loop private func entity(
+        _ flow: WalletFlow,
+        _ session: EthereumAddress,
+        _ device: EthereumAddress
+    ) -> ContextEntity {
+        ContextEntity(
+            type: "session",
+            members: [
+                JSON.Member("address", .string(session.description)),
+                JSON.Member("device_address", .string(device.description)),
+                JSON.Member("spending_limit", .string(spendingLimit)),
+                JSON.Member("expiration_time", .string(String(expirationTime))),
+            ] + flow.userMembers
+        )
+    }
+
+    /// The message that is signed: version 2 of the QR code of a session, without its signature.
+    private func line(_ session: EthereumAddress, _ device: EthereumAddress) -> String {
+        "AS|2|\(Hex.encode(device.bytes))|\(Hex.encode(session.bytes))|\(spendingLimit)|\(expirationTime)"
+    }
+}
+
+/// What was signed, at the end of the dialogue with the card.
+@Loop private final class SignatureResult {
+    var members: [JSON.Member] = []
+    var entity: ContextEntity?
+
+    nonisolated init() {}
+}
+
+/// The members of RUN_WALLET for workflows that sign.
+extension SignData {
+    /// ACTIVATE_USER
+    static func activateUser(_ command: Command, _ request: WalletRequest) throws(WalletFailure) -> SignData {
+        guard let challenge = try command.text("challenge", 1...Signing.maximumCount) else {
+            throw WalletFailure(.insufficientData, "challenge cannot be undefined")
+        }
+        let token = request.tokenID.map { [JSON.Member("token_id", .string($0))] } ?? []
+        return SignData(
+            entity: ContextEntity(
+                type: "user",
+                members: [JSON.Member("id", .string(request.userID))] + token + [
+                    JSON.Member("challenge", .string(challenge))
+                ]
+            ),
+            signing: Signing(content: .message(challenge))
+        )
+    }
+
+    /// PERFORM_QR_ACTION, or one of its parts.
+    static func qrAction(_ command: Command, _ request: inout WalletRequest) throws(WalletFailure) -> SignData {
+        guard let text = try command.text("payload", 1...QRPayload.maximumCount, .invalidQRCode) else {
+            throw WalletFailure(.insufficientData, "payload cannot be undefined")
+        }
+        guard let payload = QRPayload(text) else {
+            throw WalletFailure(.invalidQRCode, "The payload is not one of AD, RD, TX and AS, or is damaged")
+        }
+        guard request.type == "PERFORM_QR_ACTION" || request.type == payload.workflow else {
+            throw WalletFailure(.invalidQRCode, "The payload is for \(payload.workflow)")
+        }
+        if case .transaction(let transaction) = payload, let token = request.tokenID, token != transaction.tokenID {
+            throw WalletFailure(.invalidTokenID, "The payload is for another token")
+        }
+        request.type = payload.workflow
+        let signing = try Signing.read(command)
+        if case .typedData(let data) = signing.content, !payload.addresses.allSatisfy(data.mentions) {
+            throw WalletFailure(.invalidDataDefinition, "typedData does not have the addresses of the payload")
+        }
+        var user = [JSON.Member("user_id", .string(request.userID))]
+        if let token = request.tokenID { user.append(JSON.Member("token_id", .string(token))) }
+        return SignData(entity: payload.entity(user), signing: signing)
+    }
+}
+
+extension AddSession {
+    init(_ command: Command) throws(WalletFailure) {
+        guard let limit = try command.text("spendingLimit", 1...78, .invalidSpendingLimit),
+            limit.utf8.allSatisfy({ (0x30...0x39).contains($0) })
+        else { throw WalletFailure(.invalidSpendingLimit, "spendingLimit must be a text of decimal digits") }
+        guard case .value(let time) = command.int("expirationTime"), let time, time > 0 else {
+            throw WalletFailure(.invalidExpirationTime, "expirationTime must be a whole number above 0")
+        }
+        self.init(spendingLimit: limit, expirationTime: time)
+    }
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Host
+import Keycard
+import Secp256k1
+import TestSupport
+import Testing
+import Text
+import VirtualKeycard
+
+/// The two generations of cards, as `version` of SET_CARD.
+let generations = ["3.1", "4.0"]
+
+@Suite("Workflows with the card itself", .timeLimit(.minutes(5)))
+@Loop struct CardWorkflowTests {
+    private static let words = "legal winner thank year wave sausage worth useful legal winner thank yellow"
+
+    private func card(_ version: String, _ more: String = "") -> String {
+        #"{"kind":"keycard","version":"\#(version)","words":"\#(Self.words)"\#(more)}"#
+    }
+
+    @Test("RESET_PIN changes the PIN of a card with the old one", arguments: generations)
+    func changePIN(version: String) async throws {
+        let bench = try await WalletBench()
+        try await bench.insert(card(version))
+        let user = try WalletUser(bench)
+        let end = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"RESET_PIN","userId":"u1"}"#)
+        #expect(end["msg"] == .string("FLOW_COMPLETE"))
+        #expect(user.names == ["FLOW_STARTED", "ENTER_PIN", "PIN_VALIDATED", "ENTER_NEW_PIN", "FLOW_COMPLETE"])
+        #expect(user.last("ENTER_PIN")?["retryCounter"]?.int == 3)
+        #expect(user.last("ENTER_PIN")?["userId"] == .string("u1"))
+        #expect(end["workflowContext"] == user.last("FLOW_STARTED")?["workflowContext"])
+        #expect(end["contextEntity"]?["entityType"] == .string("card"))
+
+        try await bench.insertAgain()
+        user.answers["ENTER_PIN"] = [
+            #"{"cmd":"SET_PIN","value":"\#(WalletUser.pin)"}"#, #"{"cmd":"SET_PIN","value":"\#(WalletUser.newPIN)"}"#,
+        ]
+        user.answers["ENTER_NEW_PIN"] = [#"{"cmd":"SET_NEW_PIN","value":"111222"}"#]
+        _ = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"RESET_PIN"}"#)
+        #expect(
+            user.names == [
+                "FLOW_STARTED", "ENTER_PIN", "INVALID_PIN", "ENTER_PIN", "PIN_VALIDATED", "ENTER_NEW_PIN",
+                "FLOW_COMPLETE",
+            ]
+        )
+        #expect(user.last("INVALID_PIN")?["retryCounter"]?.int == 2)
+    }
+
+    @Test("after three wrong PINs the card takes the PUK and a new PIN", arguments: generations)
+    func unblock(version: String) async throws {
+        let bench = try await WalletBench()
+        try await bench.insert(card(version, #","retryCounter":1"#))
+        let user = try WalletUser(bench)
+        user.answers["ENTER_PIN"] = [#"{"cmd":"SET_PIN","value":"000000"}"#]
+        user.answers["ENTER_PUK"] = [
+            #"{"cmd":"SET_PUK","value":"000000000000"}"#, #"{"cmd":"SET_PUK","value":"\#(WalletUser.puk)"}"#,
+        ]
+        let end = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"RESET_PIN"}"#)
+        #expect(
+            user.names == [
+                "FLOW_STARTED", "ENTER_PIN", "INVALID_PIN", "ENTER_PUK", "ENTER_NEW_PIN", "INVALID_PUK", "ENTER_PUK",
+                "ENTER_NEW_PIN", "PIN_VALIDATED", "FLOW_COMPLETE",
+            ]
+        )
+        #expect(user.last("INVALID_PIN")?["retryCounter"]?.int == 0)
+        #expect(user.last("INVALID_PUK")?["retryCounter"]?.int == 4)
+        #expect(end.entity?["pinTries"]?.int == 3)
+        #expect(end.entity?["pukTries"]?.int == 5)
+    }
+
+    @Test("a card without any tries ends the workflow", arguments: generations)
+    func blocked(version: String) async throws {
+        let bench = try await WalletBench()
+        try await bench.insert(card(version, #","retryCounter":0,"pukCounter":1"#))
+        let user = try WalletUser(bench)
+        user.answers["ENTER_PUK"] = [#"{"cmd":"SET_PUK","value":"000000000000"}"#]
+        let end = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"RESET_PIN"}"#)
+        #expect(end.code == "CARD_BLOCKED")
+        #expect(user.names.filter { $0 == "ENTER_PUK" }.count == 1)
+    }
+
+    @Test("RESET_PIN by the PUK is refused while the PIN has tries", arguments: generations)
+    func notBlocked(version: String) async throws {
+        let bench = try await WalletBench()
+        try await bench.insert(card(version))
+        let user = try WalletUser(bench)
+        let end = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"RESET_PIN","puk":true}"#)
+        #expect(end.code == "PIN_NOT_BLOCKED")
+        #expect(user.names == ["FLOW_STARTED", "FLOW_INTERRUPTED"])
+    }
+
+    @Test("PAIR makes a 3.1 card tell its counters, UNPAIR gives the slot back")
+    func pairing() async throws {
+        let bench = try await WalletBench()
+        try await bench.insert(card("3.1"))
+        let user = try WalletUser(bench)
+        let paired = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"PAIR"}"#)
+        #expect(user.names == ["FLOW_STARTED", "FLOW_COMPLETE"])
+        #expect(paired.entity?["paired"] == .bool(true))
+        #expect(paired.entity?["pinTries"]?.int == 3)
+        #expect(try await bench.info().freeSlots == 4)
+
+        try await bench.insertAgain()
+        var reader = await user.client.next("READER")
+        while reader?["card"]?["kind"] == nil { reader = await user.client.next("READER") }
+        #expect(reader?["card"]?["paired"] == .bool(true))
+        #expect(reader?["card"]?["pukTries"]?.int == 5)
+
+        let unpaired = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"UNPAIR"}"#)
+        #expect(user.names == ["FLOW_STARTED", "ENTER_PIN", "PIN_VALIDATED", "FLOW_COMPLETE"])
+        #expect(unpaired.entity?["paired"] == .bool(false))
+        #expect(try await bench.info().freeSlots == 5)
+
+        try await bench.insertAgain()
+        let again = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"UNPAIR"}"#)
+        #expect(again.code == "NOT_PAIRED")
+    }
+
+    @Test("a 3.1 card with its own pairing password asks for it, and a wrong one uses no slot")
+    func pairingPassword() async throws {
+        let bench = try await WalletBench()
+        try await bench.insert(card("3.1", #","pairingPassword":"own password""#))
+        let user = try WalletUser(bench)
+        user.answers["ENTER_PAIRING_PASSWORD"] = [
+            #"{"cmd":"SET_PAIRING_PASSWORD","value":""}"#, #"{"cmd":"SET_PAIRING_PASSWORD","value":"wrong"}"#,
+            #"{"cmd":"SET_PAIRING_PASSWORD","value":"own password"}"#,
+        ]
+        _ = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"PAIR"}"#)
+        #expect(
+            user.names == ["FLOW_STARTED"] + Array(repeating: "ENTER_PAIRING_PASSWORD", count: 3) + ["FLOW_COMPLETE"]
+        )
+        #expect(
+            user.heard.dropFirst().map { $0["error"]?.string } == [
+                nil, "You must provide 1 - 128 ASCII characters", "The card does not know this pairing password", nil,
+            ]
+        )
+        #expect(try await bench.info().freeSlots == 4)
+    }
+
+    @Test("a card of a foreign authority is refused by the name of the authority")
+    func foreign() async throws {
+        let bench = try await WalletBench(trustsVirtualCards: false)
+        try await bench.insert(card("4.0"))
+        let user = try WalletUser(bench)
+        let end = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"RESET_PIN"}"#)
+        #expect(end.code == "FOREIGN_CARD")
+        let message = try #require(end["error"]?["message"]?.string)
+        let authority = try VirtualKeycardDescription.authority().publicKey.compressed
+        #expect(message.contains(Hex.encode(authority)))
+    }
+
+    @Test("a 4.0 card needs no pairing", arguments: ["PAIR", "UNPAIR"])
+    func noPairing(workflow: String) async throws {
+        let bench = try await WalletBench()
+        try await bench.insert(card("4.0"))
+        let user = try WalletUser(bench)
+        #expect(try await user.run(#"{"cmd":"RUN_WALLET","workflow":"\#(workflow)"}"#).code == "UNSUPPORTED_CARD")
+    }
+
+    @Test("without a store no 3.1 card is paired")
+    func noStore() async throws {
+        let bench = try await WalletBench(hasStore: false)
+        try await bench.insert(card("3.1"))
+        let user = try WalletUser(bench)
+        #expect(try await user.run(#"{"cmd":"RUN_WALLET","workflow":"PAIR"}"#).code == "STORE_UNAVAILABLE")
+        #expect(try await bench.info().freeSlots == 5)
+    }
+
+    @Test("RESET_CARD resets the card with this key UID only", arguments: generations)
+    func reset(version: String) async throws {
+        let bench = try await WalletBench()
+        try await bench.insert(card(version))
+        let user = try WalletUser(bench)
+        let uid = try await keyUID(user)
+        let other = String(repeating: "0", count: 64)
+        await user.client.send(#"{"cmd":"RUN_WALLET","workflow":"RESET_CARD","keyUID":"\#(other)"}"#)
+        let waiting = await user.client.next("INSERT_CARD")
+        #expect(waiting?["error"]?.string?.contains("does not have the keys") == true)
+        await user.client.send(#"{"cmd":"CANCEL"}"#)
+        #expect(await user.client.next("FLOW_INTERRUPTED")?.code == "USER_CANCELED")
+
+        let end = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"RESET_CARD","keyUID":"\#(uid)"}"#)
+        #expect(end["msg"] == .string("FLOW_COMPLETE"))
+        #expect(end.entity?["initialised"] == .bool(false))
+        #expect(end.entity?["keyUID"] == .null)
+    }
+
+    /// The key UID that READER tells.
+    private func keyUID(_ user: WalletUser) async throws -> String {
+        while let reader = await user.client.next("READER") {
+            if let uid = reader["card"]?["keyUID"]?.string { return uid }
+        }
+        throw WalletTestError.connectionClosed
+    }
+
+    @Test("RUN_WALLET without the permission, twice, or with wrong members is refused")
+    func refusals() async throws {
+        let bench = try await WalletBench(permissions: [.readers, .cards])
+        let user = try WalletUser(bench)
+        let denied = await user.client.ask(#"{"cmd":"RUN_WALLET","workflow":"PAIR"}"#, "ACCESS_DENIED")
+        #expect(denied?["error"] == .string("RUN_WALLET"))
+
+        let open = try await WalletBench()
+        let client = try open.server.connect()
+        let long = String(repeating: "u", count: 257)
+        let wrong: [(members: String, code: String)] = [
+            ("", "INVALID_WORKFLOW"), (#""workflow":7"#, "INVALID_WORKFLOW"),
+            (#""workflow":"FLY""#, "INVALID_WORKFLOW"),
+            (#""workflow":"GET_DEVICE_MNEMONICS""#, "MNEMONICS_NOT_STORED"),
+            (#""workflow":"INITIATE_DEVICE_RECOVERY""#, "UNSUPPORTED_WORKFLOW"),
+            (#""workflow":"ABORT_DEVICE_RECOVERY""#, "UNSUPPORTED_WORKFLOW"),
+            (#""workflow":"LOGOUT_ALL_SESSIONS""#, "UNSUPPORTED_WORKFLOW"),
+            (#""workflow":"UPDATE_BIOMETRIC""#, "UNSUPPORTED_WORKFLOW"),
+            (#""workflow":"PAIR","userId":"\#(long)""#, "INVALID_USER_ID"),
+            (#""workflow":"PAIR","tokenId":"""#, "INVALID_TOKEN_ID"),
+            (#""workflow":"PAIR","reader":5"#, "INVALID_DATA"),
+            (#""workflow":"RESET_PIN","puk":"yes""#, "INVALID_DATA"),
+            (#""workflow":"RESET_CARD""#, "INVALID_DATA"), (#""workflow":"RESET_CARD","keyUID":"00""#, "INVALID_DATA"),
+        ]
+        for (members, code) in wrong {
+            let comma = members.isEmpty ? "" : ","
+            await client.send(#"{"cmd":"RUN_WALLET","request":1\#(comma)\#(members)}"#)
+            let answer = await client.next("FLOW_INTERRUPTED")
+            #expect(answer?.code == code, "\(members)")
+            #expect(answer?["request"]?.int == 1)
+            #expect(answer?["workflowContext"]?["workflowId"] == .null)
+        }
+        await client.send(#"{"cmd":"RUN_WALLET","workflow":"PAIR"}"#, #"{"cmd":"RUN_WALLET","workflow":"PAIR"}"#)
+        #expect(await client.next("BAD_STATE")?["error"] == .string("RUN_WALLET"))
+    }
+}

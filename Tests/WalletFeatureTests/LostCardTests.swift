@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Host
+import Server
+import TestSupport
+import Testing
+import Text
+
+@Suite("A card that leaves, a client that does not answer", .timeLimit(.minutes(5)))
+@Loop struct LostCardTests {
+    private static let words = Array(repeating: "abandon", count: 11).joined(separator: " ") + " about"
+
+    private func card(_ version: String, _ more: String = "") -> String {
+        #"{"kind":"keycard","version":"\#(version)"\#(more)}"#
+    }
+
+    @Test(
+        "when the card leaves, the PIN is asked again, and the answer to the first question is not used",
+        arguments: generations
+    )
+    func pin(version: String) async throws {
+        let bench = try await WalletBench()
+        try await bench.insert(card(version, #","words":"\#(Self.words)""#))
+        let client = try bench.server.connect()
+        let first = await client.ask(#"{"cmd":"RUN_WALLET","workflow":"RESET_PIN"}"#, "ENTER_PIN")
+        await bench.server.withdraw()
+        _ = await client.next("INSERT_CARD")
+        try await bench.insertAgain()
+        let second = await client.next("ENTER_PIN")
+        let (old, new) = (try #require(first?["question"]?.int), try #require(second?["question"]?.int))
+        #expect(old != new)
+        let late = await client.ask(#"{"cmd":"SET_PIN","question":\#(old),"value":"123456"}"#, "BAD_STATE")
+        #expect(late?["error"] == .string("SET_PIN"))
+        let asked = await client.ask(#"{"cmd":"SET_PIN","question":\#(new),"value":"123456"}"#, "ENTER_NEW_PIN")
+        #expect(asked != nil)
+        let end = await client.ask(#"{"cmd":"SET_NEW_PIN","value":"654321"}"#, "FLOW_COMPLETE")
+        #expect(end?.entity?["pinTries"]?.int == 3)
+    }
+
+    @Test("words are told once, also if the card is away while the user writes them down", arguments: generations)
+    func words(version: String) async throws {
+        let bench = try await WalletBench()
+        try await bench.insert(card(version))
+        let user = try WalletUser(bench)
+        user.pausesAt = "SHOW_PAPER_WALLET"
+        let shown = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"SETUP_DEVICE"}"#)
+        #expect(shown["msg"] == .string("SHOW_PAPER_WALLET"))
+        await bench.server.withdraw()
+        user.pausesAt = nil
+        user.knowsCard = bench
+        user.noteWords(shown)
+        await user.client.send(#"{"cmd":"ACCEPT"}"#)
+        let end = try await user.untilTheEnd()
+        #expect(end.entity?["created"] == .bool(true), "\(end)")
+        #expect(user.names.count { $0 == "SHOW_PAPER_WALLET" } == 1)
+        #expect(user.names.count { $0 == "ENTER_PIN" } == 2)
+    }
+
+    @Test("another card gets other words")
+    func otherCard() async throws {
+        let bench = try await WalletBench()
+        try await bench.insert(card("4.0"))
+        let user = try WalletUser(bench)
+        user.pausesAt = "SHOW_PAPER_WALLET"
+        let first = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"SETUP_DEVICE"}"#)
+        await bench.server.withdraw()
+        try await bench.insert(card("4.0"))
+        user.noteWords(first)
+        await user.client.send(#"{"cmd":"ACCEPT"}"#)
+        let second = try await user.untilTheEnd()
+        #expect(second["msg"] == .string("SHOW_PAPER_WALLET"))
+        #expect(first["mnemonics"] != second["mnemonics"])
+        user.pausesAt = nil
+        user.noteWords(second)
+        await user.client.send(#"{"cmd":"ACCEPT"}"#)
+        #expect(try await user.untilTheEnd().entity?["created"] == .bool(true))
+    }
+
+    @Test("after the duress PIN a 4.0 card frees the wrong wallet by its PUK, and badged says so")
+    func duress() async throws {
+        let bench = try await WalletBench()
+        try await bench.insert(card("4.0", #","words":"\#(Self.words)""#))
+        let user = try WalletUser(bench)
+        user.answers["ENTER_WORDS"] = [#"{"cmd":"SET_WORDS","value":"\#(Self.words)"}"#]
+        let known = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"AUTHORIZE_DEVICE_WITH_MNEMONICS"}"#)
+        #expect(known["msg"] == .string("FLOW_COMPLETE"))
+        try await bench.insertAgain()
+        user.answers["ENTER_PIN"] = [#"{"cmd":"SET_PIN","value":"111111"}"#, #"{"cmd":"SET_PIN","value":"000000"}"#]
+        user.answers["ENTER_NEW_PIN"] = [
+            #"{"cmd":"SET_NEW_PIN","value":"222222"}"#, #"{"cmd":"SET_NEW_PIN","value":"333333"}"#,
+        ]
+        _ = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"RESET_PIN"}"#)
+        try await bench.insertAgain()
+        let end = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"RESET_PIN"}"#)
+        #expect(end.code == "WRONG_WALLET", "\(user.names)")
+        #expect(!user.names.contains("PIN_VALIDATED"))
+    }
+
+    @Test("a blocked card can be reset", arguments: generations)
+    func resetOfBlockedCard(version: String) async throws {
+        let bench = try await WalletBench()
+        try await bench.insert(card(version, #","retryCounter":0,"pukCounter":0"#))
+        let user = try WalletUser(bench)
+        #expect(try await user.run(#"{"cmd":"RUN_WALLET","workflow":"RESET_PIN"}"#).code == "CARD_BLOCKED")
+        try await bench.insertAgain()
+        let end = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"RESET_CARD","keyUID":""}"#)
+        #expect(end.entity?["initialised"] == .bool(false))
+    }
+
+    @Test("a question without an answer ends the workflow by its own name, and frees the reader")
+    func timeout() async throws {
+        var limits = ServerLimits()
+        limits.promptTimeout = .milliseconds(1)
+        let bench = try await WalletBench(limits: limits)
+        try await bench.insert(card("4.0"))
+        let user = try WalletUser(bench)
+        user.answers["ENTER_PIN"] = []
+        #expect(try await user.run(#"{"cmd":"RUN_WALLET","workflow":"RESET_PIN"}"#).code == "REQUEST_TIMED_OUT")
+        #expect(!bench.server.isLent())
+    }
+
+    @Test("beyond the limit of workflows RUN_WALLET is refused with the name of the limit")
+    func tooMany() async throws {
+        var limits = ServerLimits()
+        limits.workflows = 1
+        let bench = try await WalletBench(limits: limits)
+        let (first, second) = (try bench.server.connect(), try bench.server.connect())
+        _ = await first.ask(#"{"cmd":"RUN_WALLET","workflow":"PAIR"}"#, "INSERT_CARD")
+        let refused = await second.ask(#"{"cmd":"RUN_WALLET","workflow":"PAIR"}"#, "FLOW_INTERRUPTED")
+        #expect(refused?.code == "TOO_MANY_WORKFLOWS")
+        #expect(refused?["error"]?["message"]?.string?.contains("max_workflows") == true)
+    }
+
+    @Test("GET_HEALTH says whether the store can be used")
+    func health() async throws {
+        let rows: [(Bool, JSON?)] = [(true, .bool(true)), (false, nil)]
+        for (hasStore, expected) in rows {
+            let bench = try await WalletBench(hasStore: hasStore)
+            let client = try bench.server.connect()
+            let health = await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")
+            let check = health?["checks"]?.array?.first { $0["name"] == .string("store") }
+            #expect(check?["ok"] == expected)
+        }
+    }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ISO7816
+import Readers
+import ReadersVirtual
+import Synchronization
+import Text
+
+/// What happens to one command.
+enum WalletFault: String, CaseIterable, Sendable {
+    /// The card leaves before the command arrives.
+    case removedBefore
+    /// The card leaves after it has run the command.
+    case removedAfter
+    /// The answer has other bytes.
+    case garbled
+    /// The card answers 6F00 and does not run the command.
+    case failure
+    /// The card answers 6982 and does not run the command.
+    case refused
+    /// One bit of the answer is wrong.
+    case wrongMAC
+    /// The card runs the command, and its answer is replaced by the one before.
+    case replayed
+}
+
+/// Virtual readers with a fault at one command to their card.
+final class FaultyReaders: CardShelf {
+    let base: VirtualReaders
+    private let state = Mutex(State())
+
+    private struct State {
+        var fault: (index: Int, fault: WalletFault)?
+        var count = 0
+        var last: [UInt8] = [0x90, 0x00]
+    }
+
+    init(kinds: [any VirtualCardKind]) { base = VirtualReaders(count: 1, kinds: kinds) }
+
+    var name: String { base.name }
+    var events: AsyncStream<ReaderEvent> { base.events }
+
+    /// Counts commands from zero on. The command with this index meets the fault.
+    func arm(_ fault: (index: Int, fault: WalletFault)?) {
+        state.withLock { $0 = State(fault: fault) }
+    }
+
+    /// The number of commands since `arm`.
+    var count: Int { state.withLock { $0.count } }
+
+    func connect(_ insertion: Insertion) async throws(CardError) -> any CardConnection {
+        FaultyConnection(self, insertion.reader, try await base.connect(insertion))
+    }
+
+    func describe(simulator: JSON?, card: JSON?) throws(CardShelfError) -> any CardDescription {
+        try base.describe(simulator: simulator, card: card)
+    }
+
+    func insert(_ description: (any CardDescription)?, into reader: String) async throws(CardShelfError) {
+        try await base.insert(description, into: reader)
+    }
+
+    func shelve(reader: String) async { await base.shelve(reader: reader) }
+
+    /// The fault of the next command.
+    fileprivate func next() -> (fault: WalletFault?, previous: [UInt8]) {
+        state.withLock { state in
+            defer { state.count += 1 }
+            return (state.fault?.index == state.count ? state.fault?.fault : nil, state.last)
+        }
+    }
+
+    fileprivate func note(_ answer: [UInt8]) { state.withLock { $0.last = answer } }
+}
+
+private struct FaultyConnection: CardConnection {
+    private let readers: FaultyReaders
+    private let reader: String
+    private let base: any CardConnection
+
+    init(_ readers: FaultyReaders, _ reader: String, _ base: any CardConnection) {
+        (self.readers, self.reader, self.base) = (readers, reader, base)
+    }
+
+    func disconnect(reset: Bool) async { await base.disconnect(reset: reset) }
+
+    func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+        let (fault, previous) = readers.next()
+        switch fault {
+        case .removedBefore:
+            await readers.shelve(reader: reader)
+            throw .removed
+        case .failure: return try answer([0x6F, 0x00])
+        case .refused: return try answer([0x69, 0x82])
+        case nil, .removedAfter, .garbled, .wrongMAC, .replayed: break
+        }
+        var bytes = try await base.transmit(command).bytes
+        switch fault {
+        case .removedAfter:
+            await readers.shelve(reader: reader)
+            throw .removed
+        case .garbled: bytes = bytes.dropLast(2).map { $0 &* 31 &+ 7 } + bytes.suffix(2)
+        case .wrongMAC: bytes[bytes.count > 2 ? bytes.count - 3 : 1] ^= 1
+        case .replayed: bytes = previous
+        case nil, .removedBefore, .failure, .refused: break
+        }
+        return try answer(bytes)
+    }
+
+    private func answer(_ bytes: [UInt8]) throws(CardError) -> ResponseAPDU {
+        readers.note(bytes)
+        guard let response = ResponseAPDU(bytes: bytes) else { throw .mute }
+        return response
+    }
+}
