@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import BadgedMPin
+import Concurrency
+import Glibc
+import HTTP
+import Host
+import Secrets
+import TestSupport
+import Testing
+import Text
+
+@Suite("BadgedMPin", .timeLimit(.minutes(5)))
+@Loop struct ClientTests {
+    private func pin(_ digits: String) -> Secret { Secret(digits.utf8) }
+
+    /// A client of the library, which badged serves on a socket.
+    private func mpin(_ stage: Stage) async throws -> MPin {
+        let path = try stage.server.listen()
+        let mpin = MPin(try await DaemonConnection.connect(to: path))
+        #expect(try await mpin.initSDK(headers: ["X-One": "1"]).isOK)
+        #expect(try await mpin.setBackend(stage.servers.url).isOK)
+        return mpin
+    }
+
+    @Test("a user registers, logs in, gets a code, and logs a browser in and out")
+    func wholeWay() async throws {
+        let stage = try await Stage()
+        let mpin = try await mpin(stage)
+        #expect(try await mpin.getClientParam("cSum") == "1")
+        #expect(try await !mpin.isUserExisting(stage.user))
+        let made = try await mpin.makeNewUser(stage.user, deviceName: "laptop")
+        let user = try #require(made.user)
+        #expect(user.state == .invalid)
+        #expect(try await mpin.startRegistration(user).isOK)
+        #expect(try await mpin.confirmRegistration(user).isOK)
+        #expect(try await mpin.finishRegistration(user, pin: pin("7391")).isOK)
+        #expect(try await mpin.listUsers().map(\.state) == [.registered])
+        #expect(try await mpin.listUsers(user.backend).map(\.identity) == [stage.user])
+        #expect(try await mpin.listBackends() == [Backend(url: stage.servers.url)])
+
+        #expect(try await mpin.startAuthentication(user).isOK)
+        let login = try await mpin.finishAuthentication(user, pin: pin("7391"))
+        #expect(login.status.isOK)
+        #expect(try JSON(login.authResultData.utf8)["userId"]?.string == stage.user)
+        #expect(try await mpin.startAuthentication(user).isOK)
+        let otp = try await mpin.finishAuthenticationOTP(user, pin: pin("7391"))
+        #expect(otp.otp.utf8.count == 6)
+        #expect(otp.expireTime - otp.nowTime == otp.ttlSeconds)
+
+        let number = try #require(try stage.servers.send(.post, "/rps/getAccessNumber")["accessNumber"]?.string)
+        #expect(try await mpin.checkAccessNumber(number).isOK)
+        #expect(await !mpin.canLogout(user))
+        #expect(try await mpin.startAuthentication(user).isOK)
+        #expect(try await mpin.finishAuthenticationAN(user, pin: pin("7391"), accessNumber: number).isOK)
+        #expect(await mpin.canLogout(user))
+        #expect(try await mpin.logout(user))
+        #expect(await !mpin.canLogout(user))
+
+        #expect(try await mpin.startAuthentication(user).isOK)
+        let wrong = try await mpin.finishAuthentication(user, pin: pin("0000")).status
+        #expect(wrong.status == .incorrectPIN)
+        #expect(wrong.statusCodeAsString == "INCORRECT_PIN")
+        #expect(!wrong.errorMessage.isEmpty)
+        #expect(try await mpin.deleteUser(user).isOK)
+        #expect(try await mpin.listUsers().isEmpty)
+        #expect(try await mpin.destroy().isOK)
+        #expect(try await mpin.testBackend(stage.servers.url).status == .flowError)
+        await stage.server.stopListening()
+    }
+
+    @Test("a PIN of a wrong length cancels the call")
+    func wrongLength() async throws {
+        let stage = try await Stage()
+        let mpin = try await mpin(stage)
+        let user = try #require(try await mpin.makeNewUser(stage.user).user)
+        #expect(try await mpin.startRegistration(user).isOK)
+        #expect(try await mpin.confirmRegistration(user).isOK)
+        #expect(try await mpin.finishRegistration(user, pin: pin("12345")).status == .pinInputCanceled)
+        #expect(try await mpin.finishRegistration(user, pin: pin("1234")).isOK)
+        await stage.server.stopListening()
+    }
+
+    @Test("a cancelled task cancels its call")
+    func cancellation() async throws {
+        let stage = try await Stage()
+        let mpin = try await mpin(stage)
+        let url = stage.servers.url("settings-hang")
+        let call = Task { try await mpin.testBackend(url).status }
+        call.cancel()
+        #expect(try await call.value == .networkError)
+        #expect(try await mpin.testBackend(stage.servers.url).isOK)
+        await stage.server.stopListening()
+    }
+
+    @Test("headers and trusted domains reach badged")
+    func settings() async throws {
+        let stage = try await Stage()
+        let mpin = try await mpin(stage)
+        #expect(try await mpin.addCustomHeaders(["X-Two": "2"]).isOK)
+        #expect(try await mpin.clearCustomHeaders().isOK)
+        #expect(try await mpin.addTrustedDomain("example.org").isOK)
+        #expect(try await mpin.testBackend(stage.servers.url).status == .untrustedDomainError)
+        #expect(try await mpin.clearTrustedDomains().isOK)
+        #expect(try await mpin.testBackend(stage.servers.url).isOK)
+        await stage.server.stopListening()
+    }
+
+    @Test("a client without the permission is told so")
+    func permission() async throws {
+        let stage = try await Stage(permissions: [.readers, .cards])
+        let path = try stage.server.listen()
+        let mpin = MPin(try await DaemonConnection.connect(to: path))
+        await #expect(throws: ClientError.accessDenied(command: "MPIN_INIT")) { try await mpin.initSDK() }
+        await stage.server.stopListening()
+    }
+}
+
+@Suite("badgectl mpin", .timeLimit(.minutes(5)))
+@Loop struct BadgectlTests {
+    /// Runs badgectl with lines for its standard input, and returns what it has written and its exit code.
+    private func badgectl(_ stage: Stage, _ path: String, _ arguments: String..., input: String = "") async throws
+        -> (output: String, error: String, code: Int32)
+    {
+        let all = ["--socket", path, "mpin"] + arguments + ["--pin-stdin"]
+        let program = try RunningProgram("badgectl", all, input: input)
+        let code = await program.exitCode
+        return (program.text(.output), program.text(.error), code)
+    }
+
+    @Test("a user registers, logs in, gets a code, and is deleted")
+    func wholeWay() async throws {
+        let stage = try await Stage()
+        let path = try stage.server.listen()
+        let (user, url) = (stage.user, stage.servers.url)
+        let made = try await badgectl(stage, path, "register", user, "--backend", url, input: "7391\n")
+        #expect(made.output == "\(user) is registered.\n")
+        #expect(made.code == 0)
+        let again = try await badgectl(stage, path, "register", user, "--backend", url)
+        #expect(again.error.contains("is registered already"))
+        let login = try await badgectl(stage, path, "login", user, input: "7391\n")
+        #expect(try JSON(login.output.utf8)["userId"]?.string == user)
+        let code = try await badgectl(stage, path, "otp", user, input: "7391\n")
+        #expect(code.output.utf8.count == 7)
+        let wrong = try await badgectl(stage, path, "login", user, input: "0000\n")
+        #expect(wrong.code == 1)
+        #expect(wrong.error.contains("the PIN is wrong"))
+        #expect(try await badgectl(stage, path, "users").output == "\(user)  \(url)  REGISTERED\n")
+        #expect(try await badgectl(stage, path, "delete", user).code == 0)
+        #expect(try await badgectl(stage, path, "login", user).error.contains("there is no user"))
+        await stage.server.stopListening()
+    }
+
+    @Test("a registration that must be confirmed is continued by a second register")
+    func confirmation() async throws {
+        let stage = try await Stage("carol+link")
+        let path = try stage.server.listen()
+        let first = try await badgectl(stage, path, "register", stage.user, "--backend", stage.servers.url)
+        #expect(first.code == 1)
+        #expect(first.error.contains("wants the identity confirmed"))
+        let own = try stage.server.connect(uid: geteuid(), .all)
+        _ = await stage.run("MPIN_INIT", by: own)
+        let user = await stage.run("MPIN_USERS", by: own)["users"]?.array?.first
+        try stage.servers.lab(.post, "activate/\(try #require(user?["mpinId"]?.string))")
+        let second = try await badgectl(
+            stage,
+            path,
+            "register",
+            stage.user,
+            "--backend",
+            stage.servers.url,
+            input: "7391\n"
+        )
+        #expect(second.code == 0)
+        await stage.server.stopListening()
+    }
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Foundation
+import HTTP
+import TestSupport
+import Testing
+import Text
+
+/// The M-Pin servers of Tests/MPinServer, a double, in a process of their own. All tests use the same one.
+final class LoginServers: Sendable {
+    private let program: RunningProgram
+    let port: Int
+
+    private static let shared = Task { try await LoginServers() }
+
+    struct NotStarted: Error { let text: String }
+
+    static func running() async throws -> LoginServers { try await shared.value }
+
+    private init() async throws {
+        let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let script = folder.appending(path: "MPinServer/server.py").path
+        program = try RunningProgram("/usr/bin/python3", [script], input: nil)
+        guard await program.says("\n", on: .output),
+            let port = program.text(.output).split(whereSeparator: \.isWhitespace).last.flatMap({ Int($0) })
+        else { throw NotStarted(text: program.everything) }
+        self.port = port
+    }
+
+    var url: String { "http://127.0.0.1:\(port)" }
+
+    /// A backend with faults, for one test alone.
+    func url(_ faults: String) -> String { "\(url)/fault/\(faults),test\(UUID().uuidString)" }
+
+    /// Sends a request to the double itself.
+    @discardableResult
+    func lab(_ method: HTTPRequest.Method, _ path: String) throws -> JSON { try send(method, "/lab/\(path)") }
+
+    @discardableResult
+    func send(_ method: HTTPRequest.Method, _ path: String) throws -> JSON {
+        let canceller = HTTPCanceller()
+        let addresses = HostAddresses(HostAddresses.system, canceller)
+        let session = try HTTPSession(nil, HTTPLimits(), nil, canceller, addresses)
+        let address = try #require(WebAddress(url + path))
+        let request = HTTPRequest(method: method, address: address, maximumLength: 64 << 20)
+        return try JSON(try session.run(request, by: .now + .seconds(300)).body)
+    }
+
+    /// The paths of the requests about a backend, in order.
+    func paths(below prefix: String) throws -> [String] {
+        let whole = try #require(prefix.split(separator: ":\(port)", maxSplits: 1).last)
+        return try lab(.get, "requests")["requests"]?.array?.compactMap { $0["path"]?.string }
+            .filter { $0.hasPrefix(whole) }.map { String($0.dropFirst(whole.count)) } ?? []
+    }
+}
