@@ -8,7 +8,8 @@ cd "$(dirname "$0")"
 
 docc=$(command -v docc || dirname "$(readlink -f "$(command -v swift)")" | sed 's|$|/docc|')
 rm -rf "$folder"
-for module in BadgedClient BadgedSDKWrapper Secrets; do
+modules="BadgedClient BadgedSDKWrapper BadgedOSTWallet BadgedMYKEYWallet BadgedMPin Secrets"
+for module in $modules; do
     mkdir -p "$folder/$module.symbols"
     cp "$symbols/$module".symbols.json "$symbols/$module"@*.symbols.json "$folder/$module.symbols" 2>/dev/null || true
     catalogue=$module/$module.docc
@@ -18,4 +19,5 @@ for module in BadgedClient BadgedSDKWrapper Secrets; do
         --fallback-display-name $module --fallback-bundle-identifier badged.$module --output-dir "$folder/$module.doccarchive"
 done
 "$docc" merge "$folder"/*.doccarchive --synthesized-landing-page-name badged --output-path "$folder/badged.doccarchive"
-rm -r "$folder"/*.symbols "$folder/BadgedClient.doccarchive" "$folder/BadgedSDKWrapper.doccarchive" "$folder/Secrets.doccarchive"
+rm -r "$folder"/*.symbols
+for module in $modules; do rm -r "$folder/$module.doccarchive"; done

@@ -32,7 +32,8 @@ public final class DaemonConnection: Sendable {
     ///   - timeout: how long badged may be silent after a command. Then this library sends a ping; after the same time
     ///     without an answer the connection ends with `ClientError.noAnswer`.
     ///   - onMessage: called for every message, answers too, before any other reader; for logs. Runs on a thread of the
-    ///     connection. Messages hold no PIN, but names of services and the data that these ask for.
+    ///     connection. Messages hold no PIN, but names of services and the data that these ask for. Those with
+    ///     `tellsSecret` hold the words or keys of a wallet.
     /// - Returns: the connection, ready for commands.
     /// - Throws: why badged cannot be reached, or `cancelled`.
     public static func connect(

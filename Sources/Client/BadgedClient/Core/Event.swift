@@ -19,6 +19,9 @@ public struct Event: Sendable {
     /// Whether this is the direct answer to the command that was sent under `id`.
     public func answers(_ id: RequestID) -> Bool { json["request"]?.string == id.text }
 
+    /// Whether the message tells a secret, such as the words of a wallet. Then it belongs in no log.
+    public var tellsSecret: Bool { MessageTable.type(name) is any SecretMessage.Type }
+
     package init(_ line: UnsafeRawBufferPointer) throws(ClientError) {
         do throws(JSONError) {
             json = try JSON(line)

@@ -6,6 +6,7 @@ enum MessageTable {
     private static let all: [any NamedMessage.Type] =
         coreMessages
         + eidMessages
+        + walletMessages
         + browserMessages
         + doorReaderMessages
 
@@ -17,7 +18,7 @@ enum MessageTable {
     /// Messages about badged itself, its readers and the running workflow.
     private static let coreMessages: [any NamedMessage.Type] = [
         DaemonInfo.self, APILevels.self, HealthReport.self, Reader.self, ReaderList.self, WorkflowStatus.self,
-        InsertCard.self, Pause.self, Refusal.self,
+        InsertCard.self, Pause.self, SecretQuestion.self, Refusal.self,
     ]
 
     /// The type of the messages with this name; nil for an unknown name.

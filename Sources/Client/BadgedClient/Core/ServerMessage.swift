@@ -26,6 +26,9 @@ extension NamedMessage {
     static var errorIsRefusal: Bool { true }
 }
 
+/// A message that tells a secret, so that it belongs in no log.
+protocol SecretMessage: NamedMessage {}
+
 /// A member that a message must have is missing or has the wrong type.
 struct UnreadableMember: Error {
     let name: String
@@ -36,6 +39,11 @@ extension JSON {
     func required<Value>(_ member: String, as read: (JSON) -> Value?) throws(UnreadableMember) -> Value {
         guard let value = self[member].flatMap(read) else { throw UnreadableMember(name: member) }
         return value
+    }
+
+    /// The member `question` of a command that answers the prompt with this number; none without a number.
+    static func question(_ number: Int?) -> [Member] {
+        number.map { [Member("question", .number(String($0)))] } ?? []
     }
 
     /// The strings of an array; nil for any other value.

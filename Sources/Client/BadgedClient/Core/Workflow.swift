@@ -38,6 +38,13 @@ struct Submission: Sendable {
     let reader: String
     /// Whether the card has left the reader since then.
     var cardLeft = false
+    /// What badged has said about the value since then; nil: nothing.
+    var verdict: LastAnswer?
+}
+
+/// A message that says what happened to the value that was sent last.
+protocol Verdict: NamedMessage {
+    var verdict: LastAnswer { get }
 }
 
 /// Runs one workflow: passes the questions of badged to the user and sends the answers.
@@ -113,6 +120,9 @@ final class Workflow: Sendable {
                 state.withLock { $0.submission?.cardLeft = true }
                 await user.insertCard(error: message.error, reader: message.reader)
             case let prompt as any Prompt: open(prompt)
+            case let message as any Verdict:
+                state.withLock { $0.submission?.verdict = message.verdict }
+                await user.other(event)
             case let status as WorkflowStatus:
                 guard let percent = status.progress, percent != progress else { continue }
                 progress = percent

@@ -2,5 +2,5 @@
 
 /// The messages of the workflows with eID cards.
 let eidMessages: [any NamedMessage.Type] = [
-    SecretQuestion.self, AccessRights.self, ServiceCertificate.self, AuthenticationMessage.self, ChangePINMessage.self,
+    AccessRights.self, ServiceCertificate.self, AuthenticationMessage.self, ChangePINMessage.self,
 ]

@@ -2,25 +2,16 @@
 public import Secrets
 
 /// Whoever answers the questions of `changePIN` and `authenticate`.
-public protocol EIDUser: WorkflowUser {
-    /// ENTER_PIN, ENTER_CAN, ENTER_NEW_PIN, ENTER_PUK: returns the digits, or nil to cancel the workflow. They are sent
-    /// once and wiped. After a wrong value the same question comes again.
-    func answer(_ question: SecretQuestion) async -> SecretBox?
-
+public protocol EIDUser: CardUser {
     /// ACCESS_RIGHTS and CERTIFICATE: returns the optional rights that the service may have in addition to the required
     /// ones, or nil to cancel the workflow. A name that this library does not know is a right, too: show it to the
     /// user.
     func agree(to request: ConsentRequest) async -> [String]?
-
-    /// The user types the digits on the keypad of the reader, which accepts them after this returns true. false cancels
-    /// the workflow. After a question with `error`, wait for the user: otherwise the same error may come again.
-    func typeOnKeypad(_ question: SecretQuestion) async -> Bool
 }
 
 extension EIDUser {
     /// Cancels: consent is never given by default.
     public func agree(to request: ConsentRequest) async -> [String]? { nil }
-    public func typeOnKeypad(_ question: SecretQuestion) async -> Bool { question.error == nil }
 }
 
 /// What a service asks the user to agree to.

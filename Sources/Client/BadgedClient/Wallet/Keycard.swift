@@ -13,16 +13,23 @@ public struct Keycard: Sendable, Equatable {
     public var pinTries: Int?
     /// PUK tries left; nil if badged cannot know them.
     public var pukTries: Int?
+    /// Whether the computer of badged is paired with the card; nil if the card needs no pairing.
+    public var isPaired: Bool?
+    /// Whether badged trusts the authority of the card, or the card itself; nil if the card tells no certificate yet.
+    public var isTrusted: Bool?
 
     public init(
         version: String?,
         isInitialised: Bool,
         keyUID: String? = nil,
         pinTries: Int? = nil,
-        pukTries: Int? = nil
+        pukTries: Int? = nil,
+        isPaired: Bool? = nil,
+        isTrusted: Bool? = nil
     ) {
         (self.version, self.isInitialised, self.keyUID) = (version, isInitialised, keyUID)
         (self.pinTries, self.pukTries) = (pinTries, pukTries)
+        (self.isPaired, self.isTrusted) = (isPaired, isTrusted)
     }
 }
 
@@ -35,7 +42,9 @@ extension Card {
             isInitialised: isInitialised,
             keyUID: members["keyUID"]?.string,
             pinTries: members["pinTries"]?.int,
-            pukTries: members["pukTries"]?.int
+            pukTries: members["pukTries"]?.int,
+            isPaired: members["paired"]?.bool,
+            isTrusted: members["trusted"]?.bool
         )
     }
 }

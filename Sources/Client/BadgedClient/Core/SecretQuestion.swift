@@ -2,12 +2,17 @@
 public import Secrets
 import Text
 
-/// A PIN, CAN or PUK that a workflow asks for.
+/// A secret of a card that a workflow asks for.
 public enum SecretKind: String, Sendable, CaseIterable {
     case pin = "PIN"
+    /// Of eID cards.
     case can = "CAN"
     case newPIN = "NEW_PIN"
     case puk = "PUK"
+    /// Of wallet cards that are new.
+    case newPUK = "NEW_PUK"
+    /// Of wallet cards: the password with which a computer is paired.
+    case pairingPassword = "PAIRING_PASSWORD"
 
     /// The message that asks, such as `ENTER_PIN`.
     public var question: String { "ENTER_\(rawValue)" }
@@ -15,7 +20,8 @@ public enum SecretKind: String, Sendable, CaseIterable {
     public var command: String { "SET_\(rawValue)" }
 }
 
-/// A question for a PIN, CAN or PUK: ENTER_PIN, ENTER_CAN, ENTER_NEW_PIN, ENTER_PUK.
+/// A question for a secret of a card: ENTER_PIN, ENTER_CAN, ENTER_NEW_PIN, ENTER_PUK, ENTER_NEW_PUK,
+/// ENTER_PAIRING_PASSWORD.
 public struct SecretQuestion: ServerMessage, NamedMessage {
     static let names = SecretKind.allCases.map(\.question)
     static let errorIsRefusal = false
@@ -24,21 +30,28 @@ public struct SecretQuestion: ServerMessage, NamedMessage {
     public var reader: Reader
     /// Why badged did not give the last value to the card. nil also after a value that the card has refused.
     public var error: String?
-    /// During `changePIN` and `authenticate`: what happened to the value before. nil when there was none, or when
+    /// During a workflow such as `changePIN`: what happened to the value before. nil when there was none, or when
     /// `error` says it.
     public var last: LastAnswer?
     /// The number of the question. badged accepts an answer only for the open question. nil when the server has no
     /// numbers.
     public var number: Int?
+    /// Tries that the card has left for this value, of wallet cards; nil when badged does not tell them.
+    public var retryCounter: Int?
+    /// The user of the wallet, as `runWallet` has named it; nil for other cards.
+    public var userID: String?
 
     public init(
         kind: SecretKind,
         reader: Reader,
         error: String? = nil,
         last: LastAnswer? = nil,
-        number: Int? = nil
+        number: Int? = nil,
+        retryCounter: Int? = nil,
+        userID: String? = nil
     ) {
         (self.kind, self.reader, self.error, self.last, self.number) = (kind, reader, error, last, number)
+        (self.retryCounter, self.userID) = (retryCounter, userID)
     }
 
     init(_ json: JSON) throws(UnreadableMember) {
@@ -47,14 +60,16 @@ public struct SecretQuestion: ServerMessage, NamedMessage {
             kind: kind,
             reader: try json.required("reader", as: Reader.init(entry:)),
             error: json["error"]?.string,
-            number: json["question"]?.int
+            number: json["question"]?.int,
+            retryCounter: json["retryCounter"]?.int,
+            userID: json["userId"]?.string
         )
     }
 
     public var refusal: ClientError? { error.map(ClientError.refused) }
 
-    /// PIN tries that the card has left, 3 to 0.
-    public var triesLeft: Int? { reader.card?.eid?.retryCounter }
+    /// Tries that the card has left: of an eID card those for the PIN, 3 to 0; of a wallet card those for this value.
+    public var triesLeft: Int? { retryCounter ?? reader.card?.eid?.retryCounter }
 }
 
 /// What happened to a value that the user has typed.
@@ -74,8 +89,8 @@ public struct LastAnswer: Sendable, Equatable {
 }
 
 extension DaemonConnection {
-    /// Answers a question: SET_PIN, SET_CAN, SET_NEW_PIN, SET_PUK. nil is for a reader with keypad, where the user
-    /// types the value on the reader.
+    /// Answers a question: SET_PIN, SET_CAN, SET_NEW_PIN, SET_PUK, SET_NEW_PUK, SET_PAIRING_PASSWORD. nil is for a
+    /// reader with keypad, where the user types the value on the reader.
     ///
     /// The value is in one buffer, which is wiped when the system has taken it. It answers this question alone: if
     /// another one is open by then, badged answers BAD_STATE.
@@ -84,7 +99,7 @@ extension DaemonConnection {
         _ question: SecretQuestion,
         _ secret: consuming Secret?
     ) async throws(ClientError) -> RequestID {
-        let members = question.number.map { [JSON.Member("question", .number(String($0)))] } ?? []
+        let members = JSON.question(question.number)
         guard let secret = consume secret else { return try await send(question.kind.command, members) }
         return try await send(question.kind.command, members, value: secret)
     }
@@ -92,7 +107,7 @@ extension DaemonConnection {
 
 extension SecretQuestion: Prompt {
     func ask(_ open: OpenQuestion) async {
-        guard let user = open.user as? any EIDUser else {
+        guard let user = open.user as? any CardUser else {
             return await open.cancel(because: .unexpectedAnswer(kind.question))
         }
         var question = self
@@ -118,7 +133,10 @@ extension SecretQuestion: Prompt {
 
     /// What happened to the value that was sent before this question.
     private func outcome(of previous: Submission) -> LastAnswer? {
+        if let verdict = previous.verdict { return verdict }
         guard let before = previous.prompt as? SecretQuestion else { return nil }
+        // About values for wallet cards badged says what happened.
+        if userID != nil { return previous.cardLeft ? LastAnswer(kind: before.kind, outcome: .void) : nil }
         let isFewerTries = (triesLeft ?? 0) < (before.triesLeft ?? 0) && triesLeft != nil
         let outcome: LastAnswer.Outcome
         switch before.kind {
@@ -126,7 +144,7 @@ extension SecretQuestion: Prompt {
         case _ where previous.cardLeft: outcome = .void
         case .pin: outcome = kind == .newPIN ? .accepted : .void
         case .can, .puk: outcome = kind == before.kind ? .wrong : .accepted
-        case .newPIN: outcome = .void
+        case .newPIN, .newPUK, .pairingPassword: outcome = .void
         }
         return LastAnswer(kind: before.kind, outcome: outcome)
     }

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+import Secrets
+public import Text
+
+/// The server of the app is asked to register the device: REGISTER_DEVICE.
+public struct DeviceRegistration: ServerMessage, NamedMessage {
+    static let names = ["REGISTER_DEVICE"]
+    static let errorIsRefusal = false
+
+    public var userID: String
+    /// `address`, `api_signer_address`, `updated_timestamp` and `status` of the device.
+    public var apiParams: JSON
+    /// Why badged did not accept the last answer.
+    public var error: String?
+    public var number: Int?
+
+    public init(userID: String, apiParams: JSON, error: String? = nil, number: Int? = nil) {
+        (self.userID, self.apiParams, self.error, self.number) = (userID, apiParams, error, number)
+    }
+
+    init(_ json: JSON) throws(UnreadableMember) {
+        self.init(
+            userID: json["userId"]?.string ?? "",
+            apiParams: try json.required("apiParams") { $0.members == nil ? nil : $0 },
+            error: json["error"]?.string,
+            number: json["question"]?.int
+        )
+    }
+
+    public var refusal: ClientError? { error.map(ClientError.refused) }
+
+    /// The address of the device key, in the form of EIP-55.
+    public var address: String? { apiParams["address"]?.string }
+}
+
+extension DeviceRegistration: Prompt {
+    func ask(_ open: OpenQuestion) async {
+        guard let user = open.user as? any WalletUser else {
+            return await open.cancel(because: .unexpectedAnswer("REGISTER_DEVICE"))
+        }
+        let answer = await user.register(self)
+        guard open.isOpen else { return }
+        guard let answer else { return await open.cancel() }
+        let members = JSON.question(number) + [.init("apiResponse", answer)]
+        _ = try? await open.connection.send("DEVICE_REGISTERED", members)
+    }
+}
+
+/// The user is asked to look at what will be signed: VERIFY_DATA.
+public struct DataToVerify: ServerMessage, WalletPrompt {
+    static let names = ["VERIFY_DATA"]
+    static let consent = "DATA_VERIFIED"
+
+    public var context: FlowContext
+    public var entity: FlowEntity
+    /// What the card signs; nil when nothing is signed.
+    public var signing: SigningData?
+    public var number: Int?
+
+    public init(context: FlowContext, entity: FlowEntity, signing: SigningData? = nil, number: Int? = nil) {
+        (self.context, self.entity, self.signing, self.number) = (context, entity, signing, number)
+    }
+
+    init(_ json: JSON) throws(UnreadableMember) {
+        var signing: SigningData?
+        if let member = json["signing"], member != .null {
+            signing = SigningData(member)
+            if signing == nil { throw UnreadableMember(name: "signing") }
+        }
+        self.init(
+            context: try json.required("workflowContext", as: FlowContext.init),
+            entity: try json.required("contextEntity", as: FlowEntity.init),
+            signing: signing,
+            number: json["question"]?.int
+        )
+    }
+
+    func isAccepted(by user: any WalletUser) async -> Bool { await user.verify(self) }
+}
+
+/// What a card signs: `signing` of VERIFY_DATA. badged has computed the digest itself.
+public struct SigningData: Sendable, Equatable {
+    public enum Content: Sendable, Equatable {
+        /// The text of a signed message of Ethereum, EIP-191.
+        case message(String)
+        /// The object of EIP-712.
+        case typedData(JSON)
+        /// Bytes as `0x` and hexadecimal digits. badged cannot tell what they mean.
+        case preimage(String)
+    }
+
+    /// Such as `EIP-191`.
+    public var standard: String
+    /// 64 hexadecimal digits.
+    public var digest: String
+    public var content: Content
+
+    public init(standard: String, digest: String, content: Content) {
+        (self.standard, self.digest, self.content) = (standard, digest, content)
+    }
+
+    init?(_ json: JSON) {
+        guard let standard = json["standard"]?.string, let digest = json["digest"]?.string else { return nil }
+        let content: Content
+        if let text = json["message"]?.string {
+            content = .message(text)
+        } else if let data = json["typedData"], data.members != nil {
+            content = .typedData(data)
+        } else if let bytes = json["preimage"]?.string {
+            content = .preimage(bytes)
+        } else {
+            return nil
+        }
+        self.init(standard: standard, digest: digest, content: content)
+    }
+}
+
+/// The words of a new wallet, told once: SHOW_PAPER_WALLET.
+public struct PaperWallet: ServerMessage, WalletPrompt, SecretMessage {
+    static let names = ["SHOW_PAPER_WALLET"]
+
+    public var userID: String
+    public var mnemonics: [String]
+    public var number: Int?
+
+    public init(userID: String, mnemonics: [String], number: Int? = nil) {
+        (self.userID, self.mnemonics, self.number) = (userID, mnemonics, number)
+    }
+
+    init(_ json: JSON) throws(UnreadableMember) {
+        self.init(
+            userID: json["userId"]?.string ?? "",
+            mnemonics: try json.required("mnemonics", as: \.strings),
+            number: json["question"]?.int
+        )
+    }
+
+    func isAccepted(by user: any WalletUser) async -> Bool { await user.show(self) }
+}
+
+/// A question for words of a wallet: ENTER_WORDS.
+public struct WordsQuestion: ServerMessage, NamedMessage {
+    static let names = ["ENTER_WORDS"]
+    static let errorIsRefusal = false
+
+    public enum Wanted: Sendable, Equatable {
+        /// The words at these positions, which count from 1, in this order.
+        case positions([Int])
+        /// All words of a wallet, so many.
+        case all(Int)
+    }
+
+    public var userID: String
+    public var wanted: Wanted
+    /// Why badged did not accept the last words.
+    public var error: String?
+    public var number: Int?
+
+    public init(userID: String, wanted: Wanted, error: String? = nil, number: Int? = nil) {
+        (self.userID, self.wanted, self.error, self.number) = (userID, wanted, error, number)
+    }
+
+    init(_ json: JSON) throws(UnreadableMember) {
+        let wanted: Wanted
+        if let positions = json["positions"]?.array {
+            wanted = .positions(positions.compactMap(\.int))
+        } else {
+            wanted = .all(try json.required("count", as: \.int))
+        }
+        self.init(
+            userID: json["userId"]?.string ?? "",
+            wanted: wanted,
+            error: json["error"]?.string,
+            number: json["question"]?.int
+        )
+    }
+
+    public var refusal: ClientError? { error.map(ClientError.refused) }
+}
+
+extension WordsQuestion: Prompt {
+    func ask(_ open: OpenQuestion) async {
+        guard let user = open.user as? any WalletUser else {
+            return await open.cancel(because: .unexpectedAnswer("ENTER_WORDS"))
+        }
+        guard let words = await user.words(self)?.take() else {
+            if open.isOpen { await open.cancel() }
+            return
+        }
+        // The words belong to no reader.
+        guard open.submit(self, reader: "") else { return }
+        _ = try? await open.connection.send("SET_WORDS", JSON.question(number), value: words)
+    }
+}
+
+/// The PUK that badged has drawn for a new card, told once: SHOW_PUK.
+public struct NewPUK: ServerMessage, WalletPrompt, SecretMessage {
+    static let names = ["SHOW_PUK"]
+
+    public var userID: String
+    /// 12 digits.
+    public var puk: String
+    public var number: Int?
+
+    public init(userID: String, puk: String, number: Int? = nil) {
+        (self.userID, self.puk, self.number) = (userID, puk, number)
+    }
+
+    init(_ json: JSON) throws(UnreadableMember) {
+        self.init(
+            userID: json["userId"]?.string ?? "",
+            puk: try json.required("puk", as: \.string),
+            number: json["question"]?.int
+        )
+    }
+
+    func isAccepted(by user: any WalletUser) async -> Bool { await user.show(self) }
+}
+
+/// The private key of a new session, told once: SHOW_SESSION_KEY.
+public struct SessionKey: ServerMessage, WalletPrompt, SecretMessage {
+    static let names = ["SHOW_SESSION_KEY"]
+
+    public var userID: String
+    public var address: String
+    /// 64 hexadecimal digits.
+    public var privateKey: String
+    public var number: Int?
+
+    public init(userID: String, address: String, privateKey: String, number: Int? = nil) {
+        (self.userID, self.address, self.privateKey, self.number) = (userID, address, privateKey, number)
+    }
+
+    init(_ json: JSON) throws(UnreadableMember) {
+        self.init(
+            userID: json["userId"]?.string ?? "",
+            address: try json.required("address", as: \.string),
+            privateKey: try json.required("privateKey", as: \.string),
+            number: json["question"]?.int
+        )
+    }
+
+    func isAccepted(by user: any WalletUser) async -> Bool { await user.keep(self) }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import TestSupport
+import Testing
+import Text
+
+@Suite("An app of MYKEY that asks on its terminal", .timeLimit(.minutes(5))) struct TerminalTests {
+    private typealias Played = PlayedWallet
+
+    private func values(_ peer: ScriptedPeer) async -> [String] {
+        await peer.received().compactMap { line in
+            guard let json = try? JSON(line.utf8), let name = json["cmd"]?.string else { return nil }
+            return name + (json["value"]?.string.map { " \($0)" } ?? "")
+        }
+    }
+
+    @Test("The request is shown without control characters, and the PIN is typed without echo, once for each question")
+    func agrees() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("WALLET_INIT", Played.ready())
+            peer.command("WALLET_TRANSFER")
+            peer.prompt(Played.request(1), "ACCEPT")
+            peer.prompt(Played.enter("PIN", 2, left: 2), "SET_PIN")
+            peer.send(Played.invalid("PIN", left: 1))
+            peer.prompt(Played.enter("PIN", 3, left: 1), "SET_PIN")
+            peer.send(Played.validated)
+            peer.send(Played.result("transfer", 1, #","txId":"ab""#))
+            peer.untilClosed()
+        }
+        let program = try RunningProgram("badged-mykey-app", [peer.path], hasTerminal: true)
+        #expect(await program.says("Sign this with the card?\r\n"))
+        #expect(await program.says("  quantity  1.3100 EOS\r\n"), "\(program.everything)")
+        #expect(await program.says("  memo      \\u{1b}[2Jhi\r\n"), "\(program.everything)")
+        #expect(await program.says("Agree? [y/N] "))
+        program.type("y\n")
+        #expect(await program.says("2 tries are left.\r\nPIN: "))
+        #expect(!program.echoes)
+        program.type("111111\n")
+        #expect(await program.says("That PIN was wrong.\r\n1 try is left.\r\nPIN: "))
+        #expect(!program.echoes)
+        program.type("123456\n")
+        #expect(await program.exitCode == 0, "\(program.everything)")
+        #expect(program.text(.output).hasPrefix("success {"))
+        #expect(!program.everything.contains("123456"))
+        let sent = await values(peer)
+        #expect(sent == ["WALLET_INIT", "WALLET_TRANSFER", "ACCEPT", "SET_PIN 111111", "SET_PIN 123456"])
+    }
+
+    @Test("Another answer than y, and a process without a terminal, agree to nothing", arguments: [true, false])
+    func refuses(hasTerminal: Bool) async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("WALLET_INIT", Played.ready())
+            peer.command("WALLET_TRANSFER")
+            peer.prompt(Played.request(1), "CANCEL")
+            peer.send(Played.result("transfer", 0))
+            peer.untilClosed()
+        }
+        let program = try RunningProgram("badged-mykey-app", [peer.path], hasTerminal: hasTerminal)
+        if hasTerminal {
+            #expect(await program.says("Agree? [y/N] "))
+            program.type("\n")
+        }
+        #expect(await program.exitCode == 2, "\(program.everything)")
+        #expect(program.text(.output) == "cancelled\n")
+    }
+
+    @Test("A question whose card has left is withdrawn, and the next one is asked")
+    func withdrawn() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("WALLET_INIT", Played.ready())
+            peer.command("WALLET_TRANSFER")
+            peer.prompt(Played.request(1), "ACCEPT")
+            peer.send(Played.enter("PIN", 2, left: 3))
+            peer.send(#"{"msg":"INSERT_CARD"}"#)
+            peer.prompt(Played.enter("PIN", 3, left: 3), "SET_PIN")
+            peer.send(Played.result("transfer", 1))
+            peer.untilClosed()
+        }
+        let program = try RunningProgram("badged-mykey-app", [peer.path], hasTerminal: true)
+        #expect(await program.says("Agree? [y/N] "))
+        program.type("y\n")
+        #expect(await program.says("Put the wallet card on the reader."))
+        #expect(await program.says("PIN: "))
+        program.type("123456\n")
+        #expect(await program.exitCode == 0, "\(program.everything)")
+        #expect(await values(peer).last == "SET_PIN 123456")
+    }
+}
