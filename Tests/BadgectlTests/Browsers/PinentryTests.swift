@@ -44,6 +44,12 @@ private final class Programs: Sendable {
         )
     }
 
+    /// Adds a fake of pinentry that writes these lines, whatever it is told, and reads up to the end.
+    func addPinentry(saying answers: String) throws {
+        try Data(answers.utf8).write(to: URL(filePath: "\(folder)/answers"))
+        try add("pinentry", "cat \"\(folder)/answers\"; cat >/dev/null")
+    }
+
     /// Adds a fake of notify-send: it writes its texts to standard error.
     func addNotifySend() throws { try add("notify-send", #"shift 2; echo "notification: $*" >&2"#) }
 
@@ -115,6 +121,7 @@ private final class Programs: Sendable {
     @Test("When the card leaves, the window of its question closes")
     func withdrawn() async throws {
         let programs = try Programs()
+        // A pinentry whose window stays open. The signal of badgectl ends its sleep.
         try Data(
             "#!/bin/sh\necho OK\nwhile read -r line; do case $line in GETPIN) exec sleep 600 ;; esac; echo OK; done\n"
                 .utf8
@@ -240,14 +247,26 @@ private final class Programs: Sendable {
     }
 
     @Test(
-        "Data of pinentry are decoded as they are",
-        arguments: [("a%25%0a", "a%\n"), ("%2", "%2"), ("%zz", "%zz"), ("", "")]
+        "A pinentry that breaks the protocol is one that cannot be used",
+        arguments: ["OK\nINQUIRE QUALITY\n", "OK\n# \(String(repeating: "x", count: 1000))\n", "hello\n"]
     )
-    func decoding(data: String, text: String) {
-        let decoded = Array(data.utf8).withUnsafeBytes { bytes in
-            let secret = Pinentry.decoded(bytes)
-            return secret.withBytes { Array($0) }
+    func broken(answers: String) async throws {
+        let programs = try Programs()
+        try programs.addPinentry(saying: answers)
+        let peer = try ScriptedPeer { peer in
+            peer.start()
+            peer.send(Say.enter("PIN", Say.reader()))
+            peer.command("CANCEL")
+            peer.send(Say.failed("User_Cancelled"))
+            peer.untilClosed()
         }
-        #expect(decoded == Array(text.utf8))
+        let program = try RunningProgram(
+            "badgectl",
+            ["--socket", peer.path, "change-pin", "--pinentry"],
+            environment: programs.environment
+        )
+        #expect(await program.exitCode == 1)
+        let error = "badgectl: error: pinentry cannot be used here\n"
+        #expect(program.text(.error).contains(error), "\(program.everything)")
     }
 }

@@ -137,6 +137,37 @@ private func capture() throws -> String {
     }
 
     @Test(
+        "Nothing received because the scan lacks something is an error, and with readers it is a note",
+        arguments: [["scan"], ["closest", "motion"], ["scan", "--json"]],
+        [[], [reader("seos-A", "-60.0", inRange: true)]]
+    )
+    func restricted(arguments: [String], readers: [String]) async throws {
+        let silent = scanning.replacing(
+            #""lastAdvertAgo""#,
+            with: #""error":"hci0 is silent","errorAgo":5,"lastAdvertAgo""#
+        )
+        let peer = try ScriptedPeer { peer in
+            peer.answer("START_SCAN", silent)
+            for reader in readers { peer.send(#"{"msg":"DOOR_READER","reader":\#(reader)}"#) }
+            while let command = peer.command() {
+                if command["cmd"]?.string == "GET_DOOR_READER_LIST" {
+                    let list = readers.joined(separator: ",")
+                    peer.send(#"{"msg":"DOOR_READER_LIST","readers":[\#(list)]}"#, answering: command)
+                }
+            }
+        }
+        let program = try RunningProgram("badgectl", arguments + ["--socket", peer.path])
+        #expect(await program.exitCode == (readers.isEmpty ? 1 : 0))
+        #expect(!program.text(.output).contains("no door reader"))
+        if readers.isEmpty {
+            let error = "badgectl: error: no door reader was received: hci0 is silent\nhint: badgectl health"
+            #expect(program.text(.error).hasPrefix(error))
+        } else if arguments.contains("scan") {
+            #expect(program.text(.error) == "badgectl: scan: hci0 is silent\n")
+        }
+    }
+
+    @Test(
         "On a terminal with nothing but ASCII, scan --watch writes neither control codes nor UTF-8",
         arguments: [["TERM": "dumb", "LC_ALL": "C.UTF-8"], ["TERM": "xterm", "LC_ALL": "C"]]
     )

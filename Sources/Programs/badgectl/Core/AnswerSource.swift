@@ -2,23 +2,53 @@
 import Glibc
 import Secrets
 
-/// The form of a secret that consists of digits.
+/// The form of a secret.
 struct SecretForm: Sendable {
+    enum Content: Sendable {
+        case digits(ClosedRange<Int>)
+        /// Printable ASCII characters.
+        case characters(ClosedRange<Int>)
+        /// Words with spaces between them.
+        case words(Int)
+    }
+
     /// Such as `new PIN`.
     var name: String
-    var digits: ClosedRange<Int>
+    var content: Content
     /// Whether the user types the secret twice, because a slip would be hard to undo.
     var isTypedTwice = false
 
+    init(name: String, content: Content) { (self.name, self.content) = (name, content) }
+
+    init(name: String, digits: ClosedRange<Int>, isTypedTwice: Bool = false) {
+        (self.name, content, self.isTypedTwice) = (name, .digits(digits), isTypedTwice)
+    }
+
     /// `5 or 6 digits`.
     var length: String {
-        let (least, most) = (digits.lowerBound, digits.upperBound)
-        return least == most ? "\(least) digits" : "\(least) or \(most) digits"
+        switch content {
+        case .digits(let range):
+            let (least, most) = (range.lowerBound, range.upperBound)
+            return least == most ? "\(least) digits" : "\(least) or \(most) digits"
+        case .characters(let range): return "\(range.lowerBound) to \(range.upperBound) ASCII characters"
+        case .words(let count): return count == 1 ? "1 word" : "\(count) words"
+        }
+    }
+
+    /// What is said after a value of another form.
+    var advice: String {
+        if case .words = content { "Type \(length) with spaces between them." } else { "The \(name) has \(length)." }
     }
 
     func accepts(_ secret: borrowing Secret) -> Bool {
         secret.withBytes { bytes in
-            digits.contains(bytes.count) && bytes.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+            switch content {
+            case .digits(let range):
+                range.contains(bytes.count) && bytes.allSatisfy { (0x30...0x39).contains($0) }
+            case .characters(let range):
+                range.contains(bytes.count) && bytes.allSatisfy { (0x20...0x7E).contains($0) }
+            case .words(let count): bytes.split(separator: UInt8(ascii: " ")).count == count
+            }
         }
     }
 }
@@ -38,6 +68,8 @@ enum Reply {
     /// This line of standard input cannot be the answer.
     case malformed(line: Int)
     case noTerminal
+    /// pinentry does not work here.
+    case noPinentry
 }
 
 /// Asks the user, or reads a script's answers. Cancelling the task cancels the question.
@@ -51,6 +83,8 @@ protocol AnswerSource: Sendable {
     func ask(_ prompt: String) async -> Reply
     /// Asks with buttons; nil: there are none, so `ask` must do.
     func choose(_ choice: Choice) async -> Choice.Answer?
+    /// Shows a text that no one else may see, until the user has written it down.
+    func reveal(_ text: String) async -> Reply
 }
 
 extension AnswerSource {
@@ -98,7 +132,7 @@ final class TerminalSource: AnswerSource {
             case .ended: return .ended
             case .cancelled: return .cancelled
             }
-            say("The \(form.name) has \(form.length).")
+            say(form.advice)
         }
     }
 
@@ -115,12 +149,27 @@ final class TerminalSource: AnswerSource {
         }
     }
 
-    func askToContinue() async -> Reply {
-        switch await line("Press Return to continue: ") {
+    func askToContinue() async -> Reply { await askToContinue("Press Return to continue: ") }
+
+    private func askToContinue(_ prompt: String) async -> Reply {
+        switch await line(prompt) {
         case .text, .tooLong: .confirmed
         case .ended: .ended
         case .cancelled: .cancelled
         }
+    }
+
+    func reveal(_ text: String) async -> Reply {
+        begin()
+        say(text)
+        let reply = await askToContinue("Press Return when you have written it down: ")
+        if Layout.isPlain {
+            say("Clear the screen now, also what the terminal has kept.")
+        } else {
+            Terminal.clear()
+            say("badgectl has cleared the screen. Close this window if it still shows what was above.")
+        }
+        return reply
     }
 
     func ask(_ prompt: String) async -> Reply {
@@ -163,6 +212,8 @@ actor StreamSource: AnswerSource {
     func askToContinue() async -> Reply { await terminal?.askToContinue() ?? .noTerminal }
 
     func ask(_ prompt: String) async -> Reply { await terminal?.ask(prompt) ?? .noTerminal }
+
+    func reveal(_ text: String) async -> Reply { await terminal?.reveal(text) ?? .noTerminal }
 }
 
 /// No answers: there is neither a terminal nor `--pin-stdin`.
@@ -170,4 +221,5 @@ struct NoSource: AnswerSource {
     func ask(_ form: SecretForm) async -> Reply { .noTerminal }
     func askToContinue() async -> Reply { .noTerminal }
     func ask(_ prompt: String) async -> Reply { .noTerminal }
+    func reveal(_ text: String) async -> Reply { .noTerminal }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import Synchronization
+import Text
 
 /// The user of badgectl during a workflow: asks on the terminal or reads a script's answers, and says what happens.
 /// Each feature answers its own questions in an extension.
@@ -53,10 +54,15 @@ final class CommandLineUser: WorkflowUser {
         state = Mutex(State(notDone: notDone))
     }
 
-    /// The name of the command.
-    var command: String {
-        if case .run(let command) = invocation.request { command.name } else { "" }
+    private var spec: CommandSpec? {
+        if case .run(let command) = invocation.request { command } else { nil }
     }
+
+    /// The name of the command.
+    var command: String { spec?.name ?? "" }
+
+    /// The card that the user puts on the reader, such as `ID card`.
+    var card: String { spec?.card ?? "card" }
 
     /// What an early end means, such as `the PIN was not changed`.
     var notDone: String { state.withLock { $0.notDone } }
@@ -104,7 +110,7 @@ final class CommandLineUser: WorkflowUser {
     /// Shows a text, on the desktop, too.
     func announce(_ text: String) {
         say(text)
-        notifier?.show("ID card", text)
+        notifier?.show(card, text)
     }
 
     /// Sets what cancels the workflow when the user gives up without a question.
@@ -125,11 +131,13 @@ final class CommandLineUser: WorkflowUser {
         }
         // A user without the permission to see readers may still use a card.
         let readers = try? await connection.readers()
-        guard let virtual = virtualReader(among: readers ?? []), countInsertion() else {
-            return announce(Self.insertCard(wanted: invocation.value(of: "--reader"), readers: readers).printable)
+        let count = countInsertion()
+        guard let virtual = virtualReader(among: readers ?? []), count <= Self.maximumInsertions else {
+            let wanted = invocation.value(of: "--reader")
+            return announce(Self.insertCard(wanted: wanted, readers: readers, card: card).printable)
         }
         say("Inserting the card of the virtual reader \(virtual).".printable)
-        _ = try? await connection.setCard(in: virtual)
+        _ = try? await connection.setCard(in: virtual, card: count == 1 ? spec?.virtualCard(invocation) : nil)
     }
 
     func repositionCard() async -> Bool {
@@ -154,7 +162,7 @@ final class CommandLineUser: WorkflowUser {
             state.timer = Task { [weak self] in
                 try? await Task.sleep(for: .seconds(seconds))
                 guard !Task.isCancelled, let self else { return }
-                giveUp(Failure(.failed, text, hint: "put the ID card on the reader, and try again"))
+                giveUp(Failure(.failed, text, hint: "put the \(card) on the reader, and try again"))
                 cancel.withLock { $0 }?()
             }
         }
@@ -194,6 +202,7 @@ final class CommandLineUser: WorkflowUser {
         case .noTerminal:
             let hint = hint ?? "run badgectl in a terminal, or give the values with --pin-stdin"
             giveUp(Failure(.failed, noTerminal ?? "there is no terminal to ask on", hint: hint))
+        case .noPinentry: giveUp(.noPinentry)
         case .cancelled, .confirmed, .secret, .text: return
         }
     }
@@ -204,22 +213,22 @@ final class CommandLineUser: WorkflowUser {
     // MARK: Readers
 
     /// Says where to put the card. `readers` is nil for a user without the permission to see them.
-    static func insertCard(wanted: String?, readers: [Reader]?) -> String {
-        guard let readers else { return "Put the ID card on the reader\(wanted.map { " \($0)" } ?? "")." }
+    static func insertCard(wanted: String?, readers: [Reader]?, card: String = "ID card") -> String {
+        guard let readers else { return "Put the \(card) on the reader\(wanted.map { " \($0)" } ?? "")." }
         let attached = readers.filter(\.isAttached)
         guard let wanted else {
             return attached.isEmpty
-                ? "No reader is connected. Connect one, then put the ID card on it." : "Put the ID card on the reader."
+                ? "No reader is connected. Connect one, then put the \(card) on it." : "Put the \(card) on the reader."
         }
-        if attached.contains(where: { $0.name == wanted }) { return "Put the ID card on the reader \(wanted)." }
+        if attached.contains(where: { $0.name == wanted }) { return "Put the \(card) on the reader \(wanted)." }
         let others = attached.map(\.name).joined(separator: ", ")
         return "There is no reader \(wanted). Connect it." + (others.isEmpty ? "" : " Connected readers: \(others).")
     }
 
-    private func countInsertion() -> Bool {
+    private func countInsertion() -> Int {
         state.withLock { state in
             state.insertions += 1
-            return state.insertions <= Self.maximumInsertions
+            return state.insertions
         }
     }
 

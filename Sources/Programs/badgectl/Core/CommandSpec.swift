@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Text
 
 /// What a feature adds to badgectl.
 struct Feature: Sendable {
@@ -79,7 +80,13 @@ struct CommandSpec: Sendable {
     /// Any number of arguments after the operand; nil: there are none.
     var others: ValueSpec?
     var options: [OptionSpec] = []
+    /// The actions of a command whose first argument is one of several words: usage and summary.
+    var actions: [(usage: String, summary: String)] = []
     /// Paragraphs of `badgectl COMMAND --help`.
     var details: [String] = []
+    /// The card that the user puts on the reader.
+    var card = "ID card"
+    /// The virtual card that is new at the first insertion; nil: the own card of the virtual reader.
+    var virtualCard: @Sendable (Invocation) -> JSON? = { _ in nil }
     var run: @Sendable (Invocation) async throws(Failure) -> ExitStatus
 }

@@ -8,6 +8,7 @@ enum CommandTable {
         eidFeature,
         anchorFeature,
         walletFeature,
+        mpinFeature,
         browserFeature,
         doorReaderFeature,
         scriptingFeature,

@@ -31,13 +31,14 @@ enum Help {
 
     private static func text(of command: CommandSpec) -> String {
         let options = command.options + CommandTable.global
+        let actions = command.actions.isEmpty ? "" : "\nActions:\n\(columns(command.actions.map { ($0, $1) }))\n"
         let paragraphs = command.details.map { "\n" + paragraph($0) + "\n" }.joined()
         let summary = command.summary.prefix(1).uppercased() + command.summary.dropFirst() + "."
         return """
             Usage: badgectl \(usage(command)) [OPTION...]
 
             \(paragraph(summary))
-            \(paragraphs)
+            \(actions)\(paragraphs)
             Options:
             \(columns(options.map { (usage($0), $0.summary) }))
             """

@@ -23,6 +23,9 @@ struct Invocation: Sendable {
 
     func value(of option: String) -> String? { options[option] }
 
+    /// The names of the options that are given.
+    var given: Dictionary<String, String>.Keys { options.keys }
+
     var wantsJSON: Bool { has("--json") }
 
     /// Parses the arguments of the program. Options and the command may come in any order; `--option=VALUE` means the
@@ -171,7 +174,8 @@ extension Invocation {
     /// Writes messages for `--json`.
     private func show(events: Bool) -> (@Sendable (Event) -> Void)? {
         guard wantsJSON else { return nil }
-        return { if events || $0.isAnswer { Output.message($0.text) } }
+        // The words of a wallet are for the terminal alone.
+        return { if events || $0.isAnswer, !$0.tellsSecret { Output.message($0.text) } }
     }
 
     /// Calls the library; its errors become failures of the program.

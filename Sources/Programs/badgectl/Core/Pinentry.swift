@@ -26,9 +26,6 @@ final class Pinentry: Sendable {
         init(_ command: String, _ text: String) { (self.command, self.text) = (command, text) }
     }
 
-    /// The longest line of the protocol.
-    private static let longestLine = 1000
-
     private let process: Int32
     private let socket: Int32
     private let isEnded = Mutex(false)
@@ -84,7 +81,7 @@ final class Pinentry: Sendable {
     // MARK: Assuan
 
     private func converse(_ settings: [Setting], _ command: String) -> Answer? {
-        let lines = LineBuffer(limit: Self.longestLine * 3)
+        let lines = LineBuffer(limit: AssuanReply.longestLine)
         guard case .done = result(lines) else { return nil }
         for setting in Self.surroundings + settings {
             send("\(setting.command) \(Self.escaped(setting.text))")
@@ -104,25 +101,16 @@ final class Pinentry: Sendable {
         }
     }
 
-    private enum Result {
-        case done(SecretBox?)
-        /// The code of libgpg-error, without its source.
-        case error(Int)
-    }
-
-    /// Reads up to the result of a command; nil at the end of pinentry.
-    private func result(_ lines: LineBuffer) -> Result? {
-        var secret: SecretBox?
+    /// Reads the answer to a command; nil at the end of pinentry, and when it breaks the protocol.
+    private func result(_ lines: LineBuffer) -> AssuanReply.Result? {
+        var reply = AssuanReply()
         while true {
             switch lines.next() {
             case .text(let line):
-                if line.starts(with: "D ".utf8) {
-                    secret = SecretBox(Self.decoded(UnsafeRawBufferPointer(rebasing: line[2...])))
-                } else if line.starts(with: "OK".utf8) {
-                    return .done(secret)
-                } else if line.starts(with: "ERR ".utf8) {
-                    let code = String(decoding: line[4...].prefix { $0 != UInt8(ascii: " ") }, as: UTF8.self)
-                    return .error((Int(code) ?? 0) & 0xFFFF)
+                do throws(AssuanReply.Fault) {
+                    if let result = try reply.take(line) { return result }
+                } catch {
+                    return nil
                 }
             case .tooLong: return nil
             case nil:
@@ -165,7 +153,7 @@ final class Pinentry: Sendable {
     }
 
     /// The longest text of a setting, in bytes after escaping.
-    private static let longestText = longestLine - 20
+    private static let longestText = AssuanReply.longestLine - 20
 
     /// Splits a text at its line ends into parts that fit into one window.
     static func pages(_ text: String) -> [String] {
@@ -183,39 +171,5 @@ final class Pinentry: Sendable {
 
     private static func size(_ text: String) -> Int {
         text.utf8.reduce(0) { $0 + ($1 == UInt8(ascii: "%") || $1 == UInt8(ascii: "\n") ? 3 : 1) }
-    }
-
-    /// Decodes the data of a line: `%XX` is a byte.
-    static func decoded(_ data: UnsafeRawBufferPointer) -> Secret {
-        func digit(_ index: Int) -> UInt8? {
-            guard index < data.count else { return nil }
-            switch data[index] {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"): return data[index] - UInt8(ascii: "0")
-            case UInt8(ascii: "A")...UInt8(ascii: "F"): return data[index] - UInt8(ascii: "A") + 10
-            case UInt8(ascii: "a")...UInt8(ascii: "f"): return data[index] - UInt8(ascii: "a") + 10
-            default: return nil
-            }
-        }
-        func each(_ body: (UInt8) -> Void) {
-            var index = 0
-            while index < data.count {
-                if data[index] == UInt8(ascii: "%"), let high = digit(index + 1), let low = digit(index + 2) {
-                    body(high << 4 | low)
-                    index += 3
-                } else {
-                    body(data[index])
-                    index += 1
-                }
-            }
-        }
-        var count = 0
-        each { _ in count += 1 }
-        return Secret(count: count) { bytes in
-            var place = 0
-            each { byte in
-                bytes[place] = byte
-                place += 1
-            }
-        }
     }
 }

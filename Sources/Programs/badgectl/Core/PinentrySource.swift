@@ -34,9 +34,9 @@ final class PinentrySource: AnswerSource {
             switch await answer(settings, "GETPIN") {
             case .yes(let box):
                 if let secret = box?.take(), form.accepts(secret) { return .secret(SecretBox(secret)) }
-                error = "The \(form.name) has \(form.length)."
+                error = form.advice
             case .other, .cancelled: return .ended
-            case nil: return Task.isCancelled ? .cancelled : .noTerminal
+            case nil: return Task.isCancelled ? .cancelled : .noPinentry
             }
         }
     }
@@ -46,11 +46,21 @@ final class PinentrySource: AnswerSource {
         switch await answer(settings, "CONFIRM") {
         case .yes: return .confirmed
         case .other, .cancelled: return .ended
-        case nil: return Task.isCancelled ? .cancelled : .noTerminal
+        case nil: return Task.isCancelled ? .cancelled : .noPinentry
         }
     }
 
     func ask(_ prompt: String) async -> Reply { .noTerminal }
+
+    func reveal(_ text: String) async -> Reply {
+        switch await choose(Choice(text: text, yes: "I have written it down")) {
+        case .yes: .confirmed
+        case .cancelled: .cancelled
+        case .other, .no: .ended
+        case .failed: .noPinentry
+        case nil: .noTerminal
+        }
+    }
 
     func choose(_ choice: Choice) async -> Choice.Answer? {
         _ = takeNotes()

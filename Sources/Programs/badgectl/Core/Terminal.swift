@@ -80,6 +80,14 @@ enum Terminal {
         }
     }
 
+    /// Clears the terminal of the dialogue, and what it has kept of earlier lines.
+    static func clear() {
+        dialogue.withLock { dialogue in
+            guard let state = dialogue else { return }
+            Output.write("\u{1B}[H\u{1B}[2J\u{1B}[3J", to: state.descriptor)
+        }
+    }
+
     /// Ends the dialogue. If the user is in the middle of a line, waits for the end of the line and drops it: otherwise
     /// the shell would get the rest of a PIN as a command.
     static func finish() async {

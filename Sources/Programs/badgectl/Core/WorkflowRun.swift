@@ -90,6 +90,8 @@ struct WorkflowRun: Sendable {
             if user.interrupt(number) { task.cancel() } else { connection.close() }
         }
         user.whenGivenUp { task.cancel() }
+        // The time of --timeout may have ended before.
+        if user.ending != nil { task.cancel() }
         try await task.value.get()
         return .done
     }

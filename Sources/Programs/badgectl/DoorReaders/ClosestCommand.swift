@@ -22,7 +22,7 @@ enum ClosestCommand {
         let type = invocation.operand
         let options = ScanCommand.options(try ScanCommand.filter(invocation))
         let connection = try await invocation.connect(keepsEvents: true, showsEvents: false)
-        var fault = ScanCommand.fault(of: try await ScanCommand.start(connection, options))
+        var status = try await ScanCommand.start(connection, options)
         let last = Task.detached { () -> Result<[DoorReader], Failure> in
             // Closing ends the loop over the events.
             defer { connection.close() }
@@ -34,7 +34,7 @@ enum ClosestCommand {
             }
         }
         for await event in connection.events {
-            if let status = event.message as? ScanStatus { fault = ScanCommand.fault(of: status) }
+            if let change = event.message as? ScanStatus { status = change }
             guard let reader = event.message as? DoorReader, isOpenable(reader, type) else { continue }
             if let closest = try await inReach(connection).first(where: { isOpenable($0, type) }) {
                 return show(closest, invocation)
@@ -43,7 +43,7 @@ enum ClosestCommand {
         if let ending = connection.ending, ending != .closed { throw Failure(ending) }
         let readers = try await last.value.get()
         if let closest = readers.first(where: { isOpenable($0, type) }) { return show(closest, invocation) }
-        if let fault, readers.isEmpty { throw ScanCommand.failure(fault) }
+        if readers.isEmpty, let failure = ScanCommand.failure(status, hasReaders: false) { throw failure }
         throw failure(readers, type)
     }
 

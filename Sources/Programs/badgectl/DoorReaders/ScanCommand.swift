@@ -18,7 +18,8 @@ enum ScanCommand {
             """
             Listens for five seconds. The bar shows the signal strength from -100 to -40 dBm. The last column shows for
             which ways of opening the reader is near enough. Without --code: readers with the usual code 2. When the
-            radio does not work at the end, badgectl says why and ends with 1.
+            radio does not work at the end, or lacks something and no reader was received, badgectl says why and ends
+            with 1.
             """,
             """
             TYPE is proximity, motion, seamless, applicationSpecific or enhancedTap. With --replay badged is not needed;
@@ -38,9 +39,8 @@ enum ScanCommand {
         }
         let isWatching = invocation.has("--watch")
         let connection = try await invocation.connect(keepsEvents: true)
-        let status = try await start(connection, options(filter))
+        var status = try await start(connection, options(filter))
         if isWatching { warn(status) }
-        var fault = Self.fault(of: status)
         if !isWatching { end(connection, after: duration) }
 
         var readers: [String: BadgedClient.DoorReader] = [:]
@@ -54,8 +54,8 @@ enum ScanCommand {
             case let lost as DoorReaderLost:
                 readers[lost.id] = nil
                 if writes { Output.line("lost \(lost.id)".printable) }
-            case let status as ScanStatus:
-                fault = Self.fault(of: status)
+            case let change as ScanStatus:
+                status = change
                 if isWatching { warn(status) }
             default: continue
             }
@@ -63,11 +63,12 @@ enum ScanCommand {
         }
         if isWatching { throw Failure(connection.ending ?? .closed) }
         if let ending = connection.ending, ending != .closed { throw Failure(ending) }
-        // Readers that were heard before the fault are still told.
-        if !invocation.wantsJSON, fault == nil || !readers.isEmpty {
+        // Readers that were received before a fault are shown, too.
+        if !invocation.wantsJSON, status.error == nil || !readers.isEmpty {
             for line in DoorReaderTable.lines(readers.values) { Output.line(line) }
         }
-        if let fault { throw failure(fault) }
+        if let failure = failure(status, hasReaders: !readers.isEmpty) { throw failure }
+        warn(status)
         return .done
     }
 
@@ -84,12 +85,11 @@ enum ScanCommand {
         try await Invocation.ask { () throws(ClientError) in try await connection.startScan(options) }
     }
 
-    /// Why the radio does not work. While it listens, the error is a restriction of the scan.
-    static func fault(of status: ScanStatus) -> String? { status.isListening ? nil : status.error }
-
-    /// The end of a scan that has received nothing because of a fault of the radio.
-    static func failure(_ fault: String) -> Failure {
-        Failure(.failed, "no scan: \(fault)", hint: "badgectl health shows what badged needs")
+    /// The failure of a scan whose radio does not work, or that lacks something and has received no reader.
+    static func failure(_ status: ScanStatus, hasReaders: Bool) -> Failure? {
+        guard let error = status.error, !status.isListening || !hasReaders else { return nil }
+        let text = status.isListening ? "no door reader was received: \(error)" : "no scan: \(error)"
+        return Failure(.failed, text, hint: "badgectl health shows what badged needs")
     }
 
     static func warn(_ status: ScanStatus) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
-import Secrets
 
 /// The commands for eID cards.
 let eidFeature = Feature(commands: [ChangePINCommand.spec, AuthCommand.spec], describeCard: { $0.eid?.summary })
@@ -25,83 +24,49 @@ extension EIDCard {
     }
 }
 
-extension SecretKind {
-    var form: SecretForm {
-        switch self {
-        case .pin: SecretForm(name: "PIN", digits: 5...6)
-        case .can: SecretForm(name: "CAN", digits: 6...6)
-        case .newPIN: SecretForm(name: "new PIN", digits: 6...6, isTypedTwice: true)
-        case .puk: SecretForm(name: "PUK", digits: 10...10)
+/// The questions about eID cards.
+enum EIDTexts {
+    static func texts(of question: SecretQuestion) -> SecretTexts {
+        let form: SecretForm
+        switch question.kind {
+        case .pin: form = SecretForm(name: "PIN", digits: 5...6)
+        case .can: form = SecretForm(name: "CAN", digits: 6...6)
+        case .newPIN: form = SecretForm(name: "new PIN", digits: 6...6, isTypedTwice: true)
+        case .puk: form = SecretForm(name: "PUK", digits: 10...10)
+        // Only of wallet cards.
+        case .newPUK, .pairingPassword: form = SecretForm(name: question.kind.label, content: .characters(1...128))
         }
+        return SecretTexts(
+            form: form,
+            work: work(question.kind),
+            explanation: explanation(question.kind, left: question.triesLeft)
+        )
     }
 
-    /// What the card does with the value.
-    fileprivate var work: String {
-        switch self {
+    private static func work(_ kind: SecretKind) -> String {
+        switch kind {
         case .pin: "checking the PIN"
         case .can: "checking the CAN"
         case .puk: "checking the PUK and unblocking the PIN"
         case .newPIN: "changing the PIN"
+        case .newPUK, .pairingPassword: "working"
         }
     }
 
-    /// What the user should know before typing the value; nil: nothing. `left` is the number of PIN tries.
-    fileprivate func explanation(left: Int?) -> String? {
-        switch (self, left) {
+    private static func explanation(_ kind: SecretKind, left: Int?) -> String? {
+        switch (kind, left) {
         case (.pin, 2): "2 tries are left."
         case (.pin, 1): "This is the last try. Another wrong PIN blocks the PIN, and then you need the PUK."
         case (.can, 1):
             "One PIN try is left. First enter the CAN: the 6 digits at the bottom right of the card's front."
         case (.can, _): "The service accepts the CAN: the 6 digits at the bottom right of the card's front."
         case (.puk, _): "The PIN is blocked. The PUK unblocks it: 10 digits, in the letter that came with the card."
-        case (.pin, _), (.newPIN, _): nil
+        case (.pin, _), (.newPIN, _), (.newPUK, _), (.pairingPassword, _): nil
         }
     }
 }
 
 extension CommandLineUser: EIDUser {
-    func answer(_ question: SecretQuestion) async -> SecretBox? {
-        cardIsThere()
-        explain(question)
-        let form = question.kind.form
-        let reply = await source.ask(form)
-        guard case .secret(let secret) = reply else {
-            giveUp(reply, wanted: "a \(form.name) of \(form.length)")
-            return nil
-        }
-        say("Leave the card on the reader: \(question.kind.work) ...", isPassing: true)
-        isChangingPIN = question.kind == .newPIN
-        return secret
-    }
-
-    func typeOnKeypad(_ question: SecretQuestion) async -> Bool {
-        cardIsThere()
-        explain(question)
-        // Without a pause the same error might come again and again.
-        if question.error != nil { return await continues() }
-        say("Enter the \(question.kind.form.name) on the keypad of the reader \(question.reader.name).".printable)
-        isChangingPIN = question.kind == .newPIN
-        return true
-    }
-
-    /// Says what happened to the last value, and what to know before the next one.
-    private func explain(_ question: SecretQuestion) {
-        isChangingPIN = false
-        if let error = question.error { return say("Not sent to the card: \(error).") }
-        let last = question.last
-        switch last?.outcome {
-        case .wrong: if let last { say("That \(last.kind.form.name) was wrong.") }
-        case .void: say("The card left before it answered. The \(question.kind.form.name) is needed again.")
-        case .accepted: if last?.kind == .puk { say("The PIN is unblocked and has 3 tries again.") }
-        case nil: break
-        }
-        if last?.kind != question.kind || question.kind == .pin,
-            let text = question.kind.explanation(left: question.triesLeft)
-        {
-            say(text)
-        }
-    }
-
     func agree(to request: ConsentRequest) async -> [String]? {
         var rights = request.rights
         say(ConsentText.service(request.service, transactionInfo: rights.transactionInfo))

@@ -39,6 +39,7 @@ struct ServicePage {
                         headers: headers,
                         body: nil,
                         body_count: 0,
+                        trusts_system: true,
                         proxy: none,
                         proxy_name: nil,
                         proxy_password: nil,

@@ -72,8 +72,11 @@ enum CompletionCommand {
             }
             _badgectl() {
                 local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command= words i socket=
+                # bash splits --socket=PATH into three words.
                 for ((i = 1; i + 1 < COMP_CWORD; i++)); do
-                    [[ ${COMP_WORDS[i]} != --socket ]] || socket=${COMP_WORDS[i+1]}
+                    [[ ${COMP_WORDS[i]} = --socket ]] || continue
+                    socket=${COMP_WORDS[i+1]}
+                    [[ $socket != = ]] || socket=${COMP_WORDS[i+2]}
                 done
                 case $previous in
             \(values.joined(separator: "\n"))
@@ -106,7 +109,8 @@ enum CompletionCommand {
         }
         func argument(_ option: OptionSpec) -> String {
             let value = option.value.map { ":\($0.name):\(action($0))" } ?? ""
-            return "'\(option.name)[\(option.summary)]\(value)'"
+            // With =, the value may be the next word, too.
+            return "'\(option.name)\(option.value == nil ? "" : "=")[\(option.summary)]\(value)'"
         }
         let global = CommandTable.global.map(argument).joined(separator: " ")
         let list = commands.map { "'\($0.name):\($0.summary)'" }.joined(separator: " ")
@@ -120,12 +124,15 @@ enum CompletionCommand {
             #compdef badgectl
             _badgectl_readers() {
                 local -a names
-                local socket=${opt_args[--socket]}
+                local socket=$_badgectl_socket
                 names=(${(f)"$(${_badgectl_program:-badgectl} ${socket:+--socket=$socket} readers --names 2>/dev/null)"})
                 compadd -a names
             }
             _badgectl() {
-                local _badgectl_program=$words[1]
+                # The options before the command are not in opt_args of the command.
+                local _badgectl_program=$words[1] _badgectl_socket=${(Q)${words[(R)--socket=*]}#--socket=}
+                local -i at=${words[(I)--socket]}
+                (( at )) && _badgectl_socket=${(Q)words[at+1]}
                 local line state
                 _arguments -C \(global) '1:command:->command' '*::argument:->argument'
                 case $state in
@@ -148,7 +155,7 @@ enum CompletionCommand {
             switch value.completion {
             case .files: " -r -F"
             case .words, .commands: " -x -a '\(words(value))'"
-            case .readers: " -x -a '(badgectl readers --names 2>/dev/null)'"
+            case .readers: " -x -a '(__badgectl_readers)'"
             case .nothing: " -x"
             }
         }
@@ -156,7 +163,15 @@ enum CompletionCommand {
             let value = option.value.map(values) ?? ""
             return "complete -c badgectl\(condition) -l \(option.name.dropFirst(2))\(value) -d '\(option.summary)'"
         }
-        var lines = ["# fish completion for badgectl", "complete -c badgectl -f"]
+        let readers = """
+            function __badgectl_readers
+                set -l words (commandline -opc)
+                set -l socket (string match -- '--socket=*' $words)
+                set -l at (contains -i -- --socket $words); and set socket --socket=$words[(math $at + 1)]
+                badgectl $socket readers --names 2>/dev/null
+            end
+            """
+        var lines = ["# fish completion for badgectl", readers, "complete -c badgectl -f"]
         lines += CommandTable.global.map { line($0, "") }
         for command in commands {
             lines.append(

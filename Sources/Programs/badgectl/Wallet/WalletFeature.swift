@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 
-/// Describes wallet cards.
-let walletFeature = Feature(commands: [], describeCard: { $0.keycard?.summary })
+/// The commands for wallet cards.
+let walletFeature = Feature(commands: [WalletCommand.spec], describeCard: { $0.keycard?.summary })
 
 extension Keycard {
     /// A summary such as `Keycard 3.1, 2 PIN tries left`.
     var summary: String {
-        var parts = [version.map { "Keycard \($0)" } ?? "Keycard"]
+        var parts = [name]
         if !isInitialised {
             parts.append("new")
         } else if keyUID == nil {
@@ -21,5 +21,137 @@ extension Keycard {
         default: break
         }
         return parts.joined(separator: ", ")
+    }
+
+    private var name: String { version.map { "Keycard \($0)" } ?? "Keycard" }
+
+    /// What `badgectl wallet status` shows, and what to do next.
+    var rows: [(String, String)] {
+        let state =
+            if !isInitialised {
+                "new: badgectl wallet setup, or badgectl wallet words"
+            } else if pinTries == 0, pukTries == 0 {
+                "PIN and PUK used up: only badgectl wallet reset-card and the words help"
+            } else if pinTries == 0 {
+                "PIN blocked: badgectl wallet unblock"
+            } else if keyUID == nil {
+                "no keys: badgectl wallet setup, or badgectl wallet words"
+            } else {
+                "ready"
+            }
+        var rows = [("card", name), ("state", state)]
+        if let keyUID { rows.append(("key UID", keyUID)) }
+        if isInitialised {
+            rows.append(("PIN", pinTries.map(Self.tries) ?? "badged cannot know the tries left"))
+            rows.append(("PUK", pukTries.map(Self.tries) ?? "badged cannot know the tries left"))
+        }
+        switch isPaired {
+        case true: rows.append(("pairing", "paired with this computer"))
+        case false: rows.append(("pairing", "not paired with this computer yet"))
+        case nil: break
+        }
+        switch isTrusted {
+        case true: rows.append(("authority", "trusted"))
+        case false: rows.append(("authority", "not trusted: see [wallet] in badged.conf(5)"))
+        case nil: break
+        }
+        return rows
+    }
+
+    private static func tries(_ count: Int) -> String { count == 1 ? "1 try left" : "\(count) tries left" }
+}
+
+/// The questions about wallet cards.
+enum WalletTexts {
+    static func texts(of question: SecretQuestion) -> SecretTexts {
+        let left = question.triesLeft
+        switch question.kind {
+        case .pin:
+            return SecretTexts(
+                form: SecretForm(name: "PIN", digits: 6...6),
+                work: "checking the PIN",
+                explanation: left.flatMap {
+                    switch $0 {
+                    case 1: "This is the last try. Another wrong PIN blocks the PIN, and then you need the PUK."
+                    case ..<3: "\($0) tries are left."
+                    default: nil
+                    }
+                }
+            )
+        case .puk:
+            let tries =
+                switch left {
+                case nil: ""
+                case 1: " This is the last try: after another wrong PUK only reset-card and the words help."
+                case .some(let left): " \(left) tries are left."
+                }
+            return SecretTexts(
+                form: SecretForm(name: "PUK", digits: 12...12),
+                work: "checking the PUK",
+                explanation: "The PIN is blocked. The PUK unblocks it: the 12 digits that you wrote down." + tries
+            )
+        case .newPIN:
+            return SecretTexts(
+                form: SecretForm(name: "new PIN", digits: 6...6, isTypedTwice: true),
+                work: "setting the PIN"
+            )
+        case .newPUK:
+            return SecretTexts(
+                form: SecretForm(name: "new PUK", digits: 12...12, isTypedTwice: true),
+                work: "setting the PUK",
+                explanation: "Choose the PUK, 12 digits, and write it down: it unblocks the PIN."
+            )
+        case .pairingPassword:
+            return SecretTexts(
+                form: SecretForm(name: "pairing password", content: .characters(1...128)),
+                work: "pairing this computer with the card",
+                explanation: "The card has a pairing password of its own. It is not the PIN."
+            )
+        case .can:
+            return SecretTexts(form: SecretForm(name: "CAN", digits: 6...6), work: "working")
+        }
+    }
+
+    /// The words in a numbered table with three columns, read from the top to the bottom.
+    static func table(_ words: [String]) -> String {
+        let rows = (words.count + 2) / 3
+        let width = words.map(\.count).max() ?? 0
+        return (0..<rows).map { row in
+            stride(from: row, to: words.count, by: rows).map { index in
+                let number = String(repeating: " ", count: index < 9 ? 1 : 0) + "\(index + 1)"
+                let word = words[index]
+                return "  \(number)  \(word)" + String(repeating: " ", count: max(0, width - word.count))
+            }.joined().trimmingRight
+        }.joined(separator: "\n")
+    }
+
+    /// What the user must see before a signature.
+    static func table(_ facts: [Fact]) -> String { Help.columns(facts.map { ($0.name, $0.text) }) }
+
+    /// Such as `words 3, 7 and 11`.
+    static func name(_ wanted: WordsQuestion.Wanted) -> String {
+        switch wanted {
+        case .all(let count): return "\(count) words"
+        case .positions(let positions):
+            guard let last = positions.last, positions.count > 1 else { return "word \(positions.first ?? 0)" }
+            return "words \(positions.dropLast().map { "\($0)" }.joined(separator: ", ")) and \(last)"
+        }
+    }
+
+    static func form(_ wanted: WordsQuestion.Wanted) -> SecretForm {
+        let count =
+            switch wanted {
+            case .all(let count): count
+            case .positions(let positions): positions.count
+            }
+        return SecretForm(name: name(wanted), content: .words(count))
+    }
+}
+
+extension String {
+    fileprivate var trimmingRight: String {
+        var text = self[...]
+        while text.last == " " { text = text.dropLast() }
+        return String(text)
     }
 }

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import Secrets
+
+/// The texts around a question for a secret of a card.
+struct SecretTexts {
+    var form: SecretForm
+    /// What the card does with the value.
+    var work: String
+    /// What the user should know before typing the value; nil: nothing.
+    var explanation: String?
+
+    init(form: SecretForm, work: String, explanation: String? = nil) {
+        (self.form, self.work, self.explanation) = (form, work, explanation)
+    }
+
+    /// The texts for a question about a card of any kind.
+    static func of(_ question: SecretQuestion) -> SecretTexts {
+        question.userID == nil ? EIDTexts.texts(of: question) : WalletTexts.texts(of: question)
+    }
+}
+
+extension SecretKind {
+    /// The name for people.
+    var label: String {
+        switch self {
+        case .pin: "PIN"
+        case .can: "CAN"
+        case .newPIN: "new PIN"
+        case .puk: "PUK"
+        case .newPUK: "new PUK"
+        case .pairingPassword: "pairing password"
+        }
+    }
+}
+
+extension CommandLineUser: CardUser {
+    func answer(_ question: SecretQuestion) async -> SecretBox? {
+        cardIsThere()
+        let texts = SecretTexts.of(question)
+        explain(question, texts)
+        let reply = await source.ask(texts.form)
+        guard case .secret(let secret) = reply else {
+            giveUp(reply, wanted: "a \(texts.form.name) of \(texts.form.length)")
+            return nil
+        }
+        say("Leave the card on the reader: \(texts.work) ...", isPassing: true)
+        isChangingPIN = question.kind == .newPIN
+        return secret
+    }
+
+    func typeOnKeypad(_ question: SecretQuestion) async -> Bool {
+        cardIsThere()
+        let texts = SecretTexts.of(question)
+        explain(question, texts)
+        // Without a pause the same error might come again and again.
+        if question.error != nil { return await continues() }
+        say("Enter the \(texts.form.name) on the keypad of the reader \(question.reader.name).".printable)
+        isChangingPIN = question.kind == .newPIN
+        return true
+    }
+
+    /// Says what happened to the last value, and what to know before the next one.
+    private func explain(_ question: SecretQuestion, _ texts: SecretTexts) {
+        isChangingPIN = false
+        if let error = question.error { return say("Not sent to the card: \(error).") }
+        let last = question.last
+        switch last?.outcome {
+        case .wrong: if let last { say("That \(last.kind.label) was wrong.") }
+        case .void: say("The card left before it answered. The \(texts.form.name) is needed again.")
+        case .accepted: if last?.kind == .puk { say("The PIN is unblocked and has 3 tries again.") }
+        case nil: break
+        }
+        if last?.kind != question.kind || question.kind == .pin || question.kind == .puk && question.userID != nil,
+            let text = texts.explanation
+        {
+            say(text)
+        }
+    }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import Text
+
+/// `badgectl wallet`: sets up wallet cards, and signs with them.
+enum WalletCommand {
+    /// One of its actions.
+    struct Action: Sendable {
+        var name: String
+        /// The arguments in the help, and how many there may be.
+        var arguments = ""
+        var counts = 0...0
+        /// The options that it takes beside those of every action.
+        var options: [String] = []
+        var summary: String
+        var run: @Sendable (Invocation) async throws(Failure) -> ExitStatus
+    }
+
+    static let actions = [
+        Action(name: "status", summary: "show the wallet cards in the readers", run: WalletStatus.run),
+        Action(
+            name: "setup",
+            options: ["--words", "--own-puk"],
+            summary: "give a new card its PIN, PUK and keys, and show the words",
+            run: WalletFlows.setUp
+        ),
+        Action(
+            name: "words",
+            options: ["--words", "--own-puk", "--key-uid"],
+            summary: "restore a card from its words",
+            run: WalletFlows.restore
+        ),
+        Action(name: "pin", summary: "change the PIN", run: WalletFlows.changePIN),
+        Action(name: "unblock", summary: "set a new PIN with the PUK", run: WalletFlows.unblock),
+        Action(
+            name: "sign",
+            arguments: "TEXT",
+            counts: 1...1,
+            options: ["--account", "--yes"],
+            summary: "sign a text; write signature and public key",
+            run: WalletOperations.sign
+        ),
+        Action(
+            name: "transfer",
+            arguments: "FROM TO AMOUNT [MEMO]",
+            counts: 3...4,
+            options: ["--contract", "--decimals", "--permission", "--yes"],
+            summary: "send tokens, such as \"1.3100 EOS\"; write the transaction id",
+            run: WalletOperations.transfer
+        ),
+        Action(
+            name: "contract",
+            arguments: "FILE",
+            counts: 1...1,
+            options: ["--account", "--permission", "--yes"],
+            summary: "send the actions in a JSON file; write the transaction id",
+            run: WalletOperations.contract
+        ),
+        Action(name: "unpair", summary: "forget the pairing with this computer", run: WalletFlows.unpair),
+        Action(
+            name: "reset-card",
+            options: ["--key-uid", "--yes"],
+            summary: "destroy the PIN, PUK and keys of a card",
+            run: WalletFlows.reset
+        ),
+    ]
+
+    private static let common: Set = ["--reader", "--timeout", "--pin-stdin", "--pinentry"]
+
+    static let spec = CommandSpec(
+        name: "wallet",
+        summary: "set up wallet cards (Keycard), and sign with them",
+        operand: ValueSpec("ACTION", .words(actions.map(\.name))),
+        others: ValueSpec("ARGUMENT", .files),
+        options: [
+            .reader,
+            .timeout,
+            .pinStdin,
+            .pinentry,
+            OptionSpec("--words", ValueSpec("NUMBER", .words(["12", "15", "18", "21", "24"])), "how many words; 12"),
+            OptionSpec("--own-puk", "setup, words: ask for the PUK of a new card, do not draw one"),
+            OptionSpec("--key-uid", ValueSpec("UID"), "the keys: those of the words, or those to destroy"),
+            OptionSpec("--account", ValueSpec("NAME"), "sign, contract: the account that signs"),
+            OptionSpec("--permission", ValueSpec("NAME"), "the permission of the account; active"),
+            OptionSpec("--contract", ValueSpec("NAME"), "transfer: the contract of the token; eosio.token"),
+            OptionSpec("--decimals", ValueSpec("NUMBER"), "transfer: extend AMOUNT to so many decimals"),
+            OptionSpec("--yes", "sign or destroy without a question"),
+        ],
+        actions: actions.map { ("\($0.name)\($0.arguments.isEmpty ? "" : " \($0.arguments)")", $0.summary) },
+        details: [
+            """
+            setup shows the words of the new keys once, and asks for three of them. Then the card gets its keys. words asks
+            for the words of a wallet and loads its keys into a new card. Words, PIN and PUK are on the terminal alone,
+            also with --json, and the terminal does not show what you type.
+            """,
+            """
+            sign, transfer and contract show what the card signs, as badged has decoded it, before they ask for the PIN.
+            transfer and contract need a node of the chain: [wallet] in badged.conf(5). FILE has an array of actions, each
+            with account, name and data; or an object with this array as actions.
+            """,
+            """
+            reset-card needs no PIN. It asks you to type the key UID, which wallet status shows; --key-uid '' is a card
+            without keys. A virtual reader gets a new virtual Keycard for setup and words, and keeps it for the other
+            actions.
+            """,
+        ],
+        card: "Keycard",
+        virtualCard: { invocation in
+            guard ["setup", "words"].contains(invocation.operand) else { return nil }
+            return .object([.init("kind", .string("keycard")), .init("initialised", .bool(false))])
+        },
+        run: run
+    )
+
+    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        guard let action = actions.first(where: { $0.name == invocation.operand }) else {
+            throw usage("unknown action \(invocation.operand)")
+        }
+        guard action.counts.contains(invocation.others.count) else {
+            if invocation.others.count > action.counts.upperBound {
+                throw usage("unexpected argument \(invocation.others[action.counts.upperBound])")
+            }
+            throw usage("wallet \(action.name) needs \(action.arguments)")
+        }
+        let known = common.union(action.options).union(CommandTable.global.map(\.name))
+        if let option = invocation.given.filter({ !known.contains($0) }).min() {
+            throw usage("wallet \(action.name) has no option \(option)")
+        }
+        if let uid = invocation.value(of: "--key-uid"), !uid.isEmpty, !isKeyUID(uid) {
+            throw usage("\(uid) is no key UID: it has 64 hexadecimal digits")
+        }
+        return try await action.run(invocation)
+    }
+
+    static func usage(_ text: String) -> Failure {
+        Failure(.usage, text, hint: "badgectl wallet --help shows what is possible")
+    }
+
+    static func isKeyUID(_ text: String) -> Bool {
+        text.utf8.count == 64 && text.utf8.allSatisfy { Hex.value($0) != nil }
+    }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import Secrets
+
+extension CommandLineUser: WalletUser {
+    // MARK: Consent
+
+    func agree(to request: WalletRequest) async -> Bool {
+        if let error = request.error { say("The request has changed: \(error)") }
+        return await agree(WalletTexts.table(request.facts))
+    }
+
+    func verify(_ data: DataToVerify) async -> Bool { await agree(WalletTexts.table(data.facts)) }
+
+    private func agree(_ table: String) async -> Bool {
+        cardIsThere()
+        let text = "The card is asked to sign:\n" + table
+        if invocation.has("--yes") {
+            say(text)
+            return true
+        }
+        if let answer = await source.choose(Choice(text: text, yes: "Sign")) {
+            switch answer {
+            case .yes: return true
+            case .other, .no: refuse()
+            case .cancelled: break
+            case .failed: giveUp(.noPinentry)
+            }
+            return false
+        }
+        say(text)
+        while true {
+            let reply = await source.ask("Sign? [y/N] ")
+            guard case .text(let answer) = reply else {
+                giveUp(reply, hint: "run badgectl in a terminal, or use --yes to sign without a question")
+                return false
+            }
+            switch answer.lowercased() {
+            case "y", "yes": return true
+            case "n", "no", "":
+                refuse()
+                return false
+            default: say("Type y to sign, or n to end.")
+            }
+        }
+    }
+
+    private func refuse() {
+        giveUp(Failure(.failed, "not agreed: \(notDone)", hint: "to sign, start again and answer y"))
+    }
+
+    // MARK: Words and PUK
+
+    func show(_ wallet: PaperWallet) async -> Bool {
+        cardIsThere()
+        return await reveal(
+            """
+            Write these \(wallet.mnemonics.count) words down, on paper, in this order. They are the only copy of your keys: \
+            who has them has your accounts, and without them a lost card is lost for ever. They are shown once.
+
+            \(WalletTexts.table(wallet.mnemonics))
+
+            """,
+            noTerminal: "there is no terminal to show the words on"
+        )
+    }
+
+    func show(_ puk: NewPUK) async -> Bool {
+        cardIsThere()
+        let digits = stride(from: 0, to: puk.puk.count, by: 4).map { puk.puk.dropFirst($0).prefix(4) }
+        return await reveal(
+            """
+            Write this PUK down, 12 digits. It unblocks the PIN after three wrong ones. It is shown once.
+
+              \(digits.joined(separator: " "))
+
+            """,
+            noTerminal: "there is no terminal to show the PUK on"
+        )
+    }
+
+    private func reveal(_ text: String, noTerminal: String) async -> Bool {
+        let reply = await source.reveal(text)
+        if case .confirmed = reply { return true }
+        giveUp(reply, noTerminal: noTerminal, hint: "run badgectl in a terminal")
+        return false
+    }
+
+    func words(_ question: WordsQuestion) async -> SecretBox? {
+        if let error = question.error { say("\(error).") }
+        if case .all = question.wanted, question.error == nil {
+            say("Type the words with spaces between them. The terminal does not show them.")
+        }
+        let form = WalletTexts.form(question.wanted)
+        let reply = await source.ask(form)
+        guard case .secret(let secret) = reply else {
+            giveUp(reply, wanted: form.length)
+            return nil
+        }
+        guard let words = secret.take() else { return nil }
+        return Self.plain(words)
+    }
+
+    /// The words in lower case with one space between them.
+    private static func plain(_ words: consuming Secret) -> SecretBox {
+        let count = words.count
+        var length = 0
+        let plain = words.withBytes { typed in
+            Secret(count: count) { target in
+                var isBetween = true
+                for byte in typed {
+                    let isSpace = byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t")
+                    if !(isSpace && isBetween) {
+                        target[length] = (0x41...0x5A).contains(byte) ? byte | 0x20 : isSpace ? 0x20 : byte
+                        length += 1
+                    }
+                    isBetween = isSpace
+                }
+                if isBetween, length > 0 { length -= 1 }
+            }
+        }
+        return SecretBox(plain.part(0..<length) ?? Secret([]))
+    }
+}

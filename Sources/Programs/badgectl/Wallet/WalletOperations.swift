@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import Glibc
+import Text
+
+/// The actions with which an account signs.
+enum WalletOperations {
+    @Sendable static func sign(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let operation = WalletOperation.sign(invocation.others[0], account: invocation.value(of: "--account"))
+        return try await run(operation, invocation, notDone: "nothing was signed") { result, user in
+            user.tell(result: [result.signature, result.publicKey].compactMap { $0 }.joined(separator: "\n"))
+        }
+    }
+
+    @Sendable static func transfer(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let (from, to, quantity) = (invocation.others[0], invocation.others[1], invocation.others[2])
+        let parts = quantity.split(separator: " ")
+        guard parts.count == 2 else {
+            throw WalletCommand.usage("\(quantity) is no amount with its symbol, such as \"1.3100 EOS\"")
+        }
+        var decimals: Int?
+        if let text = invocation.value(of: "--decimals") {
+            decimals = Int(text).flatMap { (0...18).contains($0) ? $0 : nil }
+            if decimals == nil { throw WalletCommand.usage("--decimals needs a number from 0 to 18") }
+        }
+        let operation = WalletOperation.transfer(
+            String(parts[0]),
+            symbol: String(parts[1]),
+            contract: invocation.value(of: "--contract") ?? "eosio.token",
+            from: from,
+            to: to,
+            decimals: decimals,
+            memo: invocation.others.count > 3 ? invocation.others[3] : nil,
+            options(invocation)
+        )
+        return try await run(operation, invocation, notDone: "nothing was sent", show: showTransaction)
+    }
+
+    @Sendable static func contract(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let file = try ContractFile(path: invocation.others[0])
+        var options = options(invocation)
+        if options.permission == nil { options.permission = file.permission }
+        options.info = file.info
+        let operation = WalletOperation.contract(
+            file.actions,
+            account: invocation.value(of: "--account") ?? file.account,
+            options
+        )
+        return try await run(operation, invocation, notDone: "nothing was sent", show: showTransaction)
+    }
+
+    private static func options(_ invocation: Invocation) -> WalletOperation.Options {
+        WalletOperation.Options(permission: invocation.value(of: "--permission"))
+    }
+
+    @Sendable private static func showTransaction(_ result: WalletResult, _ user: CommandLineUser) {
+        user.tell(result: result.transactionID ?? "")
+    }
+
+    // MARK: One operation
+
+    private static func run(
+        _ operation: WalletOperation,
+        _ invocation: Invocation,
+        notDone: String,
+        show: @escaping @Sendable (WalletResult, CommandLineUser) -> Void
+    ) async throws(Failure) -> ExitStatus {
+        let workflow = try await WorkflowRun(invocation, notDone: notDone)
+        try await workflow.checkReader(invocation)
+        return try await workflow.run { () throws(Failure) in
+            let result = try await workflow.ask { () throws(ClientError) in
+                try await workflow.connection.initWallet(WalletDapp(name: "badgectl"))
+                return try await workflow.connection.runWallet(
+                    operation,
+                    reader: invocation.value(of: "--reader"),
+                    user: workflow.user
+                )
+            }
+            guard result.isSuccess else {
+                // Why the user or this program has cancelled is known better here.
+                if result.isCancelled { throw workflow.user.ending ?? failure(result, notDone) }
+                throw failure(result, notDone)
+            }
+            show(result, workflow.user)
+        }
+    }
+
+    /// Why an operation has failed. `code` is one of docs/protocol/wallet.md.
+    static func failure(_ result: WalletResult, _ notDone: String) -> Failure {
+        var text = result.message.isEmpty ? "\(notDone) (code \(result.code))" : result.message
+        while text.last == "." { text.removeLast() }
+        let hint: String
+        switch result.code {
+        case 0: (text, hint) = ("cancelled: \(notDone)", "run badgectl wallet again")
+        case 10002: hint = "put the Keycard on the reader"
+        case 10003: hint = "badgectl wallet status shows the tries left; badgectl wallet unblock needs the PUK"
+        case 10004: hint = "set the card up: badgectl wallet setup"
+        case 10005:
+            let id = result.transactionID.map { " for the transaction \($0)" } ?? ""
+            hint = "it is not known whether it was carried out: look at the chain\(id) before you repeat it"
+        case 10011: hint = "give the account this key, or name the right one: --permission NAME"
+        case 10012: hint = "correct the arguments; badgectl wallet --help has examples"
+        case 10013: hint = "send less"
+        default: hint = Failure.seeLog
+        }
+        return Failure(.failed, text, hint: hint)
+    }
+}
+
+/// The actions in a file: an array, or an object with `actions`, `account`, `permission` and `info`.
+struct ContractFile {
+    var actions: [WalletAction]
+    var account: String?
+    var permission: String?
+    var info: String?
+
+    /// A command has at most 1 MiB.
+    private static let limit = 1 << 20
+
+    init(path: String) throws(Failure) {
+        let text = try Self.read(path)
+        let json: JSON
+        do throws(JSONError) {
+            json = try JSON(text)
+        } catch {
+            throw Failure(.failed, "\(path) is no JSON: \(error.message)", hint: "correct the file")
+        }
+        try self.init(json, path)
+    }
+
+    init(_ json: JSON, _ path: String) throws(Failure) {
+        let hint = "it has an array of objects with account, name and data; badgectl wallet --help says more"
+        guard let list = json.array ?? json["actions"]?.array, !list.isEmpty else {
+            throw Failure(.failed, "\(path) has no actions", hint: hint)
+        }
+        actions = []
+        for (index, entry) in list.enumerated() {
+            guard let account = entry["account"]?.string, let name = entry["name"]?.string,
+                let data = entry["data"], data.members != nil
+            else { throw Failure(.failed, "action \(index + 1) in \(path) is incomplete", hint: hint) }
+            actions.append(WalletAction(account: account, name: name, data: data, info: entry["info"]?.string))
+        }
+        (account, permission, info) = (json["account"]?.string, json["permission"]?.string, json["info"]?.string)
+    }
+
+    private static func read(_ path: String) throws(Failure) -> [UInt8] {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            throw Failure(
+                .failed,
+                "cannot read \(path): \(String(cString: strerror(errno)))",
+                hint: "name another file"
+            )
+        }
+        defer { close(descriptor) }
+        var (text, chunk) = ([UInt8](), [UInt8](repeating: 0, count: 65_536))
+        while text.count <= limit {
+            let count = Glibc.read(descriptor, &chunk, chunk.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else {
+                throw Failure(
+                    .failed,
+                    "cannot read \(path): \(String(cString: strerror(errno)))",
+                    hint: "name another file"
+                )
+            }
+            if count == 0 { return text }
+            text += chunk[..<count]
+        }
+        throw Failure(.failed, "\(path) is longer than 1 MiB", hint: "name another file")
+    }
+}

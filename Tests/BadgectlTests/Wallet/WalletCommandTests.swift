@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import TestSupport
+import Testing
+import Text
+
+@testable import badgectl
+
+@Suite("badgectl: wallet", .timeLimit(.minutes(5))) struct WalletCommandTests {
+    private typealias Played = PlayedWallet
+
+    /// Waits for a question and answers it. The terminal must not show the answer.
+    private func answer(_ program: RunningProgram, _ question: String, _ text: String) async {
+        #expect(await program.says(question), "no \(question) in: \(program.everything)")
+        #expect(!program.echoes)
+        program.type(text + "\n")
+    }
+
+    private func commands(_ peer: ScriptedPeer) async -> [String] {
+        await peer.received().compactMap { line in
+            guard let json = try? JSON(line.utf8), let name = json["cmd"]?.string else { return nil }
+            return name + (json["value"]?.string.map { " \($0)" } ?? "")
+        }
+    }
+
+    @Test("setup shows the PUK and the words once on the terminal, asks for three words, and clears the screen")
+    func setup() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.playSetup()
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "wallet", "setup", hasTerminal: true)
+        await answer(program, "New PIN: ", "123456")
+        await answer(program, "Repeat the new PIN: ", "123456")
+        #expect(await program.says("1234 5678 9012"))
+        await answer(program, "Press Return when you have written it down: ", "")
+        #expect(await program.says("\u{1b}[2J"))
+        #expect(await program.says("   1  abandon    5  above      9  absurd\r\n"), "\(program.dialogue)")
+        #expect(await program.says("   4  about      8  abstract  12  accident\r\n"))
+        await answer(program, "Press Return when you have written it down: ", "")
+        #expect(await program.says("\u{1b}[H\u{1b}[2J\u{1b}[3J"))
+        await answer(program, "Words 3, 7 and 11: ", " Able   absorb  ACCESS ")
+        #expect(await program.exitCode == 0, "\(program.everything)")
+        #expect(
+            program.text(.output) == """
+                address     \(Played.address)
+                API signer  0x1
+                key UID     \(Played.keyUID)
+
+                """
+        )
+        #expect(program.text(.error) == "")
+        #expect(
+            await commands(peer) == [
+                "RUN_WALLET", "SET_NEW_PIN 123456", "ACCEPT", "ACCEPT", "SET_WORDS able absorb access",
+                "DEVICE_REGISTERED",
+            ]
+        )
+        #expect(!program.text(.terminal).contains("123456\r"))
+    }
+
+    @Test("With --json the words and the PUK are on the terminal alone")
+    func json() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.playSetup()
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "wallet", "setup", "--json", hasTerminal: true)
+        await answer(program, "New PIN: ", "123456")
+        await answer(program, "Repeat the new PIN: ", "123456")
+        await answer(program, "down: ", "")
+        await answer(program, "down: ", "")
+        await answer(program, "Words 3, 7 and 11: ", "able absorb access")
+        #expect(await program.exitCode == 0)
+        let output = program.text(.output)
+        #expect(!output.contains("abandon") && !output.contains("123456789012") && !output.contains("SHOW_"))
+        let names = output.split(separator: "\n").compactMap { (try? JSON($0.utf8))?["msg"]?.string }
+        #expect(names.first == "FLOW_STARTED" && names.last == "FLOW_COMPLETE")
+    }
+
+    @Test("Without a terminal setup shows no words: it cancels, and the card gets no keys")
+    func noTerminal() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.command("RUN_WALLET")
+            peer.prompt(Played.enter("NEW_PIN", 1), "SET_NEW_PIN")
+            peer.prompt(Played.paperWallet(2), "CANCEL")
+            peer.send(Played.interrupted("SETUP_DEVICE", "USER_CANCELED"))
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "wallet", "setup", "--pin-stdin", input: "123456\n")
+        #expect(await program.exitCode == 1)
+        #expect(
+            program.text(.error).hasSuffix(
+                """
+                badgectl: error: there is no terminal to show the words on
+                hint: run badgectl in a terminal
+
+                """
+            )
+        )
+        #expect(!program.everything.contains("abandon"))
+    }
+
+    @Test("words restores a card from words that the terminal does not show, and says why words were refused")
+    func restore() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.command("RUN_WALLET")
+            peer.send(Played.started("AUTHORIZE_DEVICE_WITH_MNEMONICS"))
+            peer.prompt(Played.enterWords(1, #""count":12"#), "SET_WORDS")
+            peer.prompt(Played.enterWords(1, #""count":12"#, error: "Word 3 is not in the list"), "SET_WORDS")
+            peer.send(Played.complete("AUTHORIZE_DEVICE_WITH_MNEMONICS"))
+            peer.untilClosed()
+        }
+        let program = try badgectl(
+            peer,
+            "wallet",
+            "words",
+            "--key-uid",
+            Played.keyUID.uppercased(),
+            hasTerminal: true
+        )
+        let words = Played.words.joined(separator: " ")
+        await answer(program, "12 words: ", "abandon ability")
+        #expect(await program.says("Type 12 words with spaces between them."))
+        await answer(program, "12 words: ", words)
+        #expect(await program.says("Word 3 is not in the list."))
+        await answer(program, "12 words: ", words)
+        #expect(await program.exitCode == 0, "\(program.everything)")
+        #expect(program.text(.output).contains("key UID     \(Played.keyUID)\n"))
+        #expect(!program.everything.contains("abandon"))
+        let start = try JSON(Array(try #require(await peer.received().first).utf8))
+        #expect(start["keyUID"] == .string(Played.keyUID) && start["generatePUK"] == .bool(true))
+    }
+
+    @Test("pin tells the tries that are left, and goes on with the PUK when the PIN is blocked")
+    func tries() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.command("RUN_WALLET")
+            peer.prompt(Played.enter("PIN", 1, left: 2), "SET_PIN")
+            peer.send(Played.invalid("PIN", left: 1))
+            peer.prompt(Played.enter("PIN", 2, left: 1), "SET_PIN")
+            peer.send(Played.invalid("PIN", left: 0))
+            peer.prompt(Played.enter("PUK", 3, left: 5), "SET_PUK")
+            peer.prompt(Played.enter("NEW_PIN", 4), "SET_NEW_PIN")
+            peer.send(Played.invalid("PUK", left: 1))
+            peer.prompt(Played.enter("PUK", 5, left: 1), "SET_PUK")
+            peer.prompt(Played.enter("NEW_PIN", 6), "SET_NEW_PIN")
+            peer.send(Played.validated)
+            peer.send(Played.complete("RESET_PIN", Played.card))
+            peer.untilClosed()
+        }
+        let input = "111111\n222222\n000000000000\n333333\n123456789012\n333333\n"
+        let program = try badgectl(peer, "wallet", "pin", "--pin-stdin", input: input)
+        #expect(await program.exitCode == 0, "\(program.everything)")
+        #expect(program.text(.output) == "The PIN has been changed.\n")
+        let said = program.text(.error).split(separator: "\n").filter { !$0.hasPrefix("Leave the card") }
+        #expect(
+            said == [
+                "2 tries are left.", "That PIN was wrong.",
+                "This is the last try. Another wrong PIN blocks the PIN, and then you need the PUK.",
+                "That PIN was wrong.",
+                "The PIN is blocked. The PUK unblocks it: the 12 digits that you wrote down. 5 tries are left.",
+                "That PUK was wrong.",
+                "The PIN is blocked. The PUK unblocks it: the 12 digits that you wrote down. This is the last try: after "
+                    + "another wrong PUK only reset-card and the words help.",
+            ]
+        )
+    }
+
+    @Test("unblock asks badged for the PUK at once")
+    func unblock() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("RUN_WALLET", Played.interrupted("RESET_PIN", "PIN_NOT_BLOCKED", "The PIN has 3 tries left."))
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "wallet", "unblock")
+        #expect(await program.exitCode == 1)
+        #expect(
+            program.text(.error) == """
+                badgectl: error: The PIN has 3 tries left
+                hint: the PIN still has tries: badgectl wallet pin
+
+                """
+        )
+        let start = try JSON(Array(try #require(await peer.received().first).utf8))
+        #expect(start["workflow"] == .string("RESET_PIN") && start["puk"] == .bool(true))
+    }
+
+    @Test("sign shows the text, and writes signature and public key alone to standard output")
+    func sign() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("WALLET_INIT", Played.ready())
+            peer.command("WALLET_SIGN")
+            peer.send(Played.operationStarted("sign"))
+            peer.prompt(Played.signRequest(1), "ACCEPT")
+            peer.prompt(Played.enter("PIN", 2, left: 3), "SET_PIN")
+            peer.send(Played.result("sign", 1, #","sign":"\#(Played.signature)""#))
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "wallet", "sign", "hello", hasTerminal: true)
+        #expect(await program.says("The card is asked to sign:\r\n"))
+        #expect(await program.says("text    hello\r\n"))
+        #expect(await program.says("Sign? [y/N] "))
+        program.type("y\n")
+        await answer(program, "PIN: ", "123456")
+        #expect(await program.exitCode == 0, "\(program.everything)")
+        #expect(program.text(.output) == "\(Played.signature)\n\(Played.publicKey)\n")
+        #expect(program.text(.error) == "")
+    }
+
+    @Test("transfer shows the decoded actions without control characters, and writes the transaction id")
+    func transfer() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("WALLET_INIT", Played.ready())
+            peer.command("WALLET_TRANSFER")
+            peer.send(Played.operationStarted("transfer"))
+            peer.prompt(Played.request(1), "ACCEPT")
+            peer.prompt(Played.enter("PIN", 2, left: 3), "SET_PIN")
+            peer.send(Played.result("transfer", 1, #","txId":"ab12""#))
+            peer.untilClosed()
+        }
+        let program = try RunningProgram(
+            "badgectl",
+            [
+                "--socket", peer.path, "wallet", "transfer", "alice", "bob", "1.31 EOS", "hi", "--decimals", "4",
+                "--yes",
+                "--pin-stdin",
+            ],
+            input: "123456\n"
+        )
+        #expect(await program.exitCode == 0, "\(program.everything)")
+        #expect(program.text(.output) == "ab12\n")
+        let said = program.text(.error)
+        for line in ["action      transfer of eosio.token", "quantity  1.3100 EOS", "memo      \\u{1b}[2Jhi"] {
+            #expect(said.contains(line), "\(said)")
+        }
+        let sent = try JSON(Array(try #require(await peer.received().first { $0.contains("WALLET_TRANSFER") }).utf8))
+        for (name, value) in ["from": "alice", "to": "bob", "amount": "1.31", "symbol": "EOS", "memo": "hi"] {
+            #expect(sent[name] == .string(value))
+        }
+        #expect(sent["decimal"]?.int == 4)
+    }
+
+    @Test("A request to which the user does not agree is cancelled, and no PIN is asked for")
+    func refused() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("WALLET_INIT", Played.ready())
+            peer.command("WALLET_SIGN")
+            peer.prompt(Played.signRequest(1), "CANCEL")
+            peer.send(Played.result("sign", 0))
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "wallet", "sign", "hello", hasTerminal: true)
+        #expect(await program.says("Sign? [y/N] "))
+        program.type("\n")
+        #expect(await program.exitCode == 1)
+        #expect(program.text(.output) == "")
+        #expect(program.text(.error).hasPrefix("badgectl: error: not agreed: nothing was signed\n"))
+        #expect(await commands(peer) == ["WALLET_INIT", "WALLET_SIGN", "CANCEL"])
+    }
+
+    @Test("contract sends the actions of a file, and says when the outcome is not known")
+    func contract() async throws {
+        let folder = try TemporaryFolder()
+        let file = #"{"account":"alice","actions":[{"account":"eosio","name":"buyram","data":{"payer":"alice"}}]}"#
+        try folder.write("actions.json", Array(file.utf8))
+        let peer = try ScriptedPeer { peer in
+            peer.answer("WALLET_INIT", Played.ready())
+            peer.answer("WALLET_CONTRACT", Played.result("contract", 10005, #","txId":"ab12""#))
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "wallet", "contract", folder.path + "/actions.json", "--yes")
+        #expect(await program.exitCode == 1)
+        #expect(program.text(.output) == "")
+        #expect(
+            program.text(.error).contains("hint: it is not known whether it was carried out: look at the chain for")
+        )
+        #expect(program.text(.error).contains("ab12"))
+        let sent = try JSON(Array(try #require(await peer.received().last).utf8))
+        #expect(sent["account"] == .string("alice"))
+        #expect(sent["actions"]?.array?.first?["data"]?["payer"] == .string("alice"))
+    }
+
+    @Test(
+        "A file without actions is refused before anything is sent",
+        arguments: [
+            "{}", "[]", "nonsense", #"[{"account":"a"}]"#, #"{"actions":[{"account":"a","name":"b","data":1}]}"#,
+        ]
+    )
+    func badFile(text: String) async throws {
+        let folder = try TemporaryFolder()
+        try folder.write("actions.json", Array(text.utf8))
+        let program = try RunningProgram(
+            "badgectl",
+            ["--socket", "/nowhere/x", "wallet", "contract", folder.path + "/actions.json"]
+        )
+        #expect(await program.exitCode == 1)
+        #expect(program.text(.error).contains("actions.json"))
+        let missing = try RunningProgram("badgectl", ["wallet", "contract", folder.path + "/none"])
+        #expect(await missing.exitCode == 1)
+        #expect(missing.text(.error).hasPrefix("badgectl: error: cannot read "))
+    }
+
+    @Test("reset-card destroys nothing before the key UID was typed", arguments: [true, false])
+    func reset(isRight: Bool) async throws {
+        let peer = try ScriptedPeer { peer in
+            guard isRight else {
+                peer.untilClosed()
+                return
+            }
+            peer.command("RUN_WALLET")
+            peer.send(Played.complete("RESET_CARD", Played.card))
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "wallet", "reset-card", "--key-uid", Played.keyUID, hasTerminal: true)
+        #expect(await program.says("Type the key UID of the card to go on: "))
+        program.type((isRight ? Played.keyUID.uppercased() : String(repeating: "0", count: 64)) + "\n")
+        #expect(await program.exitCode == (isRight ? 0 : 1))
+        if isRight {
+            #expect(program.text(.output) == "The card is as new: PIN, PUK and keys are destroyed.\n")
+            let start = try JSON(Array(try #require(await peer.received().first).utf8))
+            #expect(start["keyUID"] == .string(Played.keyUID))
+        } else {
+            #expect(
+                program.text(.error).hasPrefix("badgectl: error: that is another key UID: the card was not reset\n")
+            )
+            #expect(await commands(peer) == [])
+        }
+    }
+
+    @Test("Without a terminal reset-card needs --yes")
+    func resetScript() async throws {
+        let peer = try ScriptedPeer { $0.untilClosed() }
+        let program = try badgectl(peer, "wallet", "reset-card", "--key-uid", Played.keyUID)
+        #expect(await program.exitCode == 1)
+        #expect(program.text(.error).contains("a script that has checked the key UID itself uses --yes"))
+        #expect(await commands(peer) == [])
+    }
+
+    @Test("status shows each wallet card with what to do next; --json writes the messages")
+    func status() async throws {
+        let list = Say.list(
+            Say.keycard(
+                #""version":"3.1","initialised":true,"keyUID":"\#(Played.keyUID)","pinTries":0,"pukTries":1,"paired":true,"#
+                    + #""trusted":null"#
+            )
+        )
+        let peer = try ScriptedPeer { peer in
+            peer.answer("GET_READER_LIST", list)
+        } others: { peer in
+            peer.answer("GET_READER_LIST", list)
+        }
+        let program = try badgectl(peer, "wallet", "status")
+        #expect(await program.exitCode == 0)
+        #expect(
+            program.text(.output) == """
+                R
+                  card     Keycard 3.1
+                  state    PIN blocked: badgectl wallet unblock
+                  key UID  \(Played.keyUID)
+                  PIN      0 tries left
+                  PUK      1 try left
+                  pairing  paired with this computer
+
+                """
+        )
+        let json = try badgectl(peer, "wallet", "status", "--json")
+        #expect(await json.exitCode == 0)
+        #expect(json.text(.output).contains(#""msg":"READER_LIST""#))
+        let none = try ScriptedPeer { $0.answer("GET_READER_LIST", Say.list(Say.reader())) }
+        let empty = try badgectl(none, "wallet", "status")
+        #expect(await empty.exitCode == 1)
+        #expect(empty.text(.error).hasPrefix("badgectl: error: no reader has a wallet card\n"))
+    }
+
+    @Test(
+        "Wrong usage ends with 2 before badged is asked",
+        arguments: [
+            (["wallet"], "wallet needs status, setup"),
+            (["wallet", "stats"], "stats is not one of status, setup"),
+            (["wallet", "sign"], "wallet sign needs TEXT"),
+            (["wallet", "sign", "a", "b"], "unexpected argument b"),
+            (["wallet", "status", "--words", "12"], "wallet status has no option --words"),
+            (["wallet", "setup", "--words", "13"], "--words 13: not one of 12, 15, 18, 21, 24"),
+            (["wallet", "transfer", "a", "b", "1.0"], "1.0 is no amount with its symbol"),
+            (["wallet", "transfer", "a", "b", "1 EOS", "--decimals", "x"], "--decimals needs a number from 0 to 18"),
+            (["wallet", "reset-card"], "wallet reset-card needs --key-uid UID"),
+            (["wallet", "reset-card", "--key-uid", "12"], "12 is no key UID"),
+        ] as [([String], String)]
+    )
+    func usage(arguments: [String], text: String) async throws {
+        let program = try RunningProgram("badgectl", ["--socket", "/nowhere/x"] + arguments)
+        #expect(await program.exitCode == 2)
+        #expect(program.text(.error).hasPrefix("badgectl: error: \(text)"), "\(program.text(.error))")
+    }
+
+    @Test("A user without the permission is denied with 4")
+    func denied() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("RUN_WALLET", #"{"msg":"ACCESS_DENIED","error":"RUN_WALLET"}"#)
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "wallet", "unpair")
+        #expect(await program.exitCode == 4)
+        #expect(program.text(.error).hasPrefix("badgectl: error: badged does not allow RUN_WALLET to this user\n"))
+    }
+
+    @Test("Ctrl-C while the words are shown cancels, and the card gets no keys")
+    func interrupted() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.command("RUN_WALLET")
+            peer.prompt(Played.paperWallet(1), "CANCEL")
+            peer.send(Played.interrupted("SETUP_DEVICE", "USER_CANCELED"))
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "wallet", "setup", hasTerminal: true)
+        #expect(await program.says("Press Return when you have written it down: "))
+        program.type("\u{3}")
+        #expect(await program.exitCode == 130)
+        #expect(program.echoes)
+        #expect(await commands(peer) == ["RUN_WALLET", "CANCEL"])
+    }
+
+    @Test(
+        "bash completes the actions of wallet and their options",
+        arguments: [("un", "unblock unpair"), ("--key", "--key-uid")]
+    )
+    func completion(word: String, expected: String) async throws {
+        let script = """
+            \(CompletionCommand.script(for: "bash"))
+            COMP_WORDS=(badgectl wallet '\(word)'); COMP_CWORD=2; _badgectl; echo "${COMPREPLY[@]}"
+            """
+        let program = try RunningProgram("/bin/bash", [], input: script)
+        #expect(await program.exitCode == 0)
+        #expect(program.text(.output) == expected + "\n")
+    }
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import Glibc
+import Secrets
+import TestSupport
+import Testing
+import Text
+
+/// Ends its workflow as soon as the card is in the reader.
+private struct Visitor: WalletUser {
+    let connection: DaemonConnection
+    let card: String
+
+    func insertCard(error: String?, reader: String?) async {
+        guard error == nil, let card = try? JSON(card.utf8) else { return }
+        _ = try? await connection.setCard(in: "Simulator", card: card)
+    }
+
+    func answer(_ question: SecretQuestion) async -> SecretBox? { nil }
+}
+
+/// badgectl with badged and its virtual Keycard.
+@Suite("badgectl: wallet with badged and its virtual Keycard", .timeLimit(.minutes(5))) struct WalletDaemonTests {
+    private static let words = "legal winner thank year wave sausage worth useful legal winner thank yellow"
+
+    /// Starts badged with a store. `card` lies on the shelf of its virtual reader.
+    private func daemon(card: String? = nil) async throws -> RunningDaemon {
+        let folder = try TemporaryFolder()
+        let daemon = try await RunningDaemon(["--no-ble"], in: folder, environment: ["STATE_DIRECTORY": folder.path])
+        if let card {
+            let connection = try await DaemonConnection.connect(to: daemon.path, keepsEvents: false)
+            let result = try await connection.runWallet(.resetPIN(), user: Visitor(connection: connection, card: card))
+            #expect(result.error?.code == "USER_CANCELED")
+            connection.close()
+        }
+        return daemon
+    }
+
+    private func badgectl(_ daemon: RunningDaemon, _ arguments: String..., input: String? = "") throws -> RunningProgram
+    {
+        try RunningProgram("badgectl", ["--socket", daemon.path, "wallet"] + arguments, input: input)
+    }
+
+    @Test("After pin the old PIN is wrong and the new one is right")
+    func pin() async throws {
+        let daemon = try await daemon(card: #"{"kind":"keycard","words":"\#(Self.words)"}"#)
+        let first = try badgectl(daemon, "pin", "--pin-stdin", input: "123456\n654321\n")
+        #expect(await first.exitCode == 0, "\(first.everything)")
+        #expect(first.text(.output) == "The PIN has been changed.\n")
+        let second = try badgectl(daemon, "pin", "--pin-stdin", input: "123456\n654321\n222222\n")
+        #expect(await second.exitCode == 0, "\(second.everything)")
+        #expect(second.text(.error).contains("That PIN was wrong.\n2 tries are left.\n"))
+    }
+
+    @Test("A blocked PIN is unblocked with the PUK, and a PIN with tries needs no PUK")
+    func unblock() async throws {
+        let daemon = try await daemon(card: #"{"kind":"keycard","words":"\#(Self.words)","retryCounter":0}"#)
+        let program = try badgectl(
+            daemon,
+            "unblock",
+            "--pin-stdin",
+            input: "000000000000\n333333\n987654321098\n333333\n"
+        )
+        #expect(await program.exitCode == 0, "\(program.everything)")
+        #expect(
+            program.text(.error).contains("The PUK unblocks it: the 12 digits that you wrote down. 5 tries are left.")
+        )
+        #expect(program.text(.error).contains("That PUK was wrong.\n"))
+        #expect(program.text(.error).contains(" 4 tries are left."))
+        let again = try badgectl(daemon, "unblock", "--pin-stdin")
+        #expect(await again.exitCode == 1)
+        #expect(again.text(.error).contains("hint: the PIN still has tries: badgectl wallet pin\n"))
+    }
+
+    @Test("unpair forgets the pairing, and a second time there is none")
+    func unpair() async throws {
+        let daemon = try await daemon(card: #"{"kind":"keycard","words":"\#(Self.words)"}"#)
+        let program = try badgectl(daemon, "unpair", "--pin-stdin", input: "123456\n")
+        #expect(await program.exitCode == 0, "\(program.everything)")
+        #expect(program.text(.output) == "This computer is no longer paired with the card.\n")
+    }
+
+    @Test("reset-card resets the card with this key UID, and no other card")
+    func reset() async throws {
+        let daemon = try await daemon(card: #"{"kind":"keycard","words":"\#(Self.words)"}"#)
+        // The key UID of the BIP-39 words.
+        let connection = try await DaemonConnection.connect(to: daemon.path)
+        var keyUID = ""
+        let watching = Task {
+            for await event in connection.events {
+                if let uid = (event.message as? Reader)?.card?.keycard?.keyUID { return uid }
+            }
+            return ""
+        }
+        let visit = try badgectl(daemon, "pin", "--pin-stdin", input: "123456\n654321\n")
+        #expect(await visit.exitCode == 0)
+        keyUID = await watching.value
+        #expect(keyUID.count == 64)
+        let other = try badgectl(
+            daemon,
+            "reset-card",
+            "--yes",
+            "--key-uid",
+            String(repeating: "0", count: 64)
+        )
+        #expect(await other.says("does not have the keys", on: .error), "\(other.everything)")
+        other.signal(SIGINT)
+        #expect(await other.exitCode == 130, "\(other.everything)")
+        let program = try badgectl(daemon, "reset-card", "--yes", "--key-uid", keyUID)
+        #expect(await program.exitCode == 0, "\(program.everything)")
+        #expect(program.text(.output) == "The card is as new: PIN, PUK and keys are destroyed.\n")
+        let pin = try badgectl(daemon, "pin", "--pin-stdin")
+        #expect(await pin.exitCode == 1)
+        #expect(pin.text(.error).contains("hint: set the card up: badgectl wallet setup\n"), "\(pin.everything)")
+    }
+
+    @Test("setup with a terminal: the words are shown once, three are asked back, and words restores the same keys")
+    func setup() async throws {
+        let daemon = try await daemon()
+        let program = try RunningProgram(
+            "badgectl",
+            ["--socket", daemon.path, "wallet", "setup"],
+            hasTerminal: true,
+            environment: ["LC_ALL": "C.UTF-8"]
+        )
+        for question in ["New PIN: ", "Repeat the new PIN: "] {
+            #expect(await program.says(question), "\(program.everything)")
+            program.type("123456\n")
+        }
+        for _ in 0..<2 {
+            #expect(await program.says("Press Return when you have written it down: "), "\(program.everything)")
+            program.type("\n")
+        }
+        #expect(await program.says("Words "))
+        #expect(await program.says(": "))
+        let words = Self.shownWords(program.dialogue)
+        #expect(words.count == 12)
+        let asked = program.dialogue.split(separator: "\n").last { $0.hasPrefix("Words ") } ?? ""
+        let positions = asked.dropLast(2).split { $0 == " " || $0 == "," }.compactMap { Int($0) }
+        #expect(positions.count == 3)
+        program.type(positions.map { words[$0] ?? "" }.joined(separator: " ") + "\n")
+        #expect(await program.exitCode == 0, "\(program.everything)")
+        let output = program.text(.output)
+        #expect(output.hasPrefix("address     0x"))
+        // The words restore the same keys on another new card.
+        let list = (1...12).map { words[$0] ?? "" }.joined(separator: " ")
+        let other = try RunningProgram(
+            "badgectl",
+            ["--socket", daemon.path, "wallet", "words", "--own-puk"],
+            hasTerminal: true
+        )
+        let answers = [
+            ("12 words: ", list), ("New PIN: ", "222222"), ("Repeat the new PIN: ", "222222"),
+            ("New PUK: ", "111122223333"), ("Repeat the new PUK: ", "111122223333"),
+        ]
+        for (question, answer) in answers {
+            #expect(await other.says(question), "\(question) \(other.everything)")
+            #expect(!other.echoes)
+            other.type(answer + "\n")
+        }
+        #expect(await other.exitCode == 0, "\(other.everything)")
+        #expect(other.text(.output) == output)
+    }
+
+    /// Reads the table of words.
+    private static func shownWords(_ dialogue: String) -> [Int: String] {
+        var words: [Int: String] = [:]
+        for line in dialogue.split(separator: "\n") {
+            let parts = line.split(separator: " ")
+            guard parts.count == 6, Int(parts[0]) != nil, Int(parts[2]) != nil, Int(parts[4]) != nil else { continue }
+            for index in [0, 2, 4] { Int(parts[index]).map { words[$0] = String(parts[index + 1]) } }
+        }
+        return words
+    }
+}
