@@ -42,7 +42,7 @@ help:
 	@echo 'make test         run every test that needs no hardware'
 	@echo 'make test-all     the same with BADGED_TEST_ALL=1: tables of FullTables run whole'
 	@echo 'make system-test  run badged in a guest with Bluetooth and USB; SCENARIOS="..." for some scenarios'
-	@echo 'make peer-test    let AusweisApp2 use our virtual card and our eID-Server'
+	@echo 'make peer-test    let AusweisApp2 use our virtual card and our eID-Server; KEYCARD_LAB=... for a Keycard applet'
 	@echo 'make bench        measure; fails when a figure is worse than its limit'
 	@echo 'make fuzz         fuzz the parsers, each for FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'make sanitize     run the Swift tests with the address and the thread sanitizer'

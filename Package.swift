@@ -96,8 +96,11 @@ let fuzzing: [Target] =
             [
                 "CFuzzer", "Secrets", "Text", "Wire", "ISO7816", "ISODEP", "CNFC", "ReadersNFC", "NFCDevices",
                 "Readers", "Crypto",
-                "EID", "CountryAuthorities", "AnchorImport", "EService", "ReadersVirtual", "VirtualEID", "Keycard",
-                "VirtualKeycard", "HDWallet", "Secp256k1", "DoorReaders", "ScannerMgmt", "Activation", "BadgedClient",
+                "EID", "CountryAuthorities", "AnchorImport", "HTTP", "Antelope", "EService", "MPin", "BN254",
+                "ReadersVirtual", "VirtualEID",
+                "Keycard",
+                "VirtualKeycard", "HDWallet", "Secp256k1", "WalletFeature", "DoorReaders", "ScannerMgmt", "Activation",
+                "BadgedClient",
                 "BadgedSDKWrapper", "CLinux", "Concurrency", "Host", "Scanners", "ScannerBlueZ",
             ],
             in: "Fuzz/badged-fuzz"
@@ -106,7 +109,12 @@ let fuzzing: [Target] =
 
 let package = Package(
     name: "badged",
-    products: [.library(name: "BadgedClient", targets: ["BadgedClient", "BadgedSDKWrapper"])],
+    products: [
+        .library(
+            name: "BadgedClient",
+            targets: ["BadgedClient", "BadgedSDKWrapper", "BadgedOSTWallet", "BadgedMYKEYWallet", "BadgedMPin"]
+        )
+    ],
     targets: [
         // C
         c("CLinux"),
@@ -129,7 +137,7 @@ let package = Package(
         base.target("Text", ["Secrets"]),
         base.target("Threads"),
         base.target("Concurrency", ["CLinux", "Threads"]),
-        base.target("Host", ["CLinux"]),
+        base.target("Host", ["Text", "CLinux"]),
         base.target("Confinement", ["CLinux", "CSeccomp", "Host"]),
         base.target("Crypto", ["Secrets", "COpenSSL"]),
         base.target("Secp256k1", ["Secrets", "Crypto", "CSecp256k1"]),
@@ -139,6 +147,7 @@ let package = Package(
             resources: [.embedInCode("english.txt")]
         ),
         base.target("Store", ["Secrets", "Crypto", "CSQLite"]),
+        base.target("BN254", ["Secrets", "Crypto", "COpenSSL"]),
 
         // Card
         card.target("ISO7816", ["Secrets", "Text"]),
@@ -176,14 +185,16 @@ let package = Package(
         doors.target("ScannerBlueZ", ["Scanners", "DoorReaders", "Concurrency", "CSystemd"]),
 
         // Services
+        services.target("HTTP", ["Secrets", "Text", "CCurl", "COpenSSL", "Concurrency"]),
         services.target(
             "EService",
             [
-                "Secrets", "Text", "ISO7816", "Crypto", "EID", "CountryAuthorities", "CCurl", "CExpat", "COpenSSL",
-                "CLinux",
-                "Concurrency",
+                "Secrets", "Text", "ISO7816", "Crypto", "EID", "CountryAuthorities", "HTTP", "CExpat", "COpenSSL",
+                "CLinux", "Concurrency",
             ]
         ),
+        services.target("Antelope", ["HTTP", "Text", "Crypto", "Secp256k1"]),
+        services.target("MPin", ["Secrets", "Text", "Crypto", "BN254", "HTTP", "Concurrency"]),
 
         // Protocol
         proto.target("Wire", ["Secrets", "Text"]),
@@ -202,7 +213,14 @@ let package = Package(
         ),
         features.target(
             "WalletFeature",
-            ["Secrets", "Text", "Concurrency", "Server", "Cards", "ISO7816", "Keycard", "Store"]
+            [
+                "Secrets", "Text", "Concurrency", "Wire", "Server", "Host", "Cards", "Readers", "ISO7816", "Keycard",
+                "Crypto", "Secp256k1", "HDWallet", "Store", "HTTP", "Antelope",
+            ]
+        ),
+        features.target(
+            "MPinFeature",
+            ["Secrets", "Text", "Crypto", "Concurrency", "Wire", "Server", "Host", "Cards", "MPin", "Store"]
         ),
         features.target(
             "DoorFeature",
@@ -212,13 +230,18 @@ let package = Package(
         // Client
         client.target("BadgedClient", ["Secrets", "Text", "Threads"]),
         client.target("BadgedSDKWrapper", ["Secrets", "Text", "BadgedClient"]),
+        client.target("BadgedOSTWallet", ["Secrets", "Text", "Threads", "BadgedClient"]),
+        client.target("BadgedMYKEYWallet", ["Secrets", "Text", "BadgedClient"]),
+        client.target("BadgedMPin", ["Secrets", "Text", "BadgedClient"]),
 
         // Programs
         programs.program(
             "badged",
             [
                 "Concurrency", "Host", "Text", "Wire", "Server", "Cards", "EIDFeature", "WalletFeature", "DoorFeature",
-                "EID", "CountryAuthorities", "EService", "Readers", "Keycard", "Store",
+                "MPinFeature", "MPin", "EID", "CountryAuthorities", "HTTP", "Antelope", "EService", "Readers",
+                "Keycard",
+                "Store",
                 "ReadersPCSC",
                 "ReadersNFC", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders",
                 "Scanners", "ScannerBlueZ", "ScannerMgmt",
@@ -227,8 +250,8 @@ let package = Package(
         programs.program(
             "badgectl",
             [
-                "Secrets", "Text", "BadgedClient", "Host", "DoorReaders", "EID", "CountryAuthorities", "AnchorImport",
-                "CCurl",
+                "Secrets", "Text", "BadgedClient", "BadgedMPin", "Host", "DoorReaders", "EID", "CountryAuthorities",
+                "AnchorImport", "CCurl",
             ]
         ),
         programs.program("badged-nfc", ["NFCDevices", "ReadersNFC", "Confinement", "Host"]),
@@ -254,12 +277,24 @@ let package = Package(
             ]
         ),
         testLibrary("NFCTestSupport", ["CLinux", "Concurrency", "Readers", "ReadersVirtual"]),
+        testLibrary(
+            "KeycardTestSupport",
+            ["Keycard", "ISO7816", "Crypto", "Secp256k1", "HDWallet", "Secrets", "Text"]
+        ),
         testLibrary("DoorWalks", ["DoorReaders", "Host"]),
         // An eService with its eID-Server
         testLibrary("EIDServer", ["Secrets", "ISO7816", "Crypto", "EID", "Text", "Wire", "COpenSSL"]),
         testProgram("badged-eidserver", ["EIDServer", "EID", "Text", "Wire"], in: "EIDServerProgram"),
+        // A node of a chain and the server of a dapp, both fake, over real HTTP
+        testLibrary("AntelopeServer", ["EIDServer", "Antelope", "Crypto", "Secp256k1", "Text"]),
+        // An app of the MYKEY SDK
+        testProgram("badged-mykey-app", ["BadgedMYKEYWallet"], in: "MYKEYApp"),
         // An NFC board on USB, for tests in a kernel with vhci_hcd
-        testProgram("badged-nfc-board", ["NFCTestSupport", "ReadersVirtual", "VirtualEID", "Secrets"], in: "NFCBoard"),
+        testProgram(
+            "badged-nfc-board",
+            ["NFCTestSupport", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "Secrets"],
+            in: "NFCBoard"
+        ),
         // Measures the daemon, and the program to which its times are compared
         .executableTarget(name: "badged-floor", path: "Tests/BenchmarkFloor"),
         testProgram(
@@ -274,7 +309,7 @@ let package = Package(
 
         // Tests
         tests("ConcurrencyTests", ["Concurrency", "Threads"]),
-        tests("TextTests", ["Text", "TestSupport"]),
+        tests("TextTests", ["Text", "Secrets", "TestSupport"]),
         tests("ConfinementTests", ["Confinement", "CLinux", "Host", "CTestSupport", "TestSupport"]),
         tests("HostTests", ["Host", "CLinux", "CTestSupport"]),
         tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
@@ -284,7 +319,7 @@ let package = Package(
             "KeycardTests",
             [
                 "Keycard", "VirtualKeycard", "ReadersVirtual", "Readers", "HDWallet", "Secp256k1", "Crypto", "ISO7816",
-                "Secrets", "Text", "TestSupport",
+                "Secrets", "Text", "TestSupport", "KeycardTestSupport",
             ]
         ),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
@@ -292,7 +327,13 @@ let package = Package(
         tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),
         tests("OpenPACETests", ["EID", "Crypto", "ISO7816", "Secrets", "COpenPACE", "TestSupport"]),
         tests("ReadersPCSCTests", ["ReadersPCSC", "Readers", "ISO7816", "Host", "TestSupport"]),
-        tests("ReadersNFCTests", ["ReadersNFC", "Readers", "ISO7816", "Host", "NFCTestSupport", "TestSupport"]),
+        tests(
+            "ReadersNFCTests",
+            [
+                "ReadersNFC", "Readers", "ReadersVirtual", "Concurrency", "ISO7816", "Host", "Keycard",
+                "VirtualKeycard", "Secp256k1", "Text", "KeycardTestSupport", "NFCTestSupport", "TestSupport",
+            ]
+        ),
         tests(
             "NFCDevicesTests",
             ["NFCDevices", "ReadersNFC", "Readers", "CNFC", "Host", "NFCTestSupport", "TestSupport"]
@@ -314,10 +355,11 @@ let package = Package(
         tests(
             "EServiceTests",
             [
-                "EService", "EID", "EIDServer", "Crypto", "ISO7816", "Wire", "COpenSSL", "Concurrency", "TestSupport",
-                "CountryAuthorities",
+                "EService", "HTTP", "EID", "EIDServer", "Crypto", "ISO7816", "Wire", "COpenSSL", "Concurrency",
+                "TestSupport", "CountryAuthorities",
             ]
         ),
+        tests("AntelopeTests", ["Antelope", "AntelopeServer", "HTTP", "Text", "Crypto", "Secp256k1"]),
         tests("AnchorImportTests", ["AnchorImport", "CountryAuthorities", "EID", "CZlib", "TestSupport"]),
         tests("EIDServerTests", ["EIDServer", "EID", "Text", "Crypto", "ISO7816", "VirtualEID", "TestSupport"]),
         tests(
@@ -330,10 +372,18 @@ let package = Package(
         tests(
             "WalletFeatureTests",
             [
-                "WalletFeature", "Cards", "Keycard", "VirtualKeycard", "ReadersVirtual", "ISO7816", "Secp256k1",
-                "Secrets",
-                "Store",
-                "Text", "TestSupport",
+                "Antelope", "AntelopeServer", "HTTP",
+                "WalletFeature", "Cards", "Concurrency", "Crypto", "HDWallet", "Host", "ISO7816", "Keycard", "Readers",
+                "ReadersVirtual", "Secp256k1", "Secrets", "Server", "Store", "Text", "TestSupport", "VirtualKeycard",
+                "ReadersNFC", "NFCTestSupport",
+            ]
+        ),
+        tests("MPinTests", ["MPin", "BN254", "HTTP", "Crypto", "Secrets", "Text"]),
+        tests(
+            "MPinFeatureTests",
+            [
+                "MPinFeature", "MPin", "BadgedClient", "BadgedMPin", "badgectl", "HTTP", "Store", "Server", "Host",
+                "Concurrency", "Secrets", "Text", "TestSupport",
             ]
         ),
         tests("WireTests", ["Wire", "Text", "Secrets", "TestSupport"]),
@@ -367,6 +417,13 @@ let package = Package(
         ),
         tests("BadgedSDKWrapperTests", ["BadgedSDKWrapper", "badged", "Text", "TestSupport"]),
         tests(
+            "BadgedWalletTests",
+            [
+                "BadgedOSTWallet", "BadgedMYKEYWallet", "BadgedClient", "badged", "badged-mykey-app", "AntelopeServer",
+                "Secrets", "Text", "TestSupport",
+            ]
+        ),
+        tests(
             "BadgectlTests",
             ["badgectl", "badged", "BadgedClient", "Text", "Secrets", "TestSupport", "DoorReaders"]
         ),
@@ -383,8 +440,8 @@ let package = Package(
         tests(
             "SystemTests",
             [
-                "ReadersPCSC", "ReadersNFC", "Readers", "ISO7816", "CPCSCLite", "CLinux", "NFCTestSupport",
-                "TestSupport",
+                "ReadersPCSC", "ReadersNFC", "Readers", "ReadersVirtual", "ISO7816", "CPCSCLite", "CLinux", "Keycard",
+                "VirtualKeycard", "Secp256k1", "Secrets", "Text", "KeycardTestSupport", "NFCTestSupport", "TestSupport",
             ]
         ),
     ] + fuzzing,

@@ -7,7 +7,10 @@ import DoorReaders
 import EIDFeature
 import EService
 import Glibc
+import HTTP
 import Host
+import MPin
+import MPinFeature
 import Readers
 import ReadersNFC
 import ReadersPCSC
@@ -15,6 +18,7 @@ import ReadersVirtual
 import ScannerMgmt
 import Scanners
 import Server
+import Store
 import VirtualEID
 import VirtualKeycard
 import WalletFeature
@@ -33,6 +37,7 @@ import Wire
     private var nfc: NFCBackend?
     /// nil: services are reached without a proxy.
     private let proxies: ProxySettings?
+    private let antelope: AntelopeServices
     private let anchors: TrustAnchorFolder
     /// The trust point of virtual cards; nil: the test authority that is built into them.
     private let trustPoint: [UInt8]?
@@ -54,11 +59,12 @@ import Wire
         _ socket: ListeningSocket,
         trustPoint: [UInt8]?,
         proxies: ProxySettings?,
+        antelope: AntelopeServices,
         management: ManagementSocket?
     ) {
         (self.options, self.settings, self.signals, self.socket) = (options, settings, signals, socket)
         (self.trustPoint, self.proxies, self.configuration) = (trustPoint, proxies, configuration)
-        self.management = management
+        (self.management, self.antelope) = (management, antelope)
         var warnings: [String] = []
         access = AccessControl(AccessPolicy(rules: [], warnings: &warnings))
         anchors = TrustAnchorFolder(
@@ -112,6 +118,7 @@ import Wire
         registry.log = { level, text in Log.write(level) { "\(text)" } }
 
         // A feature is one line here and one target.
+        let store = StateStore()
         let features: [any Feature] = [
             ReaderFeature(registry),
             EIDFeature(
@@ -119,7 +126,8 @@ import Wire
                 OnlineServices(settings, anchors, proxies),
                 rootServesAll: configuration.rootServesAll
             ),
-            WalletFeature(KeycardPairings()),
+            WalletFeature(registry, store, trust: settings.keycardTrust, antelope: antelope),
+            MPinFeature(store, MPinConfiguration(proxies)),
             DoorFeature(radio),
             ConfinementFeature(settings, configuration),
         ]

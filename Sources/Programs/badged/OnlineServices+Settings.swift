@@ -4,6 +4,7 @@ import EID
 import EIDFeature
 import EService
 import Glibc
+import HTTP
 import Host
 
 extension OnlineServices {

@@ -2,8 +2,10 @@
 import Concurrency
 import EService
 import Glibc
+import HTTP
 import Host
 import ScannerMgmt
+import WalletFeature
 
 /// The daemon: reads options and configuration, wires the targets together, and runs until SIGTERM.
 @main struct Program {
@@ -31,6 +33,7 @@ import ScannerMgmt
         let management = managementSocket(settings.radio)
         let trustPoint = try settings.readVirtualTrustPoint()
         let proxies = try ProxySettings.read(settings)
+        let antelope = try AntelopeServices.read(settings, proxies)
         // Signals are blocked before the first other thread starts, because threads inherit the signal mask.
         let signals = try Signals()
         let socket = try ListeningSocket.open(options: options, configuration: configuration)
@@ -48,6 +51,7 @@ import ScannerMgmt
                 socket,
                 trustPoint: trustPoint,
                 proxies: proxies,
+                antelope: antelope,
                 management: management
             ).start()
         }

@@ -2,6 +2,7 @@
 import CLinux
 import EService
 import Glibc
+import HTTP
 import Host
 
 extension ProxySettings {

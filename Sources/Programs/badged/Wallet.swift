@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Antelope
+import HTTP
 import Host
+import Keycard
 import Store
 import WalletFeature
 
-extension KeycardPairings {
-    /// Pairings in the state folder of the service. The store is opened when the first 3.x card is seen.
+extension StateStore {
+    /// The store in the state folder of the service.
     init(environment: @escaping Environment = systemEnvironment) {
         self.init { () throws(StoreError) in
             guard let folder = environment("STATE_DIRECTORY"), !folder.isEmpty else { return nil }
@@ -15,5 +18,39 @@ extension KeycardPairings {
                 throw error
             }
         }
+    }
+}
+
+extension Settings {
+    /// The Keycards that are genuine: `[wallet] card_authorities` and `cards`.
+    var keycardTrust: KeycardTrust {
+        KeycardTrust(
+            authorities: Set(cardAuthorities.map { $0 ?? KeycardTrust.vendor }),
+            pinnedCards: Set(pinnedCards)
+        )
+    }
+}
+
+extension AntelopeServices {
+    /// Reads `node`, `chain_id`, `node_ca` and `http_callbacks` of `[wallet]`. The proxies are those of `[eid] proxy`.
+    static func read(_ settings: Settings, _ proxies: ProxySettings?) throws(StartError) -> AntelopeServices {
+        let node = settings.node
+        var services = AntelopeServices(chain: ChainID(node.chainID) ?? .eos)
+        services.proxies = proxies
+        services.userAgent = "badged/\(Version.current)"
+        services.allowsHTTPCallbacks = node.allowsHTTPCallbacks
+        if let file = node.authorityFile { services.nodeAuthorities = .file(file) }
+        guard let text = node.address else { return services }
+        // Without TLS anybody on the way could decide what the user is shown.
+        guard let address = WebAddress(text), address.isSecure || CallbackRules.isLoopback(address.origin.host),
+            !address.text.contains("?")
+        else {
+            throw .inConfiguration(
+                "[wallet] node cannot be '\(text)'",
+                hint: "allowed: https://HOST or https://HOST:PORT; http for this computer only"
+            )
+        }
+        services.node = address
+        return services
     }
 }
