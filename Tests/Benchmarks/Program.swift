@@ -89,6 +89,9 @@ import Glibc
         if report.wants(.cardIn, .cardOut, .change, .changeTotal, .transfer, .waitingWakeUps) {
             try CardBench.run(settings, &report)
         }
+        if report.wants(.walletSign, .walletSetup, .walletTransfer, .walletMemory, .walletWakeUps) {
+            try WalletBench.run(settings, &report)
+        }
         say("idle")
         if report.wants(.nfcShort, .nfcLong, .nfcWakeUps) { try NFCBench.run(settings, &report) }
         if report.wants(.resident, .proportional, .privateDirty, .wakeUps, .idleCPU) {

@@ -11,6 +11,7 @@ enum Row: String, CaseIterable {
     case wakeUps, waitingWakeUps, idleCPU
     case change, changeTotal, transfer
     case cardIn, cardOut
+    case walletSign, walletSetup, walletTransfer, walletMemory, walletWakeUps
     case packages, packageSize, onlinePackages, onlinePackageSize
     case manyReaders, manyReadersMemory, afterLoad
     case auth, authBeyond, authServer, authProcessor, tenAuths, authMemory, authDirty
@@ -77,6 +78,15 @@ enum Row: String, CaseIterable {
         case .cardIn:
             Facts("card in to READER, after pcscd and card, median", "ms", 2, of: .transfer, limit: 36, noise: 3)
         case .cardOut: Facts("card out to READER, after pcscd, median", "ms", 2, of: .transfer, limit: 24, noise: 3)
+
+        // 4 ms and 150 ms on the machine whose transfer takes 140 µs.
+        case .walletSign:
+            Facts("a signature (ACTIVATE_USER) beyond the Keycard, median", "ms", 2, of: .walletTransfer, limit: 28)
+        case .walletSetup:
+            Facts("SETUP_DEVICE, the Keycard included, median", "ms", 1, of: .walletTransfer, limit: 1070)
+        case .walletTransfer: Facts("one APDU to the Keycard through pcscd and vpcd (floor)", "µs", 1)
+        case .walletMemory: Facts("resident memory with a Keycard, beyond that with an eID card", "MB", 1, limit: 1.5)
+        case .walletWakeUps: Facts("wake-ups, idle, with a Keycard", "/s", 2, limit: 0)
 
         case .packages: Facts("Debian packages beside pcscd", "", 0, limit: 15, noise: 1.05)
         case .packageSize: Facts("their installed size", "MB", 1, limit: 40, noise: 1.05)

@@ -17,9 +17,10 @@ final class VirtualCard {
     private let child: Child
     private var partial: [UInt8] = []
 
-    /// Starts the program, which connects and inserts the card.
-    init(_ program: String, port: Int, log: String) throws(BenchError) {
-        child = try Child(program, ["--vpcd", "127.0.0.1:\(port)"], log: log, hasOutput: true)
+    /// Starts the program, which connects and inserts the card. `file` describes another card than the default one.
+    init(_ program: String, port: Int, log: String, file: String? = nil) throws(BenchError) {
+        let description = file.map { ["--card", $0] } ?? []
+        child = try Child(program, ["--vpcd", "127.0.0.1:\(port)"] + description, log: log, hasOutput: true)
     }
 
     /// Removes the card from the reader, or inserts it again.

@@ -53,6 +53,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/badged-bench.XXXXXX")
 code=0
 trap 'if [ "$code" -gt 1 ]; then tail -n 20 "$work"/*.log >&2; fi; rm -rf "$work"' EXIT
 mkdir -p /run/pcscd
+"$here/../System/uncache.sh" "$bin/badged"
 pcscd --foreground >"$work/pcscd.log" 2>&1 &
 until [ -S /run/pcscd/pcscd.comm ]; do sleep 0.05; done
 # shellcheck disable=SC2046,SC2086  # a list of words

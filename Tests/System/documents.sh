@@ -73,7 +73,7 @@ check "docs/protocol has every failure reason" protocol \
 check "docs/protocol has every member of a virtual card" protocol \
     $(sed -n 's/^ *case "\([a-zA-Z]*\)":.*/\1/p' Sources/Readers/VirtualEID/VirtualEIDKind.swift)
 check "docs/protocol has every fault of a virtual card" protocol \
-    $(sed -n 's/.*is not one of \([^"]*\)".*/\1/p' Sources/Readers/ReadersVirtual/VirtualCardOptions.swift | tr -d ',')
+    $(sed -n 's/^ *"\(remove, [^"]*\)"$/\1/p' Sources/Readers/ReadersVirtual/VirtualCardOptions.swift | tr -d ',')
 
 # MARK: Links
 

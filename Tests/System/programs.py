@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import os
 import re
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -30,7 +32,13 @@ def start(*command, **options):
 def descriptors(pid):
     """The descriptors of a process, and what they refer to."""
     folder = f"/proc/{pid}/fd"
-    return {int(number): os.readlink(f"{folder}/{number}") for number in os.listdir(folder)}
+    found = {}
+    for number in os.listdir(folder):
+        try:
+            found[int(number)] = os.readlink(f"{folder}/{number}")
+        except FileNotFoundError:  # closed meanwhile
+            pass
+    return found
 
 
 def sockets(pid):
@@ -120,5 +128,40 @@ for name, pid, shared, own in (("badged-activation", activation, listening, 1), 
     check(f"{name} cannot get privileges", status(pid, "NoNewPrivs") == "1")
     check(f"{name} cannot be debugged by its user", os.stat(f"/proc/{pid}/mem").st_uid == 0)
 client.ask("AUTH", cmd="CANCEL")
+daemon.end()
+
+# A program in the place of badged-activation that breaks the rules: two descriptors in one message. It ignores SIGTERM
+# and does not end by itself.
+folder = os.path.join(work, "programs")
+os.mkdir(folder)
+shutil.copy(f"{programs}/badged", folder)
+broken, note = f"{folder}/badged-activation", os.path.join(work, "pid")
+with open(broken, "w", encoding="utf-8") as file:
+    file.write(f"""#!{sys.executable}
+import os, signal, socket
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+with open("{note}.new", "w") as file:
+    file.write(str(os.getpid()))
+os.rename("{note}.new", "{note}")
+ends = socket.socketpair()
+socket.send_fds(socket.socket(fileno=3), [b"x"], [end.fileno() for end in ends])
+while True:
+    signal.pause()
+""")
+os.chmod(broken, 0o755)
+daemon = Daemon(f"{folder}/badged", ["--no-pcsc", "--no-nfc", "--no-ble", "--config", config, "--socket", path], work)
+own = sockets(daemon.pid)
+waiting = socket.create_connection(("127.0.0.1", PORT))
+check("the program that breaks the rules was started", until(lambda: os.path.exists(note)), daemon.log())
+with open(note, encoding="ascii") as file:
+    pid = int(file.read())
+check("badged kills it", until(lambda: not os.path.exists(f"/proc/{pid}")), daemon.log())
+check("the descriptors of its message are closed", until(lambda: sockets(daemon.pid) <= own),
+      descriptors(daemon.pid))
+waiting.close()
+os.symlink(f"{programs}/badged-activation", broken + ".new")
+os.replace(broken + ".new", broken)
+with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/eID-Client?Status", timeout=LIMIT) as answer:
+    check("the next connection starts badged-activation again", answer.status == 200, answer.status)
 daemon.end()
 finish()

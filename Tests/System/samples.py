@@ -4,6 +4,7 @@
 
 samples.py extract FOLDER PAGE...: writes the samples of each page to FOLDER, as LANGUAGE/PAGE-LINE. The Swift samples of a page are
 one program, LANGUAGE/PAGE-LINE/main.swift; a manifest of a package is one of its own.
+samples.py compare PAGE FILE: each line of the Swift samples of the page is in the file, in this order.
 samples.py type PROGRAM ANSWER...: runs the program in a terminal and types an answer at each prompt. Prints what the terminal shows.
 """
 import os
@@ -26,6 +27,17 @@ def blocks(page):
             else:
                 yield start, language, textwrap.dedent("".join(text))
                 language = None
+
+
+def compare(page, path):
+    with open(path, encoding="utf-8") as file:
+        lines = iter([line.strip() for line in file])
+    samples = [text for _, language, text in blocks(page) if language == "swift"]
+    for line in filter(None, (line.strip() for text in samples for line in text.splitlines())):
+        if line not in lines:
+            sys.exit(f"{path} has no line in its place: {line}")
+    if not samples:
+        sys.exit(f"{page} has no sample")
 
 
 def extract(folder, pages):
@@ -69,5 +81,7 @@ def type_answers(program, answers):
 
 if sys.argv[1] == "extract":
     extract(sys.argv[2], sys.argv[3:])
+elif sys.argv[1] == "compare":
+    compare(*sys.argv[2:])
 else:
     type_answers(["python3", sys.argv[2]], sys.argv[3:])

@@ -2,6 +2,7 @@
 import Dispatch
 import EService
 import Glibc
+import HTTP
 import Synchronization
 
 /// The input is what a proxy answers to CONNECT. libcurl reads it, so the target runs a whole request on loopback.

@@ -2,6 +2,7 @@
 import CountryAuthorities
 import EID
 import EService
+import HTTP
 import ISO7816
 
 @Sendable func tcToken(_ input: UnsafeRawBufferPointer) {

@@ -13,6 +13,7 @@ import Wire
 let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "json-line": jsonLine,
     "line-buffer": lineBuffer,
+    "assuan-reply": assuanReply,
     "card-file": cardFile,
     "apdu": apdu,
     "iso-dep": isoDEP,
@@ -32,9 +33,16 @@ let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "keycard-select": keycardSelect,
     "keycard-template": keycardTemplate,
     "keycard-dialogue": keycardDialogue,
+    "keycard-channel": keycardChannel,
     "virtual-keycard": virtualKeycard,
     "mnemonic": mnemonic,
+    "qr-payload": qrPayload,
+    "typed-data": typedData,
     "ecdsa-signature": ecdsaSignature,
+    "antelope-abi": antelopeABI,
+    "antelope-transaction": antelopeTransaction,
+    "antelope-answer": antelopeAnswer,
+    "simple-wallet": simpleWallet,
     "web-address": webAddress,
     "tc-token": tcToken,
     "paos": paos,
@@ -43,6 +51,7 @@ let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "certificate-search": certificateSearch,
     "zip-archive": zipArchive,
     "proxy-answer": proxyAnswer,
+    "mpin-answer": mpinAnswer,
     "advertising-data": advertisingData,
     "advertising-reports": advertisingReports,
     "btsnoop": btsnoop,
@@ -121,4 +130,20 @@ func require(_ condition: Bool, _ text: StaticString) {
     guard let command = CommandAPDU(bytes: input) else { return }
     // The input may be a longer encoding of the command, so compare commands and not bytes.
     require(CommandAPDU(bytes: command.bytes) == command, "a command changes when it is written and read")
+}
+
+@Sendable private func assuanReply(_ input: UnsafeRawBufferPointer) {
+    var reply = AssuanReply()
+    var read = 0
+    for line in input.split(separator: 0x0A, omittingEmptySubsequences: false) {
+        read += line.count
+        guard let result = try? reply.take(UnsafeRawBufferPointer(rebasing: line)) else { continue }
+        switch result {
+        case .error(let code): require((0...0xFFFF).contains(code), "an error code out of its range")
+        case .done(let box):
+            guard let secret = box?.take() else { return }
+            require(secret.count <= min(read, AssuanReply.maximumData), "data longer than the lines or the limit")
+        }
+        return
+    }
 }

@@ -6,7 +6,9 @@ import ISO7816
 import Keycard
 import Secp256k1
 import Secrets
+import Text
 import VirtualKeycard
+import WalletFeature
 
 /// The answer to SELECT, and the certificate in it.
 @Sendable func keycardSelect(_ input: UnsafeRawBufferPointer) {
@@ -43,6 +45,23 @@ import VirtualKeycard
     }
 }
 
+/// The text of a QR code. Its addresses and amounts are in range.
+@Sendable func qrPayload(_ input: UnsafeRawBufferPointer) {
+    guard let payload = QRPayload(String(decoding: input, as: UTF8.self)) else { return }
+    require((1...QRPayload.maximumAddresses).contains(payload.addresses.count), "a wrong number of addresses")
+    if case .transaction(let transaction) = payload {
+        require(transaction.amounts.count == transaction.addresses.count, "an address without an amount")
+    }
+}
+
+/// Typed data, as an object in JSON. Data that are written and read again have the same digest.
+@Sendable func typedData(_ input: UnsafeRawBufferPointer) {
+    guard let json = try? JSON(input), let data = try? TypedData(json) else { return }
+    require(data.digest.count == 32, "a digest of a wrong length")
+    guard let again = try? TypedData(try JSON(json.bytes)) else { return require(false, "written data are refused") }
+    require(again.digest == data.digest, "the digest changes when data are written and read")
+}
+
 /// A signature in DER. Written again it is not longer.
 @Sendable func ecdsaSignature(_ input: UnsafeRawBufferPointer) {
     guard let signature = try? Signature(der: Array(input)) else { return }
@@ -64,6 +83,30 @@ import VirtualKeycard
         require(card.process(Array(rest.prefix(Int(count)))).count >= 2, "an answer without a status word")
         rest = rest.dropFirst(Int(count))
     }
+}
+
+/// Both channels, on the side of the terminal and of the card, and a pairing of the store. The keys are fixed.
+@Sendable func keycardChannel(_ input: UnsafeRawBufferPointer) {
+    let bytes = Array(input)
+    let secret = Secret([UInt8](repeating: 1, count: 32))
+    let zeros = [UInt8](repeating: 0, count: 32)
+    let command = CommandAPDU(KeycardParameters.commandClass, KeycardInstruction.getStatus, 0, 0, data: bytes)
+    let answer = ResponseAPDU(data: bytes, .ok)
+    for isTerminal in [true, false] {
+        guard
+            let cbc = try? CBCChannel(shared: secret, pairingKey: secret, salt: zeros, vector: Array(zeros.prefix(16))),
+            let ccm = try? CCMChannel(shared: secret, salt: zeros)
+        else { return require(false, "no channel") }
+        if isTerminal {
+            if let plain = try? cbc.unwrap(answer) { require(plain.data.count + 2 < bytes.count, "a longer answer") }
+            if let plain = try? ccm.unwrap(answer) { require(plain.data.count + 2 < bytes.count, "a longer answer") }
+        } else {
+            if let plain = try? cbc.unwrap(command) { require(plain.count < bytes.count, "a longer command") }
+            if let plain = ccm.unwrap(command) { require(plain.count < bytes.count, "a longer command") }
+        }
+    }
+    guard let pairing = KeycardPairing(encoded: Secret(bytes)) else { return }
+    require(ConstantTime.equal(pairing.encoded, Secret(bytes)), "a pairing changes when it is read and written")
 }
 
 /// A whole dialogue with a card. The input is its answers, each after two bytes of length.

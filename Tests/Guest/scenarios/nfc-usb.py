@@ -201,6 +201,14 @@ for model, name, identity, types, devices, goal in (
         found = reader(client, lambda m: m["name"] == name and not m.get("card"))
         check("the removal of the card is noticed", found is not None)
 
+    board.ask(f"keycard {types[-1]}")
+    found = reader(client, lambda m: m["name"] == name and m.get("card"))
+    wallet = (found or {}).get("card") or {}
+    check("a Keycard is told with its state", (wallet.get("kind"), wallet.get("version"), wallet.get("initialised")) ==
+          ("keycard", "3.1", True), found)
+    board.ask("remove")
+    reader(client, lambda m: m["name"] == name and not m.get("card"))
+
     board.ask("insert a")
     reader(client, lambda m: m["name"] == name and m.get("card"))
     end = change(client, pin, other, before_answer=lambda: board.ask("unplug after 3"))

@@ -3,8 +3,9 @@
 
 import sys
 
+from cards import Card
 from harness import check, finish
-from programs import CAN, PIN, Card, EIDServer, start_peer
+from programs import CAN, PIN, EIDServer, start_peer
 
 HOLDER = {"GivenNames": "JÖRDIS AMALIA", "FamilyName": "WEIẞENBÖCK"}
 

@@ -3,8 +3,9 @@
 
 import sys
 
+from cards import Card
 from harness import check, finish
-from programs import CAN, PIN, Card, start_badged, start_peer
+from programs import CAN, PIN, start_badged, start_peer
 
 PUK, NEW = "9876543210", "246802"
 

@@ -3,9 +3,7 @@
 
 import json
 import os
-import select
 import shutil
-import signal
 import socket
 import ssl
 import subprocess
@@ -13,11 +11,10 @@ import time
 import urllib.parse
 import urllib.request
 
+from cards import READER, stop
 from harness import LIMIT, Client, Daemon, children
 from websocket import WebSocket
 
-READER = "Virtual PCD 00 00"
-VPCD = "127.0.0.1:35963"
 PIN, CAN = "123456", "500540"
 
 
@@ -89,11 +86,6 @@ class Terminal:
         stop(self.process)
 
 
-def stop(process):
-    process.send_signal(signal.SIGTERM)
-    process.wait(LIMIT)
-
-
 def start_peer(folder, port=24727, roots=()):
     """Starts AusweisApp2 without a window, with a home of its own. It trusts the CVCA certificates `roots` in tests."""
     process = launch_peer(folder, port, roots)
@@ -110,12 +102,23 @@ def start_peer(folder, port=24727, roots=()):
     raise RuntimeError("AusweisApp2 sees no reader")
 
 
+def copy_once(program, folder):
+    """Copies the program, and drops the copy from the page cache as ../uncache.sh does."""
+    copy = os.path.join(folder, os.path.basename(program))
+    if not os.path.exists(copy):
+        shutil.copy2(program, copy)
+        with open(copy, "rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    return copy
+
+
 def launch_peer(folder, port, roots=()):
     program = shutil.which("AusweisApp2")
     if roots:
         beside = os.path.join(folder, "peer")
         os.makedirs(beside, exist_ok=True)
-        program = shutil.copy2(program, beside)
+        program = copy_once(program, beside)
     for root in roots:
         # AusweisApp2 reads further roots from the folder of its program: DER, in spite of the suffix, but as text, which
         # loses a byte 0D.
@@ -163,40 +166,6 @@ def launch_badged(program, folder, roots=()):
     with open(configuration, "w") as file:
         file.write(f"[eid]\ntrust_anchors={anchors}\n")
     return Daemon(program, ["--socket", path, "--config", configuration], folder, wait=False), path
-
-
-class Card:
-    """badged-virtual-card in the reader, until `remove`."""
-
-    def __init__(self, program, folder, description):
-        path = os.path.join(folder, "card.json")
-        with open(path, "w") as file:
-            json.dump({"card": description}, file)
-        self.log = open(os.path.join(folder, "card.log"), "ab")
-        self.process = subprocess.Popen([program, "--vpcd", VPCD, "--card", path], stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.PIPE, stderr=self.log)
-        children.append(self.process)
-        self.received = b""
-
-    def state(self):
-        """The state of the card, with the microseconds that it has worked so far."""
-        self.process.send_signal(signal.SIGUSR2)
-        while True:
-            while b"\n" in self.received:
-                line, self.received = self.received.split(b"\n", 1)
-                if line.startswith(b"{"):
-                    return json.loads(line)
-            if not select.select([self.process.stdout], [], [], LIMIT)[0]:
-                raise TimeoutError("badged-virtual-card does not print its state")
-            data = os.read(self.process.stdout.fileno(), 65536)
-            if not data:
-                raise RuntimeError("badged-virtual-card has ended; see card.log")
-            self.received += data
-
-    def remove(self):
-        stop(self.process)
-        self.process.stdout.close()
-        self.log.close()
 
 
 class EIDServer:

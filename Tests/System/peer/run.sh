@@ -3,13 +3,20 @@
 # run.sh [TEST...]: AusweisApp2 of Debian, an independent client of the card, is the judge of our virtual card and of our
 # eID-Server; `make peer-test`, docs/testing.md. The tests: `pin` changes PINs through a real pcscd and vpcd, `auth`
 # authenticates to badged-eidserver, `speed` authenticates in turns with badged. `chromium` opens WebSockets of badged from
-# web pages. Installs the packages that are missing.
+# web pages. `keycard` uses the Keycard applet of its vendor, where KEYCARD_LAB and KEYCARD_APPLET name it. `mpin` logs in at
+# M-Pin servers, whose folder is in the variable MILAGRO. Installs the packages that are missing.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 bin=${BADGED_BIN:-$(cd "$here/../../.." && pwd)/.build/release}
 
 if [ "${BADGED_PEER_INNER:-}" != 1 ]; then
     "$here/../../../.ci/setup" run peer
+    case " ${*:-keycard} " in *" keycard "*)
+        if [ -n "${KEYCARD_LAB:-}" ] && [ -n "${KEYCARD_APPLET:-}" ]; then
+            "$here/../../../.ci/setup" build keycard
+            (cd "$here/../../.." && ${SWIFT:-swift} build --build-tests --explicit-target-dependency-import-check error)
+        fi ;;
+    esac
     BADGED_PEER_INNER=1 exec "$here/../in-namespace.sh" "$0" "$@"
 fi
 
@@ -19,9 +26,10 @@ trap 'if [ "$code" != 0 ]; then tail -n 20 "$work"/*.log >&2; fi; rm -rf "$work"
 export SWIFT_BACKTRACE=enable=no LC_ALL=C.UTF-8 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$here/.."
 
 mkdir -p /run/pcscd
+"$here/../uncache.sh" "$bin/badged" "$(command -v AusweisApp2)"
 pcscd --foreground >"$work/pcscd.log" 2>&1 &
 code=0
-for test in ${*:-pin auth speed chromium}; do
+for test in ${*:-pin auth speed chromium keycard ${MILAGRO:+mpin}}; do
     python3 "$here/${test}_test.py" "$bin" "$work" || code=$?
 done
 exit $code

@@ -10,6 +10,7 @@ import statistics
 import sys
 import time
 
+import cards
 import programs
 from harness import Client, check, finish
 from programs import PIN
@@ -40,7 +41,7 @@ def start_time(name, binaries, folder):
         pass
     milliseconds = (time.monotonic() - begin) * 1000
     client.close()
-    programs.stop(process)
+    cards.stop(process)
     return milliseconds
 
 
@@ -124,7 +125,7 @@ def main():
         # Each program is the first as often as the other.
         for name in starts if turn % 2 == 0 else reversed(starts):
             terminal = starts[name]()
-            card = programs.Card(f"{binaries}/badged-virtual-card", folder, {})
+            card = cards.Card(f"{binaries}/badged-virtual-card", folder, {})
             terminal.wait_for_card(True)
             add("Memory", "MB", name, memory(terminal.process))
             add("RoundTrip", "µs", name, round_trip(terminal))

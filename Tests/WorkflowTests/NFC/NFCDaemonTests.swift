@@ -61,11 +61,13 @@ struct NFCDaemonTests {
         let boards = [try EmulatedPN532(), try EmulatedPN532()]
         let daemon = try await DaemonProcess(configuration: "[nfc]\ndevices =\n", usesNFC: true)
         let client = try daemon.connect()
-        func attached(_ board: EmulatedPN532, _ isAttached: Bool) async {
-            while let message = await client.next("READER") {
-                if message["name"]?.string == "pn532_uart:\(board.path)", message["attached"]?.bool == isAttached {
-                    return
-                }
+        // The boards come and go in any order.
+        var isAttached = [false, false]
+        func until(_ wanted: [Bool]) async {
+            while isAttached != wanted, let message = await client.next("READER") {
+                let name = message["name"]?.string
+                guard let index = boards.firstIndex(where: { "pn532_uart:\($0.path)" == name }) else { continue }
+                isAttached[index] = message["attached"]?.bool == true
             }
         }
         func name(_ boards: [EmulatedPN532]) throws {
@@ -74,12 +76,11 @@ struct NFCDaemonTests {
             daemon.signal(SIGHUP)
         }
         try name(boards)
-        for board in boards { await attached(board, true) }
+        await until([true, true])
         try name([boards[1]])
-        await attached(boards[0], false)
+        await until([false, true])
         try name([boards[0]])
-        await attached(boards[1], false)
-        await attached(boards[0], true)
+        await until([true, false])
         daemon.signal(SIGTERM)
         #expect(await daemon.exitCode() == 0)
     }

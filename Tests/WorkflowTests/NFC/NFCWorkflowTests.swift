@@ -176,9 +176,8 @@ struct NFCWorkflowTests {
         try await scene.play("> RUN_CHANGE_PIN\n< CHANGE_PIN")
         for _ in 1...10 {
             try await scene.play("< ENTER_PIN 3")
-            // A command of PACE. At most one exchange before it is a presence check.
-            let next = stage.field.exchanges
-            stage.field.plan([next + 2: .powerLost])
+            // The second block is a command of PACE.
+            stage.field.plan(.powerLost, afterBlocks: 1)
             try await scene.play("> SET_PIN 123456")
         }
         try await scene.play(
