@@ -18,7 +18,7 @@ import Wire
 
     @Test("?Status answers any page, as text and as JSON")
     func status() async throws {
-        let server = try TestServer()
+        let server = try await TestServer()
         let port = try TestBrowserPort(server)
         let text = try await get(port, "/eID-Client?Status", headers: ["Origin: https://any.example"])
         #expect(text.hasPrefix("HTTP/1.1 200 OK\r\nServer: badged/1.2.3 (TR-03124-1/1.4)\r\n"))
@@ -31,7 +31,7 @@ import Wire
 
     @Test("each kind of request has its status: preflight, wrong path, wrong host, wrong origin")
     func refusals() async throws {
-        let server = try TestServer()
+        let server = try await TestServer()
         let port = try TestBrowserPort(server, origins: ["https://app.example"])
         func head(_ request: String) async throws -> String {
             let answer = try await TestBrowserPort.answer { try port.exchange(request) }
@@ -62,7 +62,7 @@ import Wire
 
     @Test("twenty programs are served at once")
     func clients() async throws {
-        let server = try TestServer()
+        let server = try await TestServer()
         let port = try TestBrowserPort(server)
         var clients: [TestClient] = []
         for _ in 0..<20 { clients.append(try port.connect()) }
@@ -152,8 +152,7 @@ import Wire
 
     @Test("over a WebSocket each frame is a line and each line a frame, for many programs at once")
     func webSocket() async throws {
-        let server = try TestServer()
-        try await server.ready()
+        let server = try await TestServer()
         let port = try TestBrowserPort(server)
         let clients = try (0..<8).map { _ in try port.connect() }
         for client in clients {
@@ -170,7 +169,7 @@ import Wire
 
     @Test("a frame above the limit of a line is refused, and the next large frame arrives whole")
     func largeFrames() async throws {
-        let server = try TestServer()
+        let server = try await TestServer()
         let port = try TestBrowserPort(server)
         let client = try port.connect()
         let text = String(repeating: "x", count: 500_000)
@@ -185,7 +184,7 @@ import Wire
 
     @Test("a WebSocket client has the permissions of the configuration")
     func permissions() async throws {
-        let server = try TestServer()
+        let server = try await TestServer()
         let port = try TestBrowserPort(server, permissions: [])
         let answers = await (try port.connect()).exchange(#"{"cmd":"RUN_CHANGE_PIN"}"#, #"{"cmd":"GET_READER_LIST"}"#)
         #expect(answers.map { $0["msg"]?.string } == ["ACCESS_DENIED", "ACCESS_DENIED"])
@@ -193,8 +192,7 @@ import Wire
 
     @Test("the session ends when its WebSocket is closed")
     func leaving() async throws {
-        let server = try TestServer()
-        try await server.ready()
+        let server = try await TestServer()
         let port = try TestBrowserPort(server)
         var client: TestClient? = try port.connect()
         _ = await client?.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "CHANGE_PIN")

@@ -117,7 +117,7 @@ struct PeerHandshakeTests {
         let remarks = Remark.read("sim-clients")
         let refused = remarks.filter { $0.hasSuffix("handshake: HTTP/1.0 429 Too Many Requests") }
         #expect(refused.count == 3 && remarks.contains("refused 20 times in 20 s"))
-        let server = try TestServer()
+        let server = try await TestServer()
         let port = try TestBrowserPort(server)
         let silent = try ["", "GET /eID"].map { try TestBrowserPort.begin($0, port: port.port) }
         var together = [try port.connect()]

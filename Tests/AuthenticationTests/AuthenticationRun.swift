@@ -76,13 +76,11 @@ extension TestServer {
         (configuration.limits.phase, configuration.limits.errorReport) = (limit, limit)
         change(&configuration)
         let final = configuration
-        let server = try TestServer(
+        return try await TestServer(
             readers: readers,
             service: { url, isDeveloperMode in
                 EServiceSession(tcTokenURL: url, isDeveloperMode: isDeveloperMode, final)
             }
         )
-        try await server.ready((1...readers).map { $0 == 1 ? "Simulator" : "Simulator \($0)" })
-        return server
     }
 }

@@ -20,9 +20,9 @@ struct LibraryCardTests {
 
         init(_ connect: @escaping ScriptedReaders.Connect) async throws {
             backend = ScriptedReaders(connect: connect)
-            server = try TestServer(readers: 0, backends: [backend], moreFeatures: { [LibraryFeature($0)] })
+            server = try await TestServer(readers: 0, backends: [backend], moreFeatures: { [LibraryFeature($0)] })
             backend.add(ReaderDescription(name: "Desk"))
-            try await server.ready(["Desk"])
+            await server.ready(["Desk"])
             client = try server.connect()
             _ = await client.exchange()
         }
@@ -117,8 +117,7 @@ struct LibraryCardTests {
 
     /// A server with a virtual reader that takes library cards, and a client that waits for a card.
     @Loop private static func virtualStage() async throws -> (TestServer, TestClient) {
-        let server = try TestServer(moreCards: [VirtualLibraryKind()], moreFeatures: { [LibraryFeature($0)] })
-        try await server.ready()
+        let server = try await TestServer(moreCards: [VirtualLibraryKind()], moreFeatures: { [LibraryFeature($0)] })
         let client = try server.connect()
         _ = try #require(await client.ask(#"{"cmd":"RUN_LEND"}"#, "INSERT_CARD"))
         return (server, client)

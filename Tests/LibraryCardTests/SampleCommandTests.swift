@@ -30,7 +30,7 @@ struct UptimeMessage: Message {
 @Loop struct SampleCommandTests {
     @Test("the command answers, and badged checks state, level and permission")
     func sample() async throws {
-        let server = try TestServer(moreFeatures: { _ in [SampleFeature()] })
+        let server = try await TestServer(moreFeatures: { _ in [SampleFeature()] })
         let client = try server.connect()
         let uptime = await client.ask(#"{"cmd":"GET_UPTIME","request":1}"#, "UPTIME")
         #expect(uptime == #"{"msg":"UPTIME","request":1,"seconds":60}"#)
@@ -39,7 +39,7 @@ struct UptimeMessage: Message {
         let old = try server.connect()
         _ = await old.ask(#"{"cmd":"SET_API_LEVEL","level":1}"#, "API_LEVEL")
         #expect(await old.ask(#"{"cmd":"GET_UPTIME"}"#, "UNKNOWN_COMMAND") != nil)
-        let other = try TestServer(permissions: [.cards], moreFeatures: { _ in [SampleFeature()] })
+        let other = try await TestServer(permissions: [.cards], moreFeatures: { _ in [SampleFeature()] })
         let denied = await (try other.connect()).ask(#"{"cmd":"GET_UPTIME"}"#, "ACCESS_DENIED")
         #expect(denied?["error"] == .string("GET_UPTIME"))
     }

@@ -130,7 +130,7 @@ import Text
         var warnings: [String] = []
         let rules = [AccessRule(.others, []), AccessRule(.user("nobody-knows-me"), [])]
         let policy = AccessPolicy(rules: rules, owner: .max, names: names, warnings: &warnings)
-        let server = try TestServer(access: AccessControl(policy, names: names))
+        let server = try await TestServer(access: AccessControl(policy, names: names))
         let answer = await (try server.connect()).ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH", "ACCESS_DENIED")
         // Root has all permissions.
         #expect(answer?["msg"]?.string == (geteuid() == 0 ? "HEALTH" : "ACCESS_DENIED"))

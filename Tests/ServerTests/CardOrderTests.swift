@@ -12,8 +12,7 @@ import Text
 
     /// Starts workflows that wait for a card, in the order of the clients.
     init() async throws {
-        server = try TestServer(readers: 2)
-        try await server.ready(["Simulator", "Simulator 2"])
+        server = try await TestServer(readers: 2)
         let server = server
         clients = try (0..<8).map { _ in try server.connect() }
         for client in clients { _ = await client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD") }

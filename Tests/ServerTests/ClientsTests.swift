@@ -10,8 +10,7 @@ import Wire
 struct ClientsTests {
     @Test("each client has its own API level, and a new client starts at 3")
     @Loop func levels() async throws {
-        let server = try TestServer()
-        try await server.ready()
+        let server = try await TestServer()
         let clients = [try server.connect(), try server.connect(), try server.connect()]
         for (index, client) in clients.enumerated() {
             _ = await client.exchange(#"{"cmd":"SET_API_LEVEL","level":\#(index + 1)}"#)
@@ -27,8 +26,7 @@ struct ClientsTests {
 
     @Test("each client enables STATUS for itself")
     @Loop func status() async throws {
-        let server = try TestServer(readers: 2)
-        try await server.ready(["Simulator", "Simulator 2"])
+        let server = try await TestServer(readers: 2)
         for (member, reader, expected) in [
             (#","status":false"#, "Simulator", "ENTER_NEW_PIN"), ("", "Simulator 2", "STATUS"),
         ] {
@@ -42,8 +40,7 @@ struct ClientsTests {
 
     @Test("only the client of a workflow receives its messages; other clients receive READER")
     @Loop func separation() async throws {
-        let server = try TestServer()
-        try await server.ready()
+        let server = try await TestServer()
         let (runner, witness) = (try server.connect(), try server.connect())
         _ = await witness.exchange()
         _ = await runner.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD")
@@ -121,8 +118,7 @@ struct ClientsTests {
 
     @Test("the end of a workflow does not remove the card of the next workflow")
     @Loop func cardsInTurn() async throws {
-        let server = try TestServer()
-        try await server.ready()
+        let server = try await TestServer()
         var (last, next) = (try server.connect(), try server.connect())
         _ = await last.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD")
         _ = await last.ask(#"{"cmd":"SET_CARD","name":"Simulator"}"#, "ENTER_PIN")
@@ -140,8 +136,7 @@ struct ClientsTests {
 
     @Test("a silent client with a workflow blocks its reader only")
     @Loop func silence() async throws {
-        let server = try TestServer(readers: 2)
-        try await server.ready(["Simulator", "Simulator 2"])
+        let server = try await TestServer(readers: 2)
         let silent = try server.connect()
         silent.isReading = false
         try await server.insert()
@@ -163,8 +158,7 @@ struct ClientsTests {
 
     @Test("a client beyond the maximum is refused with an error; a disconnection admits a new client")
     @Loop func maximum() async throws {
-        let server = try TestServer(limits: .clients(2))
-        try await server.ready()
+        let server = try await TestServer(limits: .clients(2))
         let (first, second) = (try server.connect(), try server.connect())
         _ = await (first.exchange(), second.exchange())
         let third = try server.connect()

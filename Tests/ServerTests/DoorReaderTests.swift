@@ -17,9 +17,9 @@ import Wire
     let clock = ManualClock()
     let radio: Radio
 
-    init(permissions: Permissions = .all) throws {
+    init(permissions: Permissions = .all) async throws {
         radio = Radio(scanners: [scanner, spare], clock: clock)
-        server = try TestServer(readers: 0, permissions: permissions, radio: radio)
+        server = try await TestServer(readers: 0, permissions: permissions, radio: radio)
     }
 
     /// Connects a client and sends START_SCAN with these additional members.
@@ -49,7 +49,7 @@ import Wire
 struct DoorReaderTests {
     @Test("a scan reports a reader, lists it, names it as the closest and reports its loss")
     @Loop func scan() async throws {
-        let stage = try RadioStage()
+        let stage = try await RadioStage()
         let client = try await stage.scanning()
         #expect(stage.scanner.calls == ["scan powerSaving 2"])
         stage.scanner.change(RadioStage.listening)
@@ -100,7 +100,7 @@ struct DoorReaderTests {
 
     @Test("one scan covers the requests of all clients and ends with the last client")
     @Loop func union() async throws {
-        let stage = try RadioStage()
+        let stage = try await RadioStage()
         let first = try await stage.scanning(#","lockServiceCodes":[33]"#)
         let second = try await stage.scanning(#","mode":"performance","lockServiceCodes":[7]"#)
         let third = try await stage.scanning(#","lockServiceCodes":[]"#)
@@ -118,7 +118,7 @@ struct DoorReaderTests {
 
     @Test("each client receives only the door readers that match its filter")
     @Loop func filters() async throws {
-        let stage = try RadioStage()
+        let stage = try await RadioStage()
         let two = try await stage.scanning()
         let any = try await stage.scanning(#","lockServiceCodes":[]"#)
         let silent = try stage.server.connect()
@@ -136,7 +136,7 @@ struct DoorReaderTests {
 
     @Test("a reader is reported once in `updates` milliseconds, with the newest values")
     @Loop func updates() async throws {
-        let stage = try RadioStage()
+        let stage = try await RadioStage()
         let client = try await stage.scanning(#","updates":1000"#)
         for _ in 0..<30 {
             stage.scanner.receive(RadioStage.seos(), from: RadioStage.door(1), -90)
@@ -151,7 +151,7 @@ struct DoorReaderTests {
 
     @Test("many new readers are reported at a bounded rate, delay no other client and expire")
     @Loop func flood() async throws {
-        let stage = try RadioStage()
+        let stage = try await RadioStage()
         let client = try await stage.scanning()
         let other = try stage.server.connect()
         for second in 0..<5 {
@@ -170,7 +170,7 @@ struct DoorReaderTests {
 
     @Test("every advertisement is sent, at any rate; a client that is slow to read is told how many it has missed")
     @Loop func everyAdvert() async throws {
-        let stage = try RadioStage()
+        let stage = try await RadioStage()
         let client = try await stage.scanning(#","adverts":"raw""#)
         for number in 0..<1000 { stage.scanner.receive([2, 1, 6], from: RadioStage.door(UInt64(number)), -60) }
         for number in 0..<1000 {
@@ -195,7 +195,7 @@ struct DoorReaderTests {
 
     @Test("a pause of the radio makes no reader leave the range")
     @Loop func pause() async throws {
-        let stage = try RadioStage()
+        let stage = try await RadioStage()
         let client = try await stage.scanning()
         var status = RadioStage.listening
         stage.scanner.change(status)
@@ -230,7 +230,7 @@ struct DoorReaderTests {
         ]
     )
     @Loop func refusals(member: String) async throws {
-        let stage = try RadioStage()
+        let stage = try await RadioStage()
         let client = try await stage.scanning()
         let answer = try #require(await client.ask(#"{"cmd":"START_SCAN",\#(member)}"#, "SCAN"))
         let name = member.split(separator: "\"")[0]
@@ -249,13 +249,13 @@ struct DoorReaderTests {
         ]
     )
     @Loop func questions(line: String, error: String) async throws {
-        let client = try RadioStage().server.connect()
+        let client = try await RadioStage().server.connect()
         #expect(await client.ask(line, "CLOSEST_DOOR_READER", "DOOR_READER_LIST")?["error"]?.string == error)
     }
 
     @Test("without the permission scan every command about door readers is denied")
     @Loop func permission() async throws {
-        let stage = try RadioStage(permissions: [.readers, .cards])
+        let stage = try await RadioStage(permissions: [.readers, .cards])
         let client = try stage.server.connect()
         for command in ["START_SCAN", "STOP_SCAN", "GET_SCAN", "GET_DOOR_READER_LIST", "GET_CLOSEST_DOOR_READER"] {
             #expect(await client.ask(#"{"cmd":"\#(command)"}"#, "ACCESS_DENIED")?["error"] == .string(command))
@@ -265,11 +265,11 @@ struct DoorReaderTests {
 
     @Test("raw advertisements need the permission admin; hashed ones hide the address and keep its type")
     @Loop func adverts() async throws {
-        let denied = try RadioStage(permissions: [.scan])
+        let denied = try await RadioStage(permissions: [.scan])
         let restricted = try denied.server.connect()
         let answer = await restricted.ask(#"{"cmd":"START_SCAN","adverts":"raw"}"#, "SCAN")
         #expect(answer?["error"]?.string == "Parameter 'adverts' needs the permission admin")
-        let stage = try RadioStage()
+        let stage = try await RadioStage()
         let hashed = try await stage.scanning(#","adverts":"hashed""#)
         let raw = try await stage.scanning(#","adverts":"raw""#)
         stage.scanner.receive([2, 1, 6], from: RadioStage.door(1), -60)
@@ -287,7 +287,7 @@ struct DoorReaderTests {
 
     @Test("SCAN and GET_HEALTH report a fault with advice and age, and SCAN reports its end")
     @Loop func fault() async throws {
-        let stage = try RadioStage()
+        let stage = try await RadioStage()
         let client = try await stage.scanning()
         let fault = ScannerFault(.service, "bluetoothd does not run", advice: "systemctl start bluetooth")
         stage.scanner.change(ScannerStatus(fault: fault))
@@ -321,7 +321,7 @@ struct DoorReaderTests {
         ] as [(ScannerFault?, String?)]
     )
     @Loop func idleHealth(fault: ScannerFault?, name: String?) async throws {
-        let stage = try RadioStage()
+        let stage = try await RadioStage()
         stage.scanner.idle = ScannerStatus(fault: fault)
         let client = try stage.server.connect()
         let health = try #require(await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")?["checks"]?.array)
@@ -343,7 +343,7 @@ struct DoorReaderTests {
 
     @Test("GET_HEALTH ignores a scanner with a permanent fault while another scanner works")
     @Loop func idleFallback() async throws {
-        let stage = try RadioStage()
+        let stage = try await RadioStage()
         stage.scanner.idle = ScannerStatus(fault: ScannerFault(.access, "refused", advice: "x", isPermanent: true))
         let client = try stage.server.connect()
         let health = try #require(await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")?["checks"]?.array)
@@ -353,7 +353,7 @@ struct DoorReaderTests {
 
     @Test("a scanner with a permanent fault is replaced by the next scanner")
     @Loop func fallback() async throws {
-        let stage = try RadioStage()
+        let stage = try await RadioStage()
         let client = try await stage.scanning()
         stage.scanner.change(ScannerStatus(fault: ScannerFault(.access, "refused", advice: "", isPermanent: true)))
         #expect(stage.spare.calls == ["scan powerSaving 2"])
@@ -365,7 +365,7 @@ struct DoorReaderTests {
 
     @Test("silence starts the recovery steps and is reported until the next advertisement")
     @Loop func silence() async throws {
-        let stage = try RadioStage()
+        let stage = try await RadioStage()
         stage.scanner.steps = [.restart, .reopen, .powerCycle]
         let client = try await stage.scanning()
         stage.scanner.change(RadioStage.listening)
@@ -403,7 +403,7 @@ struct DoorReaderTests {
 
     @Test("recovery of a silent adapter leaves other adapters alone and is reported until it receives again")
     @Loop func silentAdapter() async throws {
-        let stage = try RadioStage()
+        let stage = try await RadioStage()
         stage.scanner.steps = [.probe, .renew, .restart, .powerCycle]
         let client = try await stage.scanning()
         stage.scanner.change(Self.both)
@@ -430,7 +430,7 @@ struct DoorReaderTests {
 
     @Test("a gap on all adapters restarts the silence period, and a single adapter is never probed")
     @Loop func gap() async throws {
-        let stage = try RadioStage()
+        let stage = try await RadioStage()
         stage.scanner.steps = Set(RecoveryStep.allCases)
         let client = try await stage.scanning()
         stage.scanner.change(Self.both)
@@ -451,7 +451,7 @@ struct DoorReaderTests {
 
     @Test("GET_HEALTH counts system messages that cannot be decoded")
     @Loop func malformed() async throws {
-        let stage = try RadioStage()
+        let stage = try await RadioStage()
         let client = try await stage.scanning()
         var status = RadioStage.listening
         for (count, advice) in [(0, nil), (3, "3 messages")] as [(Int, String?)] {
@@ -466,7 +466,7 @@ struct DoorReaderTests {
 
     @Test("START_SCAN without a radio returns an error")
     @Loop func noRadio() async throws {
-        let client = try TestServer(readers: 0).connect()
+        let client = try await TestServer(readers: 0).connect()
         let answer = await client.ask(#"{"cmd":"START_SCAN"}"#, "SCAN")
         #expect(answer?["error"]?.string == "badged runs without the Bluetooth radio")
         #expect(answer?["wanted"] == .bool(false))

@@ -25,8 +25,7 @@ import VirtualEID
         ]
     )
     func workflows(command: String, answer: String) async throws {
-        let server = try TestServer(limits: Self.limits { $0.workflows = 2 })
-        try await server.ready()
+        let server = try await TestServer(limits: Self.limits { $0.workflows = 2 })
         let running = [try server.connect(uid: 1001), try server.connect(uid: 1002)]
         for client in running { _ = await client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD") }
         let third = try server.connect(uid: 1003)
@@ -44,8 +43,7 @@ import VirtualEID
 
     @Test("one user cannot take all workflows, and each workflow has one open prompt at most")
     func workflowsOfUser() async throws {
-        let server = try TestServer(limits: Self.limits { $0.workflowsPerUser = 1 })
-        try await server.ready()
+        let server = try await TestServer(limits: Self.limits { $0.workflowsPerUser = 1 })
         let (first, second, other) = (
             try server.connect(uid: 1001), try server.connect(uid: 1001), try server.connect(uid: 1002)
         )
@@ -65,8 +63,7 @@ import VirtualEID
 
     @Test("a browser beyond the limit of workflows receives Busy")
     func browsers() async throws {
-        let server = try TestServer(limits: Self.limits { $0.workflows = 1 })
-        try await server.ready()
+        let server = try await TestServer(limits: Self.limits { $0.workflows = 1 })
         let (agent, client, browser) = (try server.connect(), try server.connect(), try server.connect())
         _ = await agent.ask(#"{"cmd":"SET_USER_INTERFACE","active":true}"#, "USER_INTERFACE")
         _ = await client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD")
@@ -76,8 +73,7 @@ import VirtualEID
 
     @Test("one user cannot take all connections, also not through the browser port")
     func clientsOfUser() async throws {
-        let server = try TestServer(limits: Self.limits { $0.clientsPerUser = 2 })
-        try await server.ready()
+        let server = try await TestServer(limits: Self.limits { $0.clientsPerUser = 2 })
         let own = [try server.connect(uid: 1001), try server.connect(uid: 1001)]
         for client in own { _ = await client.exchange() }
         let refused = try server.connect(uid: 1001)
@@ -96,8 +92,7 @@ import VirtualEID
         arguments: [(3, "ENTER_PIN"), (1, "ENTER_CAN"), (0, "ENTER_PUK")]
     )
     func promptTimeout(tries: Int, prompt: String) async throws {
-        let server = try TestServer(limits: Self.limits { $0.promptTimeout = .zero })
-        try await server.ready()
+        let server = try await TestServer(limits: Self.limits { $0.promptTimeout = .zero })
         try await server.insert(.card { $0.retryCounter = tries })
         let client = try server.connect()
         #expect(await client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, prompt) != nil)
@@ -108,7 +103,7 @@ import VirtualEID
 
     @Test("a consent without an answer ends the authentication, and the service is told")
     func consentTimeout() async throws {
-        let server = try TestServer(limits: Self.limits { $0.promptTimeout = .zero })
+        let server = try await TestServer(limits: Self.limits { $0.promptTimeout = .zero })
         let client = try server.connect()
         #expect(await client.ask(Stage.runAuth, "ACCESS_RIGHTS") != nil)
         let result = await client.next("AUTH")?["result"]
@@ -119,8 +114,7 @@ import VirtualEID
 
     @Test("a wrong value does not extend the time of a prompt")
     func wrongValues() async throws {
-        let server = try TestServer(limits: Self.limits { $0.promptTimeout = .milliseconds(300) })
-        try await server.ready()
+        let server = try await TestServer(limits: Self.limits { $0.promptTimeout = .milliseconds(300) })
         try await server.insert()
         let client = try server.connect()
         var message = await client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "ENTER_PIN")

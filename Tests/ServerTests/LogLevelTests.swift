@@ -15,7 +15,7 @@ import VirtualEID
 @Loop struct LogLevelTests {
     @Test("a failed authentication is logged with its reason; one that succeeds or is cancelled is not")
     func authentication() async throws {
-        let server = try TestServer(service: { _, _ in
+        let server = try await TestServer(service: { _, _ in
             TestService { plan in
                 plan.failures[.request] = EServiceFailure(.getTcTokenNetworkError, .connection, detail: "no route")
             }
@@ -49,7 +49,7 @@ import VirtualEID
 
     @Test("a refusal by permission is logged once for each command")
     func refusals() async throws {
-        let server = try TestServer()
+        let server = try await TestServer()
         let client = try server.connect(uid: 1001, [])
         for _ in 0..<3 { _ = await client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "ACCESS_DENIED") }
         _ = await client.ask(#"{"cmd":"GET_HEALTH"}"#, "ACCESS_DENIED")
@@ -61,7 +61,7 @@ import VirtualEID
     @Test("readers that come and go, and drivers that fail and recover, are logged")
     func readers() async throws {
         let backend = ChangingReaders()
-        let server = try TestServer(readers: 0, backends: [backend])
+        let server = try await TestServer(readers: 0, backends: [backend])
         let client = try server.connect()
         backend.send(.health([HealthCheck("pcscd", ok: false, advice: "start it")]))
         backend.send(.health([HealthCheck("pcscd", ok: false, advice: "start it")]))

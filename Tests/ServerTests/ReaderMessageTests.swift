@@ -20,8 +20,7 @@ struct ReaderMessageTests {
 
     @Test("a new client receives READER for every reader, sorted by name, with its card")
     @Loop func onConnect() async throws {
-        let server = try TestServer(readers: 3)
-        try await server.ready(["Simulator", "Simulator 2", "Simulator 3"])
+        let server = try await TestServer(readers: 3)
         let witness = try server.connect()
         _ = await witness.exchange()
         try await server.insert(.card { $0.retryCounter = 2 }, into: "Simulator 2")
@@ -40,7 +39,7 @@ struct ReaderMessageTests {
     @Test("a connected client receives READER when a reader is added, changed or removed")
     @Loop func early() async throws {
         let readers = Self.readers()
-        let server = try TestServer(readers: 0, backends: [readers])
+        let server = try await TestServer(readers: 0, backends: [readers])
         let client = try server.connect()
         #expect(await client.exchange(#"{"cmd":"GET_READER_LIST"}"#) == [.readerList()])
         readers.add(ReaderDescription(name: "Late"))
@@ -78,7 +77,7 @@ struct ReaderMessageTests {
     @Loop func sameName() async throws {
         let first = Self.readers("first")
         let second = Self.readers("second")
-        let server = try TestServer(readers: 0, backends: [first, second])
+        let server = try await TestServer(readers: 0, backends: [first, second])
         let client = try server.connect()
         first.add(ReaderDescription(name: "Twin"))
         #expect(await client.next()?["keypad"] == .bool(false))
@@ -116,7 +115,7 @@ struct ReaderMessageTests {
     @Loop func health() async throws {
         let first = Self.readers("first")
         let second = Self.readers("second")
-        let server = try TestServer(readers: 0, backends: [first, second])
+        let server = try await TestServer(readers: 0, backends: [first, second])
         let client = try server.connect()
         #expect(await client.exchange(#"{"cmd":"GET_HEALTH"}"#) == [#"{"checks":[],"msg":"HEALTH"}"#])
         second.report([HealthCheck("b", ok: true)])
@@ -172,7 +171,7 @@ struct PermissionTests {
             (permissions, isAllowed: needed.allSatisfy { permissions.isSuperset(of: $0) || !$1.contains(name) })
         }
         for (permissions, isAllowed) in table {
-            let server = try TestServer(permissions: permissions)
+            let server = try await TestServer(permissions: permissions)
             let client = try server.connect()
             let answers = await client.exchange(#"{"cmd":"\#(name)","request":"r"}"#)
             let denial: JSON = #"{"error":"\#(name)","msg":"ACCESS_DENIED","request":"r"}"#
@@ -182,7 +181,7 @@ struct PermissionTests {
 
     @Test("a client without the permission `readers` receives no READER events")
     @Loop func silence() async throws {
-        let server = try TestServer(permissions: [.cards])
+        let server = try await TestServer(permissions: [.cards])
         let client = try server.connect()
         let waiting = await client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD", "READER")
         #expect(waiting == #"{"msg":"INSERT_CARD"}"#)
@@ -194,7 +193,7 @@ struct PermissionTests {
 
     @Test("a command that does not exist is UNKNOWN_COMMAND, not ACCESS_DENIED")
     @Loop func unknown() async throws {
-        let server = try TestServer(permissions: [])
+        let server = try await TestServer(permissions: [])
         let client = try server.connect()
         #expect(await client.exchange(#"{"cmd":"GET_LOG"}"#) == [#"{"error":"GET_LOG","msg":"UNKNOWN_COMMAND"}"#])
     }

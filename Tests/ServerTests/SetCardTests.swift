@@ -36,8 +36,8 @@ struct SetCardTests {
     )
     @Loop func parameters(_ members: String, _ error: String) async throws {
         let readers = try StagedReaders(["Simulator", "Plugged"], plugged: ["Plugged"])
-        let server = try TestServer(readers: 0, backends: [readers])
-        try await server.ready(["Simulator", "Plugged"])
+        let server = try await TestServer(readers: 0, backends: [readers])
+        await server.ready(["Simulator", "Plugged"])
         let client = try server.connect()
         _ = await client.exchange(#"{"cmd":"RUN_CHANGE_PIN"}"#)
         let line = #"{"cmd":"SET_CARD","request":"r",\#(members)}"#

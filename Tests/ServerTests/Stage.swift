@@ -100,8 +100,8 @@ enum Moment: CaseIterable, Sendable {
 
     init(service: TestService = TestService()) async throws {
         readers = try StagedReaders()
-        server = try TestServer(readers: 0, backends: [readers], service: { _, _ in service })
-        try await server.ready()
+        server = try await TestServer(readers: 0, backends: [readers], service: { _, _ in service })
+        await server.ready(["Simulator"])
         client = try server.connect()
     }
 

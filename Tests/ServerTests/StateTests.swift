@@ -33,8 +33,9 @@ struct StateTests {
     }
 
     @Test("these tests cover all commands of the server")
-    @Loop func commandList() throws {
-        #expect(try TestServer().server.commandNames == Set(allCommands))
+    @Loop func commandList() async throws {
+        let server = try await TestServer()
+        #expect(server.server.commandNames == Set(allCommands))
     }
 
     @Test("a command in the wrong state is BAD_STATE and changes nothing", arguments: Moment.allCases)

@@ -13,7 +13,7 @@ import Wire
 @Loop struct UserInterfaceTests {
     private let server: TestServer
 
-    init() throws { server = try TestServer() }
+    init() async throws { server = try await TestServer() }
 
     @Test("SET_USER_INTERFACE requires a boolean and returns the current value")
     func values() async throws {
@@ -85,7 +85,7 @@ import Wire
         ] as [(FailureCode, String)]
     )
     func noAddress(reason: FailureCode, error: String) async throws {
-        let failing = try TestServer(service: { _, _ in
+        let failing = try await TestServer(service: { _, _ in
             TestService { plan in
                 plan.failures[.request] = EServiceFailure(reason, .connection)
                 plan.url = nil
@@ -181,7 +181,7 @@ import Wire
 
     @Test("root's user interface serves other users only if the configuration says so", arguments: [false, true])
     func root(servesAll: Bool) async throws {
-        let server = try TestServer(rootServesAll: servesAll)
+        let server = try await TestServer(rootServesAll: servesAll)
         let root = try await agent(uid: 0, server)
         let browser = try server.connect(uid: 1001, [.activate])
         let answer = await browser.ask(Self.activate, "ACTIVATION")
@@ -237,7 +237,7 @@ import Wire
 
     @Test("a client of the socket may not send ACTIVATE")
     func permission() async throws {
-        let ordinary = try TestServer(permissions: [.readers, .cards])
+        let ordinary = try await TestServer(permissions: [.readers, .cards])
         let client = try ordinary.connect()
         let answer = await client.ask(#"{"cmd":"ACTIVATE","tcTokenURL":"https://a.example"}"#, "ACCESS_DENIED")
         #expect(answer?["error"] == .string("ACTIVATE"))

@@ -22,6 +22,7 @@ import Wire
     package let readers: VirtualReaders?
     package let server: SocketServer
 
+    /// Makes a server, and returns when its virtual readers are attached.
     package init(
         readers count: Int = 1,
         backends: [any ReaderBackend] = [],
@@ -35,7 +36,7 @@ import Wire
         service: @escaping @Sendable (_ url: String, _ developerMode: Bool) -> any EServiceConnection = { _, _ in
             TestService()
         }
-    ) throws {
+    ) async throws {
         readers = count > 0 ? VirtualReaders(count: count, kinds: [VirtualEIDKind()] + moreCards) : nil
         if let readers { registry.add(readers) }
         for backend in backends { registry.add(backend) }
@@ -63,6 +64,7 @@ import Wire
         )
         log = box
         server.onClientsChange = { box.changes.notify() }
+        await registry.waitForReaders(count)
     }
 
     private let shelves: [any CardShelf]
@@ -125,15 +127,11 @@ import Wire
 
     private var listening: (path: String, socket: Int32)?
 
-    /// Waits until the virtual readers are attached; call it before the first client connects.
-    package func ready(_ names: [String] = ["Simulator"]) async throws {
-        let client = try connect()
-        var missing = Set(names)
-        while !missing.isEmpty, let reader = await client.next("READER") {
-            if let name = reader["name"]?.string { missing.remove(name) }
+    /// Waits until readers of the backends are attached.
+    package func ready(_ names: [String]) async {
+        while names.contains(where: { registry[$0] == nil }) {
+            await registry.waitForReaders(registry.readers.count + 1)
         }
-        client.close()
-        await clients(0)
     }
 
     /// Waits until the server has this number of clients; it detects disconnections asynchronously.

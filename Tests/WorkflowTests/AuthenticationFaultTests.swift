@@ -67,8 +67,7 @@ struct AuthenticationFaultTests {
     @Loop func matrix() async throws {
         var servers: [TestServer] = []
         for _ in 0..<Self.workers {
-            let server = try TestServer(readers: 1, service: { url, _ in Self.service(url) })
-            try await server.ready()
+            let server = try await TestServer(readers: 1, service: { url, _ in Self.service(url) })
             servers.append(server)
         }
         var cells: [Cell] = []
@@ -120,8 +119,8 @@ struct AuthenticationFaultTests {
 
     @Loop private static func plan(_ course: Course) async throws -> Plan {
         let staged = try StagedReaders()
-        let server = try TestServer(readers: 0, backends: [staged], service: { url, _ in service(url) })
-        try await server.ready()
+        let server = try await TestServer(readers: 0, backends: [staged], service: { url, _ in service(url) })
+        await server.ready(["Simulator"])
         let watcher = try server.connect()
         try await staged.insert(course.card(), into: "Simulator")
         await watcher.waitForCard(in: "Simulator")

@@ -17,8 +17,7 @@ import Wire
 struct AuthenticationTests {
     /// Returns a server with `service` as its only service, and a client.
     @Loop static func stage(_ service: TestService) async throws -> (server: TestServer, scene: Scene) {
-        let server = try TestServer(service: { _, _ in service })
-        try await server.ready()
+        let server = try await TestServer(service: { _, _ in service })
         return (server, try await Scene(server))
     }
 
@@ -93,8 +92,8 @@ struct AuthenticationTests {
     @Test("no command is sent to a card before the user's consent")
     @Loop func consent() async throws {
         let readers = try StagedReaders()
-        let server = try TestServer(readers: 0, backends: [readers], service: { _, _ in TestService() })
-        try await server.ready()
+        let server = try await TestServer(readers: 0, backends: [readers], service: { _, _ in TestService() })
+        await server.ready(["Simulator"])
         let scene = try await Scene(server)
         try await server.insert(.card())
         try await scene.play("< READER 3")
@@ -291,8 +290,8 @@ struct AuthenticationTests {
             plan.speaksInTheClear = true
             plan.batches = [[CommandAPDU(0x00, 0x2C, 0x02, 0x03, data: Array("000000".utf8))]]
         }
-        let server = try TestServer(readers: 0, backends: [readers], service: { _, _ in service })
-        try await server.ready()
+        let server = try await TestServer(readers: 0, backends: [readers], service: { _, _ in service })
+        await server.ready(["Simulator"])
         let scene = try await Scene(server)
         try await scene.play(
             Self.toPIN
@@ -320,8 +319,7 @@ struct AuthenticationTests {
                 plan.transactionInfo = info
                 plan.description = bytes
             }
-            let server = try TestServer(service: { _, _ in service })
-            try await server.ready()
+            let server = try await TestServer(service: { _, _ in service })
             let client = try server.connect()
             let run = #"{"cmd":"RUN_AUTH","tcTokenURL":"https://dienst.example/t"}"#
             let rights = try #require(await client.ask(run, "ACCESS_RIGHTS"))
@@ -439,8 +437,7 @@ struct AuthenticationTests {
 
     @Test("STATUS reports each step once and the state ACCESS_RIGHTS, but not at level 1")
     @Loop func status() async throws {
-        let server = try TestServer()
-        try await server.ready()
+        let server = try await TestServer()
         try await server.insert(.card())
         let client = try server.connect()
         _ = await client.next("READER")
@@ -463,8 +460,7 @@ struct AuthenticationTests {
             $0.failures[.request] = EServiceFailure(.getTcTokenNetworkError, .connection)
             $0.url = nil
         }
-        let server = try TestServer(service: { _, _ in service })
-        try await server.ready()
+        let server = try await TestServer(service: { _, _ in service })
         let client = try server.connect()
         await client.send(#"{"cmd":"RUN_AUTH","tcTokenURL":"https://dienst.example/t"}"#)
         var progress: [Int] = []

@@ -58,7 +58,7 @@ struct ReaderTests {
     @Loop func unknownReader() async throws {
         let card = try VirtualCard()
         let backend = ScriptedReaders { _ throws(CardError) in ScriptedConnection(to: card) }
-        let server = try TestServer(readers: 0, backends: [backend])
+        let server = try await TestServer(readers: 0, backends: [backend])
         let scene = try await Scene(server, reader: "Desk")
         try await scene.play(
             """

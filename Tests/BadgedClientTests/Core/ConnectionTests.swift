@@ -249,7 +249,7 @@ private enum Message {
 
     @Test("badged that serves no more clients refuses the first request")
     @Loop func notServed() async throws {
-        let server = try TestServer(limits: .clients(0))
+        let server = try await TestServer(limits: .clients(0))
         let connection = try await DaemonConnection.connect(to: try server.listen())
         await #expect(throws: ClientError.notServed("Cannot process request")) { try await connection.info() }
         #expect(connection.ending == .notServed("Cannot process request"))

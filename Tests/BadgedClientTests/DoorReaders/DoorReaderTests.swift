@@ -16,9 +16,9 @@ import Testing
     let clock = ManualClock()
     private let radio: Radio
 
-    init(permissions: Permissions = .all) throws {
+    init(permissions: Permissions = .all) async throws {
         radio = Radio(scanners: [scanner], clock: clock)
-        server = try TestServer(readers: 0, permissions: permissions, radio: radio)
+        server = try await TestServer(readers: 0, permissions: permissions, radio: radio)
         path = try server.listen()
     }
 
@@ -49,7 +49,7 @@ extension DaemonConnection {
 @Suite("Door readers with the library", .timeLimit(.minutes(5))) struct DoorReaderTests {
     @Test("A scan shows the radio, a reader, the list, the closest reader and a loss, until it ends")
     @Loop func scan() async throws {
-        let stage = try RadioStage()
+        let stage = try await RadioStage()
         let badged = try await DaemonConnection.connect(to: stage.path)
         #expect(try await badged.scanStatus() == ScanStatus(isWanted: false, isListening: false))
         let begun = try await badged.startScan()
@@ -87,7 +87,7 @@ extension DaemonConnection {
 
     @Test("Every option reaches the scan")
     @Loop func options() async throws {
-        let stage = try RadioStage()
+        let stage = try await RadioStage()
         let badged = try await DaemonConnection.connect(to: stage.path)
         try await badged.startScan(
             ScanOptions(
@@ -128,7 +128,7 @@ extension DaemonConnection {
         ]
     )
     @Loop func refused(options: ScanOptions, error: String) async throws {
-        let stage = try RadioStage()
+        let stage = try await RadioStage()
         let badged = try await DaemonConnection.connect(to: stage.path)
         await #expect(throws: ClientError.refused(error)) { try await badged.startScan(options) }
         #expect(try await badged.scanStatus().isWanted == false)
@@ -144,7 +144,7 @@ extension DaemonConnection {
 
     @Test("A radio that does not work is no refusal: the scan is wanted, and its fault has an age")
     @Loop func fault() async throws {
-        let stage = try RadioStage()
+        let stage = try await RadioStage()
         let badged = try await DaemonConnection.connect(to: stage.path)
         try await badged.startScan()
         let fault = ScannerFault(.service, "bluetoothd does not run", advice: "systemctl start bluetooth")
@@ -159,14 +159,14 @@ extension DaemonConnection {
 
     @Test("A user without the permission to scan, or to see advertisements, is refused")
     @Loop func denied() async throws {
-        let stage = try RadioStage(permissions: [.readers])
+        let stage = try await RadioStage(permissions: [.readers])
         let badged = try await DaemonConnection.connect(to: stage.path)
         await #expect(throws: ClientError.accessDenied(command: "START_SCAN")) { try await badged.startScan() }
         await #expect(throws: ClientError.accessDenied(command: "GET_DOOR_READER_LIST")) {
             try await badged.doorReaders()
         }
         await stage.server.stopListening()
-        let other = try RadioStage(permissions: [.scan])
+        let other = try await RadioStage(permissions: [.scan])
         let scanner = try await DaemonConnection.connect(to: other.path)
         await #expect(throws: ClientError.refused("Parameter 'adverts' needs the permission admin")) {
             try await scanner.startScan(ScanOptions(advertisements: .hashed))
@@ -176,7 +176,7 @@ extension DaemonConnection {
 
     @Test("Without a radio the scan is refused")
     @Loop func noRadio() async throws {
-        let server = try TestServer(readers: 0)
+        let server = try await TestServer(readers: 0)
         let badged = try await DaemonConnection.connect(to: try server.listen())
         await #expect(throws: ClientError.refused("badged runs without the Bluetooth radio")) {
             try await badged.startScan()

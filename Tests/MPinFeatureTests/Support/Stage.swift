@@ -31,7 +31,7 @@ import Text
         }
         self.store = store
         servers = try await LoginServers.running()
-        (server, client) = try Self.start(StateStore { () throws(StoreError) in store }, permissions)
+        (server, client) = try await Self.start(StateStore { () throws(StoreError) in store }, permissions)
         user = Self.user(name)
     }
 
@@ -39,14 +39,16 @@ import Text
     init(broken state: StateStore) async throws {
         store = nil
         servers = try await LoginServers.running()
-        (server, client) = try Self.start(state)
+        (server, client) = try await Self.start(state)
         user = Self.user("alice")
     }
 
-    private static func start(_ state: StateStore, _ permissions: Permissions = .all) throws -> (TestServer, TestClient)
-    {
+    private static func start(
+        _ state: StateStore,
+        _ permissions: Permissions = .all
+    ) async throws -> (TestServer, TestClient) {
         let feature = MPinFeature(state, MPinConfiguration(userAgent: "badged/test"))
-        let server = try TestServer(readers: 0, permissions: permissions, moreFeatures: { _ in [feature] })
+        let server = try await TestServer(readers: 0, permissions: permissions, moreFeatures: { _ in [feature] })
         return (server, try server.connect(uid: 1000))
     }
 

@@ -12,8 +12,7 @@ import Wire
 struct CrowdTests {
     @Test("500 clients at once are all answered and all receive READER for a card")
     @Loop func clients() async throws {
-        let server = try TestServer()
-        try await server.ready()
+        let server = try await TestServer()
         var clients: [TestClient] = []
         for number in 0..<500 {
             let client = try server.connect()
@@ -46,8 +45,7 @@ struct CrowdTests {
     @Test("50 concurrent workflows on 50 readers change 50 PINs")
     @Loop func workflows() async throws {
         let names = ["Simulator"] + (2...50).map { "Simulator \($0)" }
-        let server = try TestServer(readers: names.count)
-        try await server.ready(names)
+        let server = try await TestServer(readers: names.count)
         let dialogues = names.map { name in
             Task { @Loop in
                 try await server.insert(into: name)
@@ -101,8 +99,7 @@ struct CrowdTests {
     @Test("a client that never reads is disconnected at 1 MiB of queued events; other clients receive all events")
     @Loop func neverReads() async throws {
         let readers = ScriptedReaders { (_) throws(CardError) in throw .removed }
-        let server = try TestServer(readers: 1, backends: [readers])
-        try await server.ready()
+        let server = try await TestServer(readers: 1, backends: [readers])
         let (nonReader, witness) = (try server.connect(), try server.connect())
         _ = await (nonReader.exchange(), witness.exchange())
         // A running workflow does not prevent the disconnection.
@@ -127,7 +124,7 @@ struct CrowdTests {
     @Test("superseded events are dropped for a client that does not read, and the client stays connected")
     @Loop func coalescing() async throws {
         let readers = ScriptedReaders { (_) throws(CardError) in throw .removed }
-        let server = try TestServer(readers: 0, backends: [readers])
+        let server = try await TestServer(readers: 0, backends: [readers])
         let (slow, witness) = (try server.connect(), try server.connect())
         _ = await (slow.exchange(), witness.exchange())
         slow.isReading = false

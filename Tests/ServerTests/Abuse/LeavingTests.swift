@@ -77,8 +77,7 @@ struct LeavingTests {
 
     @Test("the reader becomes free when a client starts a workflow and disconnects at once")
     @Loop func disconnectsAtOnce() async throws {
-        let server = try TestServer()
-        try await server.ready()
+        let server = try await TestServer()
         for _ in 0..<100 {
             let client = try server.connect()
             await client.send(#"{"cmd":"RUN_CHANGE_PIN"}"#, #"{"cmd":"SET_CARD","name":"Simulator"}"#, Stage.setPIN)

@@ -60,7 +60,7 @@ import Wire
         readers = names.isEmpty ? nil : try StagedReaders(names, plugged: [Self.reader])
         let silent = try SilentServer()
         self.silent = silent
-        server = try TestServer(
+        server = try await TestServer(
             readers: 0,
             backends: readers.map { [$0] } ?? [],
             service: { url, isDeveloperMode in
@@ -71,7 +71,7 @@ import Wire
                 return EServiceSession(tcTokenURL: address, isDeveloperMode: isDeveloperMode, configuration)
             }
         )
-        if !names.isEmpty { try await server.ready(names) }
+        if !names.isEmpty { await server.ready(names) }
         browserPort = throughWebSocket ? try TestBrowserPort(server, permissions: .all) : nil
         client = try browserPort?.connect() ?? server.connect()
     }

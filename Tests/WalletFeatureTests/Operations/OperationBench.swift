@@ -74,13 +74,13 @@ import WalletFeature
         let store = StateStore { [folder] () throws(StoreError) in try Store(folder: folder + "/state") }
         let (services, cards, now) = (antelope, trust, clock.now)
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        server = try TestServer(
+        server = try await TestServer(
             readers: board == nil ? 1 : 0,
             backends: board.map { [NFCBackend(devices: [$0.connection])] } ?? [],
             moreCards: [VirtualKeycardKind()],
             moreFeatures: { [WalletFeature($0, store, trust: cards, antelope: services, now: now)] }
         )
-        try await server.ready([board.map { "pn532_uart:\($0.path)" } ?? "Simulator"])
+        await server.ready([board.map { "pn532_uart:\($0.path)" } ?? "Simulator"])
     }
 
     isolated deinit {

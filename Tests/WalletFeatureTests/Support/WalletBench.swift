@@ -40,7 +40,7 @@ import WalletFeature
         }
         let store = StateStore { [folder] () throws(StoreError) in hasStore ? try Store(folder: folder) : nil }
         faults = withFaults ? FaultyReaders(kinds: [VirtualKeycardKind()]) : nil
-        server = try TestServer(
+        server = try await TestServer(
             readers: withFaults || board != nil ? 0 : 1,
             backends: faults.map { [$0] } ?? board.map { [NFCBackend(devices: [$0.connection])] } ?? [],
             limits: limits,
@@ -48,7 +48,7 @@ import WalletFeature
             moreCards: [VirtualKeycardKind()],
             moreFeatures: { [WalletFeature($0, store, trust: trust)] }
         )
-        try await server.ready([board.map { "pn532_uart:\($0.path)" } ?? "Simulator"])
+        await server.ready([board.map { "pn532_uart:\($0.path)" } ?? "Simulator"])
     }
 
     isolated deinit { try? FileManager.default.removeItem(atPath: folder) }

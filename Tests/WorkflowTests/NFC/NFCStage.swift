@@ -23,8 +23,8 @@ import VirtualEID
         self.technology = technology
         card = try VirtualCard(description)
         board = try EmulatedPN532()
-        server = try TestServer(readers: 0, backends: [NFCBackend(devices: [board.connection])])
-        try await server.ready([reader])
+        server = try await TestServer(readers: 0, backends: [NFCBackend(devices: [board.connection])])
+        await server.ready([reader])
     }
 
     /// Puts the card on the reader.

@@ -213,8 +213,8 @@ struct NFCWorkflowTests {
     @Loop func several() async throws {
         let boards = try (0..<3).map { _ in try EmulatedPN532() }
         let cards = try boards.map { _ in try VirtualCard() }
-        let server = try TestServer(readers: 0, backends: [NFCBackend(devices: boards.map(\.connection))])
-        try await server.ready(boards.map { "pn532_uart:\($0.path)" })
+        let server = try await TestServer(readers: 0, backends: [NFCBackend(devices: boards.map(\.connection))])
+        await server.ready(boards.map { "pn532_uart:\($0.path)" })
         for (board, card) in zip(boards, cards) { board.field.insert(.virtual(card)) }
         var scenes: [Scene] = []
         for board in boards {

@@ -12,11 +12,11 @@ extension TestServer {
         _ backend: (any ReaderBackend)? = nil,
         readers names: [String] = ["Simulator"]
     ) async throws -> TestServer {
-        let server = try TestServer(
+        let server = try await TestServer(
             readers: backend == nil ? names.count : 0,
             backends: backend.map { [$0] } ?? []
         )
-        try await server.ready(names)
+        await server.ready(names)
         return server
     }
 
