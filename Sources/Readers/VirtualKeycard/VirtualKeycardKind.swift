@@ -66,6 +66,7 @@ package struct VirtualKeycardDescription: VirtualCardDescription {
     package var pinTries = KeycardParameters.pinTries
     package var pukTries = KeycardParameters.pukTries
     package var options = VirtualCardOptions()
+    package var sources = CardSources()
 
     package init() {}
 
@@ -73,7 +74,7 @@ package struct VirtualKeycardDescription: VirtualCardDescription {
         let applet: VirtualApplet
         do throws(CryptoError) {
             let identity = version == .v4_0 ? try CardIdentity(signedBy: try Self.authority()) : nil
-            applet = try VirtualApplet(version, identity: identity, sources: CardSources())
+            applet = try VirtualApplet(version, identity: identity, sources: sources)
         } catch {
             throw .invalid("card cannot be made: \(error)")
         }

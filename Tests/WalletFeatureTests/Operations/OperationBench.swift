@@ -103,12 +103,13 @@ import WalletFeature
 
     /// Puts a card into the reader and waits until it is recognised.
     func insert(_ card: String = OperationBench.card()) async throws {
-        let reader = try #require(server.registry["Simulator"])
         let shelf = try #require(server.readers)
-        try await server.registry.insert(
-            try shelf.describe(simulator: nil, card: try JSON(card.utf8)),
-            into: reader
-        )
+        try await insert(try shelf.describe(simulator: nil, card: try JSON(card.utf8)))
+    }
+
+    func insert(_ card: any CardDescription) async throws {
+        let reader = try #require(server.registry["Simulator"])
+        try await server.registry.insert(card, into: reader)
         let client = try server.connect()
         while let state = await client.next("READER"), state["card"]?["kind"] == nil {}
         client.close()

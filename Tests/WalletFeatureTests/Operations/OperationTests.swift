@@ -5,9 +5,12 @@ import Concurrency
 import Crypto
 import ReadersVirtual
 import Secp256k1
+import Secrets
+import Synchronization
 import TestSupport
 import Testing
 import Text
+import VirtualKeycard
 
 @Suite("MYKEY operations", .timeLimit(.minutes(10)))
 @Loop struct OperationTests {
@@ -224,6 +227,34 @@ import Text
         user.answers["ENTER_PIN"] = #"{"cmd":"CANCEL"}"#
         #expect(try await user.run(OperationBench.transfer()).resultCode == 0)
         #expect(bench.node.state.pushed.isEmpty)
+    }
+
+    @Test("a card whose signatures no node accepts signs 32 times and no more", arguments: generations)
+    func refusedSignatures(version: String) async throws {
+        let bench = try await OperationBench()
+        let count = Mutex(0)
+        var card = VirtualKeycardDescription()
+        card.version = version == "4.0" ? .v4_0 : .v3_1
+        card.words = SecretBox(Secret(OperationBench.words.utf8))
+        let sign = card.sources.sign
+        card.sources.sign = { (hash, key) throws(CryptoError) in
+            count.withLock { $0 += 1 }
+            while true {
+                let signature = try sign(hash, key)
+                // DER begins r with a zero if its first bit is set. Such a signature is not canonical.
+                if signature[3] == 33 { return signature }
+            }
+        }
+        try await bench.insert(card)
+        let user = try await OperationUser(bench)
+        count.withLock { $0 = 0 }
+        let end = try await user.run(OperationBench.transfer())
+        #expect(end.resultCode == 10001)
+        #expect(end["message"]?.string?.contains("32 tries") == true, "\(end)")
+        // 4.0 signs also when it shows its certificate.
+        #expect(count.withLock { $0 } - (version == "4.0" ? 1 : 0) == 32)
+        #expect(bench.node.state.pushed.isEmpty)
+        #expect(try await bench.counter("retryCounter") == 3)
     }
 
     @Test("CANCEL while only a card without the applet is there: code 10002")
