@@ -30,12 +30,16 @@ struct Floor {
         )
     }
 
-    func program(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-        .executableTarget(
+    // A resident program stays in memory, so it is linked for fewer pages: its relocations have the short form that lld
+    // knows, and it exports no symbols, because nothing looks them up.
+    func program(_ name: String, _ dependencies: [Target.Dependency], isResident: Bool = false) -> Target {
+        let small = ["-use-ld=lld", "-Xlinker", "-zpack-relative-relocs", "-Xlinker", "--no-export-dynamic"]
+        return .executableTarget(
             name: name,
             dependencies: dependencies,
             path: "Sources/\(self.name)/\(name)",
-            swiftSettings: strict
+            swiftSettings: strict,
+            linkerSettings: isResident ? [.unsafeFlags(small)] : []
         )
     }
 }
@@ -240,12 +244,10 @@ let package = Package(
             [
                 "Concurrency", "Host", "Text", "Wire", "Server", "Cards", "EIDFeature", "WalletFeature", "DoorFeature",
                 "MPinFeature", "MPin", "EID", "CountryAuthorities", "HTTP", "Antelope", "EService", "Readers",
-                "Keycard",
-                "Store",
-                "ReadersPCSC",
-                "ReadersNFC", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders",
-                "Scanners", "ScannerBlueZ", "ScannerMgmt",
-            ]
+                "Keycard", "Store", "ReadersPCSC", "ReadersNFC", "ReadersVirtual", "VirtualEID", "VirtualKeycard",
+                "CLinux", "DoorReaders", "Scanners", "ScannerBlueZ", "ScannerMgmt",
+            ],
+            isResident: true
         ),
         programs.program(
             "badgectl",
