@@ -16,7 +16,7 @@ struct NodeTests {
     private static let longLimits = HTTPLimits(connect: .seconds(240), transfer: .seconds(240))
 
     /// A fake node with an account, its key, and a client of it.
-    private struct Stage {
+    private struct Fixture {
         let double: AntelopeNodeDouble
         let key: PrivateKeyBox
         let node: AntelopeNode
@@ -93,16 +93,16 @@ struct NodeTests {
 
     @Test("a transfer is asked for, packed, signed and executed; a second push of it is refused")
     func transfer() async throws {
-        let stage = try Stage()
-        let account = try await stage.node.account(AccountName(Self.bob))
-        #expect(account.authority(of: KeyText(stage.key.publicKey), for: try AccountName("active")) == .full)
+        let fixture = try Fixture()
+        let account = try await fixture.node.account(AccountName(Self.bob))
+        #expect(account.authority(of: KeyText(fixture.key.publicKey), for: try AccountName("active")) == .full)
         let eos = try SymbolCode("EOS")
-        #expect(try await stage.node.stats(of: eos, at: AccountName("eosio.token")).symbol == TokenSymbol("4,EOS"))
-        let signed = try await stage.transfer()
-        #expect(await stage.node.push(signed.packed, signed.signature) == .executed)
-        let balance = try await stage.node.balance(of: AccountName("alice"), in: eos, at: AccountName("eosio.token"))
+        #expect(try await fixture.node.stats(of: eos, at: AccountName("eosio.token")).symbol == TokenSymbol("4,EOS"))
+        let signed = try await fixture.transfer()
+        #expect(await fixture.node.push(signed.packed, signed.signature) == .executed)
+        let balance = try await fixture.node.balance(of: AccountName("alice"), in: eos, at: AccountName("eosio.token"))
         #expect(balance.balance?.description == "1.0000 EOS")
-        guard case .refused(let refusal) = await stage.node.push(signed.packed, signed.signature) else {
+        guard case .refused(let refusal) = await fixture.node.push(signed.packed, signed.signature) else {
             Issue.record("a transaction was executed twice")
             return
         }
@@ -111,45 +111,45 @@ struct NodeTests {
 
     @Test("the fake node refuses what nodeos refuses")
     func refusals() async throws {
-        let stage = try Stage()
+        let fixture = try Fixture()
         func code(_ signed: (packed: [UInt8], signature: KeyText)) async -> Int? {
-            guard case .refused(let refusal) = await stage.node.push(signed.packed, signed.signature) else {
+            guard case .refused(let refusal) = await fixture.node.push(signed.packed, signed.signature) else {
                 return nil
             }
             return refusal.code
         }
-        let time = stage.double.state.time
-        #expect(await code(try await stage.transfer(expiration: time)) == 3_040_005)
-        #expect(await code(try await stage.transfer(expiration: time + 3601)) == 3_040_006)
-        #expect(await code(try await stage.transfer(isCanonical: false)) == 10)
+        let time = fixture.double.state.time
+        #expect(await code(try await fixture.transfer(expiration: time)) == 3_040_005)
+        #expect(await code(try await fixture.transfer(expiration: time + 3601)) == 3_040_006)
+        #expect(await code(try await fixture.transfer(isCanonical: false)) == 10)
         let other = PrivateKeyBox(try PrivateKey.generate())
-        #expect(await code(try await stage.transfer(by: other)) == 3_090_003)
+        #expect(await code(try await fixture.transfer(by: other)) == 3_090_003)
         let foreign = try #require(ChainID([UInt8](repeating: 1, count: 32)))
-        #expect(await code(try await stage.transfer(chain: foreign)) == 3_090_003)
-        #expect(await code(try await stage.transfer("1.00 EOS")) == 3_050_003)
-        #expect(await code(try await stage.transfer("5.0001 EOS")) == 3_050_003)
-        let old = try await stage.transfer()
-        stage.double.change { $0.blockNumber += 1 }
+        #expect(await code(try await fixture.transfer(chain: foreign)) == 3_090_003)
+        #expect(await code(try await fixture.transfer("1.00 EOS")) == 3_050_003)
+        #expect(await code(try await fixture.transfer("5.0001 EOS")) == 3_050_003)
+        let old = try await fixture.transfer()
+        fixture.double.change { $0.blockNumber += 1 }
         #expect(await code(old) == 3_040_007)
-        #expect(stage.double.state.executed.isEmpty)
+        #expect(fixture.double.state.executed.isEmpty)
     }
 
     @Test("a node of another chain is refused")
     func wrongChain() async throws {
-        let stage = try Stage()
+        let fixture = try Fixture()
         let other = [UInt8](repeating: 9, count: 32)
-        stage.double.change { $0.chain = other }
+        fixture.double.change { $0.chain = other }
         let chain = try #require(ChainID(other))
-        await #expect(throws: NodeFailure.wrongChain(chain)) { try await stage.node.info() }
+        await #expect(throws: NodeFailure.wrongChain(chain)) { try await fixture.node.info() }
     }
 
     @Test("a node without get_raw_abi is asked for the ABI in JSON")
     func oldNode() async throws {
-        let stage = try Stage()
-        stage.double.change { $0.hasRawABI = false }
-        let abi = try await stage.node.abi(of: AccountName("eosio.token"))
+        let fixture = try Fixture()
+        fixture.double.change { $0.hasRawABI = false }
+        let abi = try await fixture.node.abi(of: AccountName("eosio.token"))
         #expect(try abi.type(of: AccountName("transfer")) == "transfer")
-        #expect(stage.double.state.questions == ["get_raw_abi", "get_abi"])
+        #expect(fixture.double.state.questions == ["get_raw_abi", "get_abi"])
     }
 
     @Test(
@@ -159,17 +159,17 @@ struct NodeTests {
     func faults(fault: AntelopeNodeDouble.Fault) async throws {
         // Another test has the silent node.
         guard fault != .silent else { return }
-        let stage = try Stage()
-        let signed = try await stage.transfer()
+        let fixture = try Fixture()
+        let signed = try await fixture.transfer()
         let (name, eos) = (try AccountName(Self.bob), try SymbolCode("EOS"))
         let questions = [
             "get_info", "get_account", "get_raw_abi", "get_currency_stats", "get_currency_balance", "push_transaction",
         ]
-        stage.double.change { state in
+        fixture.double.change { state in
             state.questions = []
             for question in questions { state.faults[question] = fault }
         }
-        let node = stage.node
+        let node = fixture.node
         await #expect(throws: NodeFailure.self) { try await node.info() }
         await #expect(throws: NodeFailure.self) { try await node.account(name) }
         await #expect(throws: NodeFailure.self) { try await node.abi(of: name) }
@@ -179,37 +179,37 @@ struct NodeTests {
             Issue.record("the outcome of a push with the fault \(fault) is not unknown")
             return
         }
-        #expect(stage.double.state.questions == questions)
+        #expect(fixture.double.state.questions == questions)
     }
 
     @Test("cancelling ends a question to a silent node at once")
     func cancel() async throws {
-        let stage = try Stage()
-        stage.double.change { $0.faults["get_info"] = .silent }
-        let node = stage.node
+        let fixture = try Fixture()
+        fixture.double.change { $0.faults["get_info"] = .silent }
+        let node = fixture.node
         let question = Task { try await node.info() }
-        await stage.double.arrival(of: "get_info")
+        await fixture.double.arrival(of: "get_info")
         question.cancel()
         await #expect(throws: NodeFailure.cancelled) { try await question.value }
-        stage.double.release()
+        fixture.double.release()
     }
 
     @Test("a silent node is given up")
     func timeout() async throws {
-        let stage = try Stage(limits: HTTPLimits(connect: .milliseconds(300), transfer: .milliseconds(300)))
-        stage.double.change { $0.faults["get_info"] = .silent }
-        await #expect(throws: NodeFailure.noAnswer("no answer in time")) { try await stage.node.info() }
-        stage.double.release()
+        let fixture = try Fixture(limits: HTTPLimits(connect: .milliseconds(300), transfer: .milliseconds(300)))
+        fixture.double.change { $0.faults["get_info"] = .silent }
+        await #expect(throws: NodeFailure.noAnswer("no answer in time")) { try await fixture.node.info() }
+        fixture.double.release()
     }
 
     @Test("a node at which nothing listens got nothing")
     func nothingListens() async throws {
-        let stage = try Stage()
-        let signed = try await stage.transfer()
+        let fixture = try Fixture()
+        let signed = try await fixture.transfer()
         let reserved = try ClosedPort()
         let address = try #require(WebAddress("http://127.0.0.1:\(reserved.port)"))
-        let chain = try #require(ChainID(stage.double.state.chain))
-        let node = AntelopeNode(address, chain, stage.client, userAgent: "badged/test")
+        let chain = try #require(ChainID(fixture.double.state.chain))
+        let node = AntelopeNode(address, chain, fixture.client, userAgent: "badged/test")
         guard case .notSent = await node.push(signed.packed, signed.signature) else {
             Issue.record("a transaction was sent to nobody")
             return
@@ -226,9 +226,9 @@ struct NodeTests {
 
     @Test("a node whose authority is in the file is trusted, with TLS")
     func pinned() async throws {
-        let stage = try Stage(isSecure: true) { .file(try Self.file($0.authority)) }
-        let signed = try await stage.transfer()
-        #expect(await stage.node.push(signed.packed, signed.signature) == .executed)
+        let fixture = try Fixture(isSecure: true) { .file(try Self.file($0.authority)) }
+        let signed = try await fixture.transfer()
+        #expect(await fixture.node.push(signed.packed, signed.signature) == .executed)
     }
 
     private enum Distrust: CaseIterable {
@@ -237,7 +237,7 @@ struct NodeTests {
 
     @Test("a node that is not trusted gets no question", arguments: Distrust.allCases)
     private func distrusted(distrust: Distrust) async throws {
-        let stage = try Stage(isSecure: true, isExpired: distrust == .expired) { double in
+        let fixture = try Fixture(isSecure: true, isExpired: distrust == .expired) { double in
             switch distrust {
             case .unknownToSystem: .system
             case .otherFile: .file(try Self.file(try AntelopeNodeDouble(isSecure: true).authority))
@@ -247,7 +247,7 @@ struct NodeTests {
             }
         }
         do throws(NodeFailure) {
-            _ = try await stage.node.info()
+            _ = try await fixture.node.info()
             Issue.record("the node was asked")
         } catch {
             guard case .unreachable(let words) = error else {
@@ -256,7 +256,7 @@ struct NodeTests {
             }
             #expect(words.hasPrefix("TLS: "))
         }
-        #expect(stage.double.state.questions.isEmpty)
+        #expect(fixture.double.state.questions.isEmpty)
     }
 }
 

@@ -28,7 +28,7 @@ struct BrowserTests {
     }
 
     private func expectReady(_ agent: RunningProgram) async {
-        #expect(await agent.says("Waiting for browsers."))
+        #expect(await agent.prints("Waiting for browsers."))
     }
 
     /// Ends the agent with Ctrl-C.
@@ -57,9 +57,9 @@ struct BrowserTests {
         let agent = try await startAgent()
         for _ in 0..<2 {
             async let answer = get(try eidServer.tcTokenURL())
-            #expect(await agent.says("Agree? "))
+            #expect(await agent.prints("Agree? "))
             agent.type("y\n")
-            #expect(await agent.says("PIN: "))
+            #expect(await agent.prints("PIN: "))
             agent.type("123456\n")
             let head = try await answer
             let session = try #require(eidServer.report()?["session"]?.string)
@@ -77,8 +77,8 @@ struct BrowserTests {
         defer { eidServer.stop() }
         let agent = try await startAgent()
         let second = try await RunningDaemon(configuration: "[activation]\nenabled=yes\nport=\(port)\n")
-        #expect(await agent.says("A browser has asked this program to show itself."))
-        #expect(await second.program.says("(TR-03124-1/1.4), which was asked to show itself", on: .error))
+        #expect(await agent.prints("A browser has asked this program to show itself."))
+        #expect(await second.program.prints("(TR-03124-1/1.4), which was asked to show itself", on: .error))
         await interrupt(agent)
     }
 
@@ -87,9 +87,9 @@ struct BrowserTests {
         defer { eidServer.stop() }
         let agent = try await startAgent()
         let browser = try TestBrowserPort.begin(request(try eidServer.tcTokenURL()), port: port)
-        #expect(await agent.says("Agree? "))
+        #expect(await agent.prints("Agree? "))
         close(browser)
-        #expect(await agent.says("the browser could not be reached (Browser_Send_Failed)"))
+        #expect(await agent.prints("the browser could not be reached (Browser_Send_Failed)"))
         await expectReady(agent)
         #expect(eidServer.report()?["outcome"]?.string?.contains("cancellationByUser") == true)
         await interrupt(agent)
@@ -100,10 +100,10 @@ struct BrowserTests {
         defer { eidServer.stop() }
         let agent = try await startAgent()
         async let answer = get(try eidServer.tcTokenURL())
-        #expect(await agent.says("Agree? "))
+        #expect(await agent.prints("Agree? "))
         agent.type("n\n")
         #expect(try await answer.contains("ResultMajor=error&ResultMinor=cancellationByUser\r\n"))
-        #expect(await agent.says("not agreed: the service got no data"))
+        #expect(await agent.prints("not agreed: the service got no data"))
         await expectReady(agent)
         await interrupt(agent)
     }

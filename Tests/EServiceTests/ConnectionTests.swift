@@ -36,7 +36,11 @@ struct ConnectionTests {
 
         func session(_ host: String = "localhost", isDeveloperMode: Bool = false) throws -> EServiceSession {
             let url = "https://\(host):\(listener.port)/token"
-            return EServiceSession(tcTokenURL: url, isDeveloperMode: isDeveloperMode, try ServiceStage.configuration())
+            return EServiceSession(
+                tcTokenURL: url,
+                isDeveloperMode: isDeveloperMode,
+                try ServiceFixture.configuration()
+            )
         }
 
         func reason(_ host: String = "localhost", isDeveloperMode: Bool = false) async throws -> FailureCode? {
@@ -310,7 +314,7 @@ struct ConnectionTests {
     @Test("only the thread of the authentication waits for a server")
     func thread() async throws {
         let names = Mutex<[String]>([])
-        let session = try ServiceStage.session(["fault": "refresh-404"]) { configuration in
+        let session = try ServiceFixture.session(["fault": "refresh-404"]) { configuration in
             let today = configuration.today
             let record: @Sendable () -> Void = {
                 let name = (try? String(contentsOfFile: "/proc/thread-self/comm", encoding: .utf8)) ?? ""
@@ -329,7 +333,7 @@ struct ConnectionTests {
 
     @Test("a cancellation is reported to a server that waits for an answer")
     func reportedCancellation() async throws {
-        let session = try ServiceStage.session()
+        let session = try ServiceFixture.session()
         let output = MadeUpCard.eac1(try await session.request())
         let task = Task {
             withUnsafeCurrentTask { $0?.cancel() }
@@ -348,13 +352,13 @@ struct ConnectionTests {
 
     @Test("an error of the card is reported in the answer that the server waits for")
     func cardError() async throws {
-        let session = try ServiceStage.session()
+        let session = try ServiceFixture.session()
         _ = try await session.sendEAC1(MadeUpCard.eac1(try await session.request()))
         let last = await session.fail(ECardResult(.cardRemoved))
         #expect(last?.minor == .cancellationByUser)
         let outcome = await session.refreshAddress(after: ECardResult(.cardRemoved))
         #expect(outcome.url?.hasSuffix("?ResultMajor=error&ResultMinor=cancellationByUser") == true)
-        let report = try ServiceStage.report(outcome)
+        let report = try ServiceFixture.report(outcome)
         #expect(report.contains("cancellationByUser") && report.contains(#""notes":[]"#))
     }
 
@@ -363,10 +367,10 @@ struct ConnectionTests {
         arguments: ["eac1-chat-garbage", "eac2-no-key"]
     )
     func errorAnswered(fault: String) async throws {
-        let session = try ServiceStage.session(["fault": fault])
+        let session = try ServiceFixture.session(["fault": fault])
         let failure = try #require(await MadeUpCard.authenticate(session))
         let outcome = await session.refreshAddress(after: failure.result)
-        let report = try ServiceStage.report(outcome)
+        let report = try ServiceFixture.report(outcome)
         #expect(report.contains("/al/common#internalError") && report.contains(#""notes":[]"#))
     }
 
@@ -379,7 +383,7 @@ struct ConnectionTests {
         ] as [(String, FailureCode)]
     )
     func invocation(url: String, reason: FailureCode) async throws {
-        let session = EServiceSession(tcTokenURL: url, isDeveloperMode: false, try ServiceStage.configuration())
+        let session = EServiceSession(tcTokenURL: url, isDeveloperMode: false, try ServiceFixture.configuration())
         do throws(EServiceFailure) {
             _ = try await session.request()
             Issue.record("accepted")
@@ -394,7 +398,7 @@ struct ConnectionTests {
         let session = EServiceSession(
             tcTokenURL: "https://localhost/",
             isDeveloperMode: false,
-            try ServiceStage.configuration(),
+            try ServiceFixture.configuration(),
             startThread: { _, _ in false }
         )
         do throws(EServiceFailure) {
@@ -409,7 +413,7 @@ struct ConnectionTests {
 
     @Test("steps before the first one fail")
     func outOfTurn() async throws {
-        let session = try ServiceStage.session()
+        let session = try ServiceFixture.session()
         await #expect(throws: EServiceFailure(.genericSendReceiveNetworkError, .connection)) {
             try await session.sendEAC2(MadeUpCard.eac2)
         }

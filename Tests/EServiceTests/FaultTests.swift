@@ -31,7 +31,7 @@ struct FaultTests {
 
     @Test("a fault ends with the expected result, and the browser gets it", arguments: faults)
     func fault(_ fault: Fault) async throws {
-        let session = try ServiceStage.session(["fault": fault.rawValue])
+        let session = try ServiceFixture.session(["fault": fault.rawValue])
         let failure = try #require(await MadeUpCard.authenticate(session), "the fault was not found")
         let minor = failure.result.minor?.uri.split(separator: "#").last.map(String.init) ?? "-"
         #expect("\(minor) \(failure.reason.rawValue)" == fault.authenticationResult, "\(failure.detail)")
@@ -50,13 +50,13 @@ struct FaultTests {
         ]
     )
     func noFault(parameters: [String: String]) async throws {
-        let session = try ServiceStage.session(parameters)
+        let session = try ServiceFixture.session(parameters)
         let failure = await MadeUpCard.authenticate(session)
         // The server refuses the made-up answer to chip authentication.
         #expect(failure?.reason == .startPAOSResponseError, "\(failure?.detail ?? "")")
         let outcome = await session.refreshAddress(after: .ok)
         #expect(outcome.failure == nil)
-        #expect(try ServiceStage.report(outcome).contains(#""notes":[]"#))
+        #expect(try ServiceFixture.report(outcome).contains(#""notes":[]"#))
     }
 
     @Test(
@@ -71,7 +71,7 @@ struct FaultTests {
         ] as [(String, FailureCode?)]
     )
     func refresh(fault: String, reason: FailureCode?) async throws {
-        let session = try ServiceStage.session(["fault": fault])
+        let session = try ServiceFixture.session(["fault": fault])
         _ = try await session.request()
         let outcome = await session.refreshAddress(after: .ok)
         #expect(outcome.failure?.reason == reason)
@@ -90,7 +90,7 @@ struct FaultTests {
         ] as [(ListenerName, FailureCode?)]
     )
     func service(listener: ListenerName, reason: FailureCode?) async throws {
-        let session = try ServiceStage.session(on: listener)
+        let session = try ServiceFixture.session(on: listener)
         do throws(EServiceFailure) {
             _ = try await session.request()
             #expect(reason == nil)
@@ -103,12 +103,12 @@ struct FaultTests {
     @Test("an attached eID-Server has to resume the TLS session of the TcToken")
     func resumption() async throws {
         let parameters = ["mode": "attached", "keepalive": "0"]
-        let session = try ServiceStage.session(parameters, on: .webNoResume)
+        let session = try ServiceFixture.session(parameters, on: .webNoResume)
         await #expect(throws: EServiceFailure(.genericSendReceiveSessionResumptionFailed, .sessionNotResumed)) {
             try await session.request()
         }
         #expect(await session.refreshAddress(after: ECardResult(.sessionNotResumed)).failure == nil)
-        let developer = try ServiceStage.session(parameters, on: .webNoResume, isDeveloperMode: true)
+        let developer = try ServiceFixture.session(parameters, on: .webNoResume, isDeveloperMode: true)
         _ = try await developer.request()
     }
 
@@ -121,7 +121,7 @@ struct FaultTests {
     )
     func developerMode(fault: String) async throws {
         let lines = Mutex<[String]>([])
-        let session = try ServiceStage.session(["fault": fault], isDeveloperMode: true) { configuration in
+        let session = try ServiceFixture.session(["fault": fault], isDeveloperMode: true) { configuration in
             configuration.log = { line in lines.withLock { $0.append(line) } }
         }
         _ = try await session.request()
@@ -130,7 +130,7 @@ struct FaultTests {
 
     @Test("developer mode refuses a productive service")
     func productive() async throws {
-        let session = try ServiceStage.session(isDeveloperMode: true) { configuration in
+        let session = try ServiceFixture.session(isDeveloperMode: true) { configuration in
             configuration.trustAnchors = TrustAnchors(productive: configuration.trustAnchors.test)
         }
         await #expect(throws: EServiceFailure(.preVerificationNoTestEnvironment, .productiveInDeveloperMode)) {

@@ -36,7 +36,7 @@ struct NameResolutionTests {
     private let names = HangingNames()
 
     private func session(_ url: String, _ limit: Duration = .seconds(600)) throws -> EServiceSession {
-        var configuration = try ServiceStage.configuration()
+        var configuration = try ServiceFixture.configuration()
         configuration.lookUp = names.lookUp
         configuration.limits.connect = limit
         return EServiceSession(tcTokenURL: url, isDeveloperMode: false, configuration)

@@ -7,7 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct SystemAuthoritiesTests {
     @Test("a server whose authority the system does not know gets no request")
     func unknownAuthority() throws {
-        let server = try #require(ServiceStage.server)
+        let server = try #require(ServiceFixture.server)
         let address = try #require(WebAddress(try server.tcTokenURL([:])))
         let canceller = HTTPCanceller()
         let addresses = HostAddresses(HostAddresses.system, canceller)

@@ -19,7 +19,7 @@ import Testing
         case silent, drip
 
         func address() throws -> WebAddress {
-            let server = try #require(ServiceStage.server)
+            let server = try #require(ServiceFixture.server)
             let url =
                 switch self {
                 case .silent: try server.origin(.silent) + "/"

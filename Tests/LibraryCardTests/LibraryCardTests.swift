@@ -13,7 +13,7 @@ import VirtualEID
 @Suite("A card kind that Sources does not know", .timeLimit(.minutes(5)))
 struct LibraryCardTests {
     /// A server with the feature, a reader, and a client.
-    @Loop private struct Stage {
+    @Loop private struct Fixture {
         let backend: ScriptedReaders
         let server: TestServer
         let client: TestClient
@@ -44,19 +44,19 @@ struct LibraryCardTests {
 
     @Test("READER tells the kind of the card and what the kind tells of it")
     @Loop func recognition() async throws {
-        let stage = try await Stage()
-        stage.backend.insert(into: "Desk")
-        #expect(await stage.client.next() == Self.reader(books: 1))
-        stage.backend.withdraw(from: "Desk")
-        #expect(await stage.client.next() == Self.reader(books: nil))
+        let fixture = try await Fixture()
+        fixture.backend.insert(into: "Desk")
+        #expect(await fixture.client.next() == Self.reader(books: 1))
+        fixture.backend.withdraw(from: "Desk")
+        #expect(await fixture.client.next() == Self.reader(books: nil))
     }
 
     @Test("the workflow asks for the PIN, uses the card and tells what changed")
     @Loop func workflow() async throws {
-        let stage = try await Stage()
-        let client = stage.client
+        let fixture = try await Fixture()
+        let client = fixture.client
         #expect(await client.exchange(#"{"cmd":"RUN_LEND"}"#) == [#"{"msg":"LEND"}"#, #"{"msg":"INSERT_CARD"}"#])
-        stage.backend.insert(into: "Desk")
+        fixture.backend.insert(into: "Desk")
         #expect(await client.next("ENTER_LIBRARY_PIN") == #"{"msg":"ENTER_LIBRARY_PIN","question":1}"#)
         let status = await client.ask(#"{"cmd":"GET_STATUS"}"#, "STATUS")
         #expect(status == #"{"msg":"STATUS","workflow":"LEND","progress":0,"state":"ENTER_LIBRARY_PIN"}"#)
@@ -67,48 +67,48 @@ struct LibraryCardTests {
         await client.send(#"{"cmd":"SET_LIBRARY_PIN","value":"2468"}"#)
         #expect(await client.next("READER") == Self.reader(books: 2))
         #expect(await client.next("LEND") == #"{"msg":"LEND","outcome":"lent"}"#)
-        #expect(!stage.server.isLent("Desk"))
+        #expect(!fixture.server.isLent("Desk"))
     }
 
     @Test("a wrong PIN is sent once, and the workflow ends with its reason")
     @Loop func wrongPIN() async throws {
-        let stage = try await Stage()
-        stage.backend.insert(into: "Desk")
-        _ = try #require(await stage.client.ask(#"{"cmd":"RUN_LEND"}"#, "ENTER_LIBRARY_PIN"))
-        let end = await stage.client.ask(#"{"cmd":"SET_LIBRARY_PIN","value":"1357"}"#, "LEND")
+        let fixture = try await Fixture()
+        fixture.backend.insert(into: "Desk")
+        _ = try #require(await fixture.client.ask(#"{"cmd":"RUN_LEND"}"#, "ENTER_LIBRARY_PIN"))
+        let end = await fixture.client.ask(#"{"cmd":"SET_LIBRARY_PIN","value":"1357"}"#, "LEND")
         #expect(end == #"{"msg":"LEND","outcome":"wrong PIN"}"#)
     }
 
     @Test("a prompt is bound to one insertion: a new card asks again, with a new number")
     @Loop func insertion() async throws {
-        let stage = try await Stage()
-        stage.backend.insert(into: "Desk")
-        _ = try #require(await stage.client.ask(#"{"cmd":"RUN_LEND"}"#, "ENTER_LIBRARY_PIN"))
-        stage.backend.withdraw(from: "Desk")
-        #expect(await stage.client.next("INSERT_CARD") == #"{"msg":"INSERT_CARD"}"#)
+        let fixture = try await Fixture()
+        fixture.backend.insert(into: "Desk")
+        _ = try #require(await fixture.client.ask(#"{"cmd":"RUN_LEND"}"#, "ENTER_LIBRARY_PIN"))
+        fixture.backend.withdraw(from: "Desk")
+        #expect(await fixture.client.next("INSERT_CARD") == #"{"msg":"INSERT_CARD"}"#)
         #expect(
-            await stage.client.ask(#"{"cmd":"SET_LIBRARY_PIN","value":"2468"}"#, "BAD_STATE")
+            await fixture.client.ask(#"{"cmd":"SET_LIBRARY_PIN","value":"2468"}"#, "BAD_STATE")
                 == #"{"msg":"BAD_STATE","error":"SET_LIBRARY_PIN"}"#
         )
-        stage.backend.insert(into: "Desk")
-        #expect(await stage.client.next("ENTER_LIBRARY_PIN")?["question"] == .number("2"))
-        #expect(await stage.client.ask(#"{"cmd":"CANCEL"}"#, "LEND") == #"{"msg":"LEND","outcome":"cancelled"}"#)
+        fixture.backend.insert(into: "Desk")
+        #expect(await fixture.client.next("ENTER_LIBRARY_PIN")?["question"] == .number("2"))
+        #expect(await fixture.client.ask(#"{"cmd":"CANCEL"}"#, "LEND") == #"{"msg":"LEND","outcome":"cancelled"}"#)
     }
 
     @Test("each workflow explains a card of another kind")
     @Loop func otherKind() async throws {
         let eid = try VirtualCard()
-        let stage = try await Stage { _ throws(CardError) in ScriptedConnection(to: eid) }
-        stage.backend.insert(into: "Desk")
-        #expect(await stage.client.next("READER")?["card"]?["kind"] == .string("eid"))
-        let refusal = await stage.client.ask(#"{"cmd":"RUN_LEND"}"#, "INSERT_CARD")
+        let fixture = try await Fixture { _ throws(CardError) in ScriptedConnection(to: eid) }
+        fixture.backend.insert(into: "Desk")
+        #expect(await fixture.client.next("READER")?["card"]?["kind"] == .string("eid"))
+        let refusal = await fixture.client.ask(#"{"cmd":"RUN_LEND"}"#, "INSERT_CARD")
         #expect(
             refusal
                 == #"{"msg":"INSERT_CARD","reader":"Desk","error":"The card in reader 'Desk' is not a library card: use another one"}"#
         )
-        _ = await stage.client.ask(#"{"cmd":"CANCEL"}"#, "LEND")
+        _ = await fixture.client.ask(#"{"cmd":"CANCEL"}"#, "LEND")
 
-        let library = try await Stage()
+        let library = try await Fixture()
         library.backend.insert(into: "Desk")
         _ = await library.client.next("READER")
         let error = await library.client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD")?["error"]?.string
@@ -116,7 +116,7 @@ struct LibraryCardTests {
     }
 
     /// A server with a virtual reader that takes library cards, and a client that waits for a card.
-    @Loop private static func virtualStage() async throws -> (TestServer, TestClient) {
+    @Loop private static func virtualServer() async throws -> (TestServer, TestClient) {
         let server = try await TestServer(moreCards: [VirtualLibraryKind()], moreFeatures: { [LibraryFeature($0)] })
         let client = try server.connect()
         _ = try #require(await client.ask(#"{"cmd":"RUN_LEND"}"#, "INSERT_CARD"))
@@ -125,7 +125,7 @@ struct LibraryCardTests {
 
     @Test("SET_CARD inserts a virtual card of the kind, which keeps its state on the shelf")
     @Loop func virtualCard() async throws {
-        let (server, client) = try await Self.virtualStage()
+        let (server, client) = try await Self.virtualServer()
         await client.send(#"{"cmd":"SET_CARD","name":"Simulator","card":{"kind":"library","books":3}}"#)
         #expect(await client.next("READER")?["card"] == #"{"kind":"library","books":3}"#)
         _ = try #require(await client.next("ENTER_LIBRARY_PIN"))
@@ -141,7 +141,7 @@ struct LibraryCardTests {
 
     @Test("SET_CARD orders faults of each kind of virtual card")
     @Loop func fault() async throws {
-        let (server, client) = try await Self.virtualStage()
+        let (server, client) = try await Self.virtualServer()
         await client.send(#"{"cmd":"SET_CARD","name":"Simulator","card":{"kind":"library"}}"#)
         _ = try #require(await client.next("ENTER_LIBRARY_PIN"))
         // Recognition and SELECT have sent so many commands; the next one is VERIFY.
@@ -168,7 +168,7 @@ struct LibraryCardTests {
         ]
     )
     @Loop func refused(members: String, parameter: String, error: String) async throws {
-        let (server, client) = try await Self.virtualStage()
+        let (server, client) = try await Self.virtualServer()
         let answer = await client.ask(#"{"cmd":"SET_CARD","name":"Simulator",\#(members)}"#, "INSERT_CARD")
         #expect(answer?["error"]?.string == "Parameter '\(parameter)' is invalid: \(error)")
         #expect(server.registry["Simulator"]?.insertion == nil)
@@ -176,7 +176,7 @@ struct LibraryCardTests {
 
     @Test("without a kind SET_CARD inserts an eID card")
     @Loop func defaultKind() async throws {
-        let (_, client) = try await Self.virtualStage()
+        let (_, client) = try await Self.virtualServer()
         await client.send(#"{"cmd":"SET_CARD","name":"Simulator","card":{"retryCounter":2}}"#)
         #expect(await client.next("READER")?["card"]?["retryCounter"] == .number("2"))
     }

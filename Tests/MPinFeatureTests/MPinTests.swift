@@ -34,7 +34,7 @@ import Text
         #expect(await later.status("MPIN_START_AUTHENTICATION", stage.who) == "OK")
         #expect(await later.status("MPIN_FINISH_AUTHENTICATION", stage.who, pin: "7391") == "OK")
         #expect(!stage.server.logged.contains { $0.contains("7391") })
-        #expect(!stage.client.hasHeard("7391"))
+        #expect(!stage.client.hasReceived("7391"))
     }
 
     @Test("the third wrong PIN blocks the user and deletes the token")
@@ -110,7 +110,7 @@ import Text
         #expect(
             await stage.status("MPIN_CHECK_ACCESS_NUMBER", #""accessNumber":"3692435""#) == "INCORRECT_ACCESS_NUMBER"
         )
-        #expect(!stage.client.hasHeard("ENTER_PIN"))
+        #expect(!stage.client.hasReceived("ENTER_PIN"))
         let unknown = #"\#(stage.who),"mode":"AN","accessNumber":"0000000""#
         #expect(await stage.status("MPIN_FINISH_AUTHENTICATION", unknown) == "INCORRECT_ACCESS_NUMBER")
     }

@@ -29,14 +29,14 @@ struct AccessRightsTests {
         ]
     )
     @Loop func refused(members: String, error: String) async throws {
-        let stage = try await Stage(at: .idle)
-        let answers = await stage.client.exchange(#"{"cmd":"RUN_AUTH","request":1\#(members)}"#)
+        let fixture = try await Fixture(at: .idle)
+        let answers = await fixture.client.exchange(#"{"cmd":"RUN_AUTH","request":1\#(members)}"#)
         #expect(
             answers == [
                 .object([.init("error", .string(error)), .init("msg", .string("AUTH")), .init("request", .number("1"))])
             ]
         )
-        #expect(await stage.client.exchange(#"{"cmd":"GET_STATUS"}"#) == [Moment.idle.status])
+        #expect(await fixture.client.exchange(#"{"cmd":"GET_STATUS"}"#) == [Moment.idle.status])
     }
 
     @Test("ACCESS_RIGHTS lists the SDK's names, highest right first, and the values for verifications")
@@ -53,14 +53,14 @@ struct AccessRightsTests {
             ])
             plan.transactionInfo = "a deal"
         }
-        let stage = try await Stage(service: service)
-        let rights = await stage.client.ask(Stage.runAuth, "ACCESS_RIGHTS")
+        let fixture = try await Fixture(service: service)
+        let rights = await fixture.client.ask(Fixture.runAuth, "ACCESS_RIGHTS")
         let expected: JSON = #"""
             {"aux":{"ageVerificationDate":"2008-11-22","communityId":"027605","requiredAge":"17","validityDate":"2026-11-21"},"chat":{"effective":["WriteAddress","Address","DateOfBirth","FamilyName","Pseudonym","AddressVerification","AgeVerification"],"optional":["DateOfBirth","AddressVerification"],"required":["WriteAddress","Address","FamilyName","Pseudonym","AgeVerification"]},"msg":"ACCESS_RIGHTS","transactionInfo":"a deal"}
             """#
         #expect(rights == expected)
         #expect(
-            await stage.client.exchange(#"{"cmd":"GET_ACCESS_RIGHTS","request":[1]}"#)
+            await fixture.client.exchange(#"{"cmd":"GET_ACCESS_RIGHTS","request":[1]}"#)
                 == [expected.with("request", .array([.number("1")]))]
         )
     }
@@ -68,21 +68,21 @@ struct AccessRightsTests {
     @Test("verifications without a reference value are not requested")
     @Loop func noValues() async throws {
         let rights = AccessRights([.ageVerification, .communityIDVerification, .readFamilyName])
-        let stage = try await Stage(service: TestService { $0.required = rights })
-        let message = await stage.client.ask(Stage.runAuth, "ACCESS_RIGHTS")
+        let fixture = try await Fixture(service: TestService { $0.required = rights })
+        let message = await fixture.client.ask(Fixture.runAuth, "ACCESS_RIGHTS")
         #expect(message?["chat"]?["required"] == .array([.string("FamilyName")]))
         #expect(message?["aux"] == nil)
     }
 
     @Test("all rights of the certificate are optional when the service names none")
     @Loop func neither() async throws {
-        let stage = try await Stage(
+        let fixture = try await Fixture(
             service: TestService { plan in
                 (plan.required, plan.optional) = (nil, nil)
                 plan.rights = AccessRights([.readFamilyName, .readSex, .canAllowed])
             }
         )
-        let message = await stage.client.ask(Stage.runAuth, "ACCESS_RIGHTS")
+        let message = await fixture.client.ask(Fixture.runAuth, "ACCESS_RIGHTS")
         let chat = #"{"effective":["FamilyName","CanAllowed"],"optional":["FamilyName","CanAllowed"],"required":[]}"#
         #expect(try message?["chat"] == JSON(chat.utf8))
     }
@@ -103,32 +103,32 @@ struct AccessRightsTests {
         ]
     )
     @Loop func wrongChoice(members: String, error: String) async throws {
-        let stage = try await Stage(at: .accessRights)
-        let before = try #require(await stage.client.exchange(#"{"cmd":"GET_ACCESS_RIGHTS"}"#).first)
-        let answers = await stage.client.exchange(#"{"cmd":"SET_ACCESS_RIGHTS"\#(members)}"#)
+        let fixture = try await Fixture(at: .accessRights)
+        let before = try #require(await fixture.client.exchange(#"{"cmd":"GET_ACCESS_RIGHTS"}"#).first)
+        let answers = await fixture.client.exchange(#"{"cmd":"SET_ACCESS_RIGHTS"\#(members)}"#)
         #expect(answers == [before.with("error", .string(error))])
-        #expect(await stage.client.exchange(#"{"cmd":"GET_ACCESS_RIGHTS"}"#) == [before])
+        #expect(await fixture.client.exchange(#"{"cmd":"GET_ACCESS_RIGHTS"}"#) == [before])
     }
 
     @Test("without optional rights every `chat` is refused, also an empty one")
     @Loop func nothingOptional() async throws {
-        let stage = try await Stage(service: TestService { $0.optional = [] })
-        _ = await stage.client.ask(Stage.runAuth, "ACCESS_RIGHTS")
+        let fixture = try await Fixture(service: TestService { $0.optional = [] })
+        _ = await fixture.client.ask(Fixture.runAuth, "ACCESS_RIGHTS")
         for chat in ["[]", #"["GivenNames"]"#, #"["nonsense"]"#] {
-            let answers = await stage.client.exchange(#"{"chat":\#(chat),"cmd":"SET_ACCESS_RIGHTS"}"#)
+            let answers = await fixture.client.exchange(#"{"chat":\#(chat),"cmd":"SET_ACCESS_RIGHTS"}"#)
             #expect(answers.map { $0["error"] } == [.string("No optional access rights available")])
         }
     }
 
     @Test("each SET_ACCESS_RIGHTS replaces the previous selection")
     @Loop func choice() async throws {
-        let stage = try await Stage(at: .accessRights)
+        let fixture = try await Fixture(at: .accessRights)
         for (chat, effective) in [
             ("[]", ["Address", "FamilyName"]),
             (#"["GivenNames","GivenNames"]"#, ["Address", "FamilyName", "GivenNames"]),
             ("[]", ["Address", "FamilyName"]),
         ] {
-            let answers = await stage.client.exchange(#"{"chat":\#(chat),"cmd":"SET_ACCESS_RIGHTS","request":1}"#)
+            let answers = await fixture.client.exchange(#"{"chat":\#(chat),"cmd":"SET_ACCESS_RIGHTS","request":1}"#)
             #expect(answers.map { $0["chat"]?["effective"] } == [.array(effective.map(JSON.string))])
             #expect(answers.first?["request"] == .number("1"))
         }
@@ -136,8 +136,8 @@ struct AccessRightsTests {
 
     @Test("CERTIFICATE contains the subject, the issuer and the purpose")
     @Loop func certificate() async throws {
-        let stage = try await Stage(at: .accessRights)
-        let message = try #require(await stage.client.exchange(#"{"cmd":"GET_CERTIFICATE","request":1}"#).first)
+        let fixture = try await Fixture(at: .accessRights)
+        let message = try #require(await fixture.client.exchange(#"{"cmd":"GET_CERTIFICATE","request":1}"#).first)
         #expect(message["msg"] == .string("CERTIFICATE") && message["request"] == .number("1"))
         let description = message["description"]
         #expect(description?["subjectName"] == .string("Testdienst"))
@@ -151,8 +151,8 @@ struct AccessRightsTests {
 
     @Test("ACCEPT is valid once, and the rights cannot be changed after it")
     @Loop func accept() async throws {
-        let stage = try await Stage(at: .accessRights)
-        let answers = await stage.client.exchange(
+        let fixture = try await Fixture(at: .accessRights)
+        let answers = await fixture.client.exchange(
             #"{"cmd":"ACCEPT","request":1}"#,
             #"{"cmd":"ACCEPT","request":2}"#,
             #"{"chat":[],"cmd":"SET_ACCESS_RIGHTS"}"#
@@ -167,10 +167,10 @@ struct AccessRightsTests {
 
     @Test("SET_PIN of RUN_AUTH requires six digits; five would be a transport PIN")
     @Loop func sixDigits() async throws {
-        let stage = try await Stage(at: .accessRights)
-        try await stage.server.insert(.card())
-        _ = await stage.client.ask(#"{"cmd":"ACCEPT"}"#, "ENTER_PIN")
-        let answers = await stage.client.exchange(#"{"cmd":"SET_PIN","value":"12345"}"#)
+        let fixture = try await Fixture(at: .accessRights)
+        try await fixture.server.insert(.card())
+        _ = await fixture.client.ask(#"{"cmd":"ACCEPT"}"#, "ENTER_PIN")
+        let answers = await fixture.client.exchange(#"{"cmd":"SET_PIN","value":"12345"}"#)
         #expect(answers.map { $0["error"] } == [.string("You must provide 6 digits")])
     }
 }

@@ -33,7 +33,7 @@ struct ClientsTests {
             try await server.insert(into: reader)
             let client = try server.connect()
             _ = await client.ask(#"{"cmd":"RUN_CHANGE_PIN","reader":"\#(reader)"\#(member)}"#, "ENTER_PIN")
-            let next = await client.ask(Stage.setPIN, "STATUS", "ENTER_NEW_PIN")
+            let next = await client.ask(Fixture.setPIN, "STATUS", "ENTER_NEW_PIN")
             #expect(next?["msg"]?.string == expected)
         }
     }
@@ -46,7 +46,7 @@ struct ClientsTests {
         _ = await runner.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD")
         try await server.insert()
         _ = await runner.next("ENTER_PIN")
-        _ = await runner.ask(Stage.setPIN, "ENTER_NEW_PIN")
+        _ = await runner.ask(Fixture.setPIN, "ENTER_NEW_PIN")
         _ = await runner.ask(#"{"cmd":"SET_NEW_PIN","value":"654321"}"#, "CHANGE_PIN")
 
         let free = JSON.simulator(card: .card(tries: 3), keypad: false)
@@ -65,10 +65,10 @@ struct ClientsTests {
 
     @Test("a reader in a workflow has `busy` in answers to other clients only")
     @Loop func busy() async throws {
-        let stage = try await Stage(at: .enterPIN)
-        let witness = try stage.server.connect()
+        let fixture = try await Fixture(at: .enterPIN)
+        let witness = try fixture.server.connect()
         let own = JSON.simulator(card: .card(tries: 3), keypad: false)
-        for (client, reader) in [(stage.client, own), (witness, own.with("busy", .bool(true)))] {
+        for (client, reader) in [(fixture.client, own), (witness, own.with("busy", .bool(true)))] {
             if client === witness { #expect(await client.next() == reader) }
             let answers = await client.exchange(
                 #"{"cmd":"GET_READER","name":"Simulator"}"#,
@@ -80,8 +80,8 @@ struct ClientsTests {
 
     @Test("commands of one client never reach the workflow of another")
     @Loop func otherClients() async throws {
-        let stage = try await Stage(at: .enterPIN)
-        let stranger = try stage.server.connect()
+        let fixture = try await Fixture(at: .enterPIN)
+        let stranger = try fixture.server.connect()
         _ = await stranger.exchange()
         for command in ["SET_PIN", "CANCEL", "SET_CARD"] {
             #expect(
@@ -89,18 +89,18 @@ struct ClientsTests {
                     == [#"{"error":"\#(command)","msg":"BAD_STATE"}"#]
             )
         }
-        #expect(await stage.client.exchange(#"{"cmd":"GET_STATUS"}"#) == [Moment.enterPIN.status])
-        #expect(await stage.readers.cardState(in: "Simulator")?.retryCounter == 3)
+        #expect(await fixture.client.exchange(#"{"cmd":"GET_STATUS"}"#) == [Moment.enterPIN.status])
+        #expect(await fixture.readers.cardState(in: "Simulator")?.retryCounter == 3)
     }
 
     @Test("a client that waits for a busy reader receives one error and gets the reader when it is free")
     @Loop func queue() async throws {
-        let stage = try await Stage(at: .enterPIN)
-        let second = try stage.server.connect()
+        let fixture = try await Fixture(at: .enterPIN)
+        let second = try fixture.server.connect()
         let waiting = await second.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD", "ENTER_PIN")
         let error = "Reader 'Simulator' is busy in another client's workflow: wait for its end or use another reader"
         #expect(waiting == .insertCard(error, reader: "Simulator"))
-        _ = await stage.client.ask(#"{"cmd":"CANCEL"}"#, "CHANGE_PIN")
+        _ = await fixture.client.ask(#"{"cmd":"CANCEL"}"#, "CHANGE_PIN")
         // The end of the first workflow has put the card back on the shelf.
         #expect(await second.ask(#"{"cmd":"SET_CARD","name":"Simulator"}"#, "ENTER_PIN", "BAD_STATE") != nil)
         #expect(second.transcript.filter { $0["error"]?.string == error }.count == 1)
@@ -108,8 +108,8 @@ struct ClientsTests {
 
     @Test("SET_CARD is refused for a reader in another client's workflow")
     @Loop func setCardBusy() async throws {
-        let stage = try await Stage(at: .enterPIN)
-        let second = try stage.server.connect()
+        let fixture = try await Fixture(at: .enterPIN)
+        let second = try fixture.server.connect()
         _ = await second.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD")
         _ = await second.exchange()
         let error = "Reader 'Simulator' is busy in another client's workflow: wait for its end or use another reader"
@@ -147,7 +147,7 @@ struct ClientsTests {
         while let reader = await other.next("READER"), reader["busy"]?.bool != true {}
         try await server.insert(into: "Simulator 2")
         _ = try #require(await other.ask(#"{"cmd":"RUN_CHANGE_PIN","reader":"Simulator 2"}"#, "ENTER_PIN"))
-        _ = try #require(await other.ask(Stage.setPIN, "ENTER_NEW_PIN"))
+        _ = try #require(await other.ask(Fixture.setPIN, "ENTER_NEW_PIN"))
         let final = await other.ask(#"{"cmd":"SET_NEW_PIN","value":"654321"}"#, "CHANGE_PIN")
         #expect(final == #"{"msg":"CHANGE_PIN","success":true}"#)
         #expect(server.isLent("Simulator"))

@@ -10,7 +10,7 @@ import Text
 import Wire
 
 /// A server with a scripted radio and a manual clock.
-@Loop private struct RadioStage {
+@Loop private struct RadioFixture {
     let server: TestServer
     let scanner = ScriptedScanner()
     let spare = ScriptedScanner("spare")
@@ -49,10 +49,10 @@ import Wire
 struct DoorReaderTests {
     @Test("a scan reports a reader, lists it, names it as the closest and reports its loss")
     @Loop func scan() async throws {
-        let stage = try await RadioStage()
-        let client = try await stage.scanning()
-        #expect(stage.scanner.calls == ["scan powerSaving 2"])
-        stage.scanner.change(RadioStage.listening)
+        let fixture = try await RadioFixture()
+        let client = try await fixture.scanning()
+        #expect(fixture.scanner.calls == ["scan powerSaving 2"])
+        fixture.scanner.change(RadioFixture.listening)
         let state = try #require(await client.next("SCAN"))
         #expect(state["radio"] == .bool(true))
         #expect(state["wanted"] == .bool(true))
@@ -60,7 +60,7 @@ struct DoorReaderTests {
         #expect(state["adapters"]?.array?.first?["name"] == .string("hci0"))
         #expect(state["lastAdvertAgo"] == .null)
 
-        stage.scanner.receive(RadioStage.seos(), from: RadioStage.door(1), -60)
+        fixture.scanner.receive(RadioFixture.seos(), from: RadioFixture.door(1), -60)
         let appeared = try #require(await client.next("DOOR_READER")?["reader"])
         #expect(appeared["id"]?.string == "seos-C0:00:00:00:00:01")
         #expect(appeared["lockServiceCode"]?.int == 2)
@@ -71,8 +71,8 @@ struct DoorReaderTests {
         #expect(appeared["limits"]?["motion"] == #"{"dBm":-74,"source":"default"}"#)
         #expect(appeared["trust"] == .string("unauthenticated"))
 
-        stage.clock.advance(100)
-        stage.scanner.receive(RadioStage.seos(), from: RadioStage.door(1), -62)
+        fixture.clock.advance(100)
+        fixture.scanner.receive(RadioFixture.seos(), from: RadioFixture.door(1), -62)
         // A reader that comes into range is reported at once.
         let near = try #require(await client.next("DOOR_READER")?["reader"])
         #expect(near["inRange"] == #"{"motion":true,"proximity":false}"#)
@@ -89,61 +89,61 @@ struct DoorReaderTests {
             await client.ask(tap, "CLOSEST_DOOR_READER")
                 == #"{"msg":"CLOSEST_DOOR_READER","reader":null,"reason":"outOfRange","request":7}"#
         )
-        stage.clock.advance(11_000)
+        fixture.clock.advance(11_000)
         #expect(await client.next("DOOR_READER_LOST") == #"{"id":"seos-C0:00:00:00:00:01","msg":"DOOR_READER_LOST"}"#)
         #expect(await client.ask(tap, "CLOSEST_DOOR_READER")?["reason"] == .string("none"))
         let stopped = try #require(await client.ask(#"{"cmd":"STOP_SCAN"}"#, "SCAN"))
         #expect(stopped["wanted"] == .bool(false))
-        #expect(stage.scanner.calls.last == "stop")
-        #expect(stage.clock.alarm == nil)
+        #expect(fixture.scanner.calls.last == "stop")
+        #expect(fixture.clock.alarm == nil)
     }
 
     @Test("one scan covers the requests of all clients and ends with the last client")
     @Loop func union() async throws {
-        let stage = try await RadioStage()
-        let first = try await stage.scanning(#","lockServiceCodes":[33]"#)
-        let second = try await stage.scanning(#","mode":"performance","lockServiceCodes":[7]"#)
-        let third = try await stage.scanning(#","lockServiceCodes":[]"#)
+        let fixture = try await RadioFixture()
+        let first = try await fixture.scanning(#","lockServiceCodes":[33]"#)
+        let second = try await fixture.scanning(#","mode":"performance","lockServiceCodes":[7]"#)
+        let third = try await fixture.scanning(#","lockServiceCodes":[]"#)
         #expect(
-            stage.scanner.calls == ["scan powerSaving 33", "scan performance 7+33", "scan performance any"]
+            fixture.scanner.calls == ["scan powerSaving 33", "scan performance 7+33", "scan performance any"]
         )
         third.close()
-        await stage.server.clients(2)
+        await fixture.server.clients(2)
         _ = await second.ask(#"{"cmd":"STOP_SCAN"}"#, "SCAN")
         first.close()
-        await stage.server.clients(1)
-        #expect(stage.scanner.calls.suffix(3) == ["scan performance 7+33", "scan powerSaving 33", "stop"])
-        #expect(stage.clock.alarm == nil)
+        await fixture.server.clients(1)
+        #expect(fixture.scanner.calls.suffix(3) == ["scan performance 7+33", "scan powerSaving 33", "stop"])
+        #expect(fixture.clock.alarm == nil)
     }
 
     @Test("each client receives only the door readers that match its filter")
     @Loop func filters() async throws {
-        let stage = try await RadioStage()
-        let two = try await stage.scanning()
-        let any = try await stage.scanning(#","lockServiceCodes":[]"#)
-        let silent = try stage.server.connect()
-        stage.scanner.change(RadioStage.listening)
-        stage.scanner.receive(RadioStage.seos(9), from: RadioStage.door(1), -60)
-        stage.scanner.receive(RadioStage.seos(2), from: RadioStage.door(2), -60)
+        let fixture = try await RadioFixture()
+        let two = try await fixture.scanning()
+        let any = try await fixture.scanning(#","lockServiceCodes":[]"#)
+        let silent = try fixture.server.connect()
+        fixture.scanner.change(RadioFixture.listening)
+        fixture.scanner.receive(RadioFixture.seos(9), from: RadioFixture.door(1), -60)
+        fixture.scanner.receive(RadioFixture.seos(2), from: RadioFixture.door(2), -60)
         #expect(await two.next("DOOR_READER")?["reader"]?["lockServiceCode"]?.int == 2)
         #expect(await any.next("DOOR_READER")?["reader"]?["lockServiceCode"]?.int == 9)
         #expect(await any.next("DOOR_READER")?["reader"]?["lockServiceCode"]?.int == 2)
         #expect(await silent.exchange().allSatisfy { $0["msg"] != .string("DOOR_READER") })
         // A client that connects later receives the known readers.
-        let late = try await stage.scanning()
+        let late = try await fixture.scanning()
         #expect(await late.next("DOOR_READER")?["reader"]?["lockServiceCode"]?.int == 2)
     }
 
     @Test("a reader is reported once in `updates` milliseconds, with the newest values")
     @Loop func updates() async throws {
-        let stage = try await RadioStage()
-        let client = try await stage.scanning(#","updates":1000"#)
+        let fixture = try await RadioFixture()
+        let client = try await fixture.scanning(#","updates":1000"#)
         for _ in 0..<30 {
-            stage.scanner.receive(RadioStage.seos(), from: RadioStage.door(1), -90)
-            stage.clock.advance(100)
+            fixture.scanner.receive(RadioFixture.seos(), from: RadioFixture.door(1), -90)
+            fixture.clock.advance(100)
         }
-        stage.scanner.receive(RadioStage.seos(), from: RadioStage.door(1), -91)
-        stage.clock.advance(2000)
+        fixture.scanner.receive(RadioFixture.seos(), from: RadioFixture.door(1), -91)
+        fixture.clock.advance(2000)
         let readers = await client.exchange().filter { $0["msg"] == .string("DOOR_READER") }
         #expect(readers.count == 5)
         #expect(readers.last?["reader"]?["rssi"]?["last"]?.int == -91)
@@ -151,39 +151,43 @@ struct DoorReaderTests {
 
     @Test("many new readers are reported at a bounded rate, delay no other client and expire")
     @Loop func flood() async throws {
-        let stage = try await RadioStage()
-        let client = try await stage.scanning()
-        let other = try stage.server.connect()
+        let fixture = try await RadioFixture()
+        let client = try await fixture.scanning()
+        let other = try fixture.server.connect()
         for second in 0..<5 {
             for number in 0..<5000 {
-                stage.scanner.receive(RadioStage.seos(), from: RadioStage.door(UInt64(second * 5000 + number)), -90)
-                if number % 5 == 0 { stage.clock.advance(1) }
+                fixture.scanner.receive(
+                    RadioFixture.seos(),
+                    from: RadioFixture.door(UInt64(second * 5000 + number)),
+                    -90
+                )
+                if number % 5 == 0 { fixture.clock.advance(1) }
             }
             #expect(await other.ask(#"{"cmd":"GET_INFO"}"#, "INFO") != nil)
         }
         let reports = await client.exchange().filter { $0["msg"] == .string("DOOR_READER") }
         #expect((100...1200).contains(reports.count))
-        #expect(stage.radio.tracker.readers.count == 4096)
-        stage.clock.advance(700_000)
-        #expect(stage.radio.tracker.readers.isEmpty)
+        #expect(fixture.radio.tracker.readers.count == 4096)
+        fixture.clock.advance(700_000)
+        #expect(fixture.radio.tracker.readers.isEmpty)
     }
 
     @Test("every advertisement is sent, at any rate; a client that is slow to read is told how many it has missed")
     @Loop func everyAdvert() async throws {
-        let stage = try await RadioStage()
-        let client = try await stage.scanning(#","adverts":"raw""#)
-        for number in 0..<1000 { stage.scanner.receive([2, 1, 6], from: RadioStage.door(UInt64(number)), -60) }
+        let fixture = try await RadioFixture()
+        let client = try await fixture.scanning(#","adverts":"raw""#)
+        for number in 0..<1000 { fixture.scanner.receive([2, 1, 6], from: RadioFixture.door(UInt64(number)), -60) }
         for number in 0..<1000 {
             let advert = try #require(await client.next("ADVERT"))
-            #expect(advert["address"]?.string == RadioStage.door(UInt64(number)).description)
+            #expect(advert["address"]?.string == RadioFixture.door(UInt64(number)).description)
             #expect(advert["lost"] == nil)
         }
         // More than the socket and the buffer of the session take while nobody reads.
         var (total, sent, lost) = (20_000, 0, 0)
-        for number in 0..<total { stage.scanner.receive([2, 1, 6], from: RadioStage.door(UInt64(number)), -60) }
+        for number in 0..<total { fixture.scanner.receive([2, 1, 6], from: RadioFixture.door(UInt64(number)), -60) }
         while sent + lost < total {
             // The count comes with the next advertisement for which there is room.
-            stage.scanner.receive([2, 1, 6], from: RadioStage.door(0), -60)
+            fixture.scanner.receive([2, 1, 6], from: RadioFixture.door(0), -60)
             total += 1
             let batch = await client.exchange().filter { $0["msg"] == .string("ADVERT") }
             sent += batch.count
@@ -195,27 +199,27 @@ struct DoorReaderTests {
 
     @Test("a pause of the radio makes no reader leave the range")
     @Loop func pause() async throws {
-        let stage = try await RadioStage()
-        let client = try await stage.scanning()
-        var status = RadioStage.listening
-        stage.scanner.change(status)
+        let fixture = try await RadioFixture()
+        let client = try await fixture.scanning()
+        var status = RadioFixture.listening
+        fixture.scanner.change(status)
         for _ in 0..<3 {
-            stage.scanner.receive(RadioStage.seos(), from: RadioStage.door(1), -60)
-            stage.clock.advance(100)
+            fixture.scanner.receive(RadioFixture.seos(), from: RadioFixture.door(1), -60)
+            fixture.clock.advance(100)
         }
         let closest = #"{"cmd":"GET_CLOSEST_DOOR_READER","openingType":"motion"}"#
         for _ in 0..<3 {
             status.isPausing = true
-            stage.scanner.change(status)
-            stage.clock.advance(4000)
+            fixture.scanner.change(status)
+            fixture.clock.advance(4000)
             let answer = await client.ask(closest, "CLOSEST_DOOR_READER")
             #expect(answer?["reader"]?["inRange"]?["motion"] == .bool(true))
             #expect(answer?["reader"]?["rssi"]?["mean"] == .number("-60.0"))
             status.isPausing = false
-            stage.scanner.change(status)
-            stage.scanner.receive(RadioStage.seos(), from: RadioStage.door(1), -60)
+            fixture.scanner.change(status)
+            fixture.scanner.receive(RadioFixture.seos(), from: RadioFixture.door(1), -60)
         }
-        stage.clock.advance(3500)
+        fixture.clock.advance(3500)
         #expect(await client.ask(closest, "CLOSEST_DOOR_READER")?["reason"] == .string("outOfRange"))
     }
 
@@ -230,13 +234,13 @@ struct DoorReaderTests {
         ]
     )
     @Loop func refusals(member: String) async throws {
-        let stage = try await RadioStage()
-        let client = try await stage.scanning()
+        let fixture = try await RadioFixture()
+        let client = try await fixture.scanning()
         let answer = try #require(await client.ask(#"{"cmd":"START_SCAN",\#(member)}"#, "SCAN"))
         let name = member.split(separator: "\"")[0]
         #expect(answer["error"]?.string == "Parameter '\(name)' is invalid")
         #expect(answer["wanted"] == .bool(true))
-        #expect(stage.scanner.calls.count == 1)
+        #expect(fixture.scanner.calls.count == 1)
     }
 
     @Test(
@@ -249,31 +253,31 @@ struct DoorReaderTests {
         ]
     )
     @Loop func questions(line: String, error: String) async throws {
-        let client = try await RadioStage().server.connect()
+        let client = try await RadioFixture().server.connect()
         #expect(await client.ask(line, "CLOSEST_DOOR_READER", "DOOR_READER_LIST")?["error"]?.string == error)
     }
 
     @Test("without the permission scan every command about door readers is denied")
     @Loop func permission() async throws {
-        let stage = try await RadioStage(permissions: [.readers, .cards])
-        let client = try stage.server.connect()
+        let fixture = try await RadioFixture(permissions: [.readers, .cards])
+        let client = try fixture.server.connect()
         for command in ["START_SCAN", "STOP_SCAN", "GET_SCAN", "GET_DOOR_READER_LIST", "GET_CLOSEST_DOOR_READER"] {
             #expect(await client.ask(#"{"cmd":"\#(command)"}"#, "ACCESS_DENIED")?["error"] == .string(command))
         }
-        #expect(stage.scanner.calls.isEmpty)
+        #expect(fixture.scanner.calls.isEmpty)
     }
 
     @Test("raw advertisements need the permission admin; hashed ones hide the address and keep its type")
     @Loop func adverts() async throws {
-        let denied = try await RadioStage(permissions: [.scan])
+        let denied = try await RadioFixture(permissions: [.scan])
         let restricted = try denied.server.connect()
         let answer = await restricted.ask(#"{"cmd":"START_SCAN","adverts":"raw"}"#, "SCAN")
         #expect(answer?["error"]?.string == "Parameter 'adverts' needs the permission admin")
-        let stage = try await RadioStage()
-        let hashed = try await stage.scanning(#","adverts":"hashed""#)
-        let raw = try await stage.scanning(#","adverts":"raw""#)
-        stage.scanner.receive([2, 1, 6], from: RadioStage.door(1), -60)
-        stage.scanner.receive([2, 1, 6], from: RadioStage.door(1), -60)
+        let fixture = try await RadioFixture()
+        let hashed = try await fixture.scanning(#","adverts":"hashed""#)
+        let raw = try await fixture.scanning(#","adverts":"raw""#)
+        fixture.scanner.receive([2, 1, 6], from: RadioFixture.door(1), -60)
+        fixture.scanner.receive([2, 1, 6], from: RadioFixture.door(1), -60)
         let first = try #require(await hashed.next("ADVERT"))
         let again = try #require(await hashed.next("ADVERT"))
         #expect(first == again)
@@ -287,14 +291,14 @@ struct DoorReaderTests {
 
     @Test("SCAN and GET_HEALTH report a fault with advice and age, and SCAN reports its end")
     @Loop func fault() async throws {
-        let stage = try await RadioStage()
-        let client = try await stage.scanning()
+        let fixture = try await RadioFixture()
+        let client = try await fixture.scanning()
         let fault = ScannerFault(.service, "bluetoothd does not run", advice: "systemctl start bluetooth")
-        stage.scanner.change(ScannerStatus(fault: fault))
+        fixture.scanner.change(ScannerStatus(fault: fault))
         let bad = try #require(await client.next("SCAN"))
         #expect(bad["error"]?.string == "bluetoothd does not run: systemctl start bluetooth")
         #expect(bad["radio"] == .bool(false))
-        stage.clock.advance(5000)
+        fixture.clock.advance(5000)
         #expect(await client.ask(#"{"cmd":"GET_SCAN"}"#, "SCAN")?["errorAgo"]?.int == 5000)
         let health = try #require(await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")?["checks"]?.array)
         let line = try #require(health.first { $0["name"] == .string("bluetooth") })
@@ -308,7 +312,7 @@ struct DoorReaderTests {
             #expect(check?["ok"] == .bool(false) && check?["unknown"] == .bool(true))
         }
         #expect(health.filter { $0["errorAgo"] != nil }.count == 1)
-        stage.scanner.change(RadioStage.listening)
+        fixture.scanner.change(RadioFixture.listening)
         #expect(await client.next("SCAN")?["error"] == nil)
     }
 
@@ -321,9 +325,9 @@ struct DoorReaderTests {
         ] as [(ScannerFault?, String?)]
     )
     @Loop func idleHealth(fault: ScannerFault?, name: String?) async throws {
-        let stage = try await RadioStage()
-        stage.scanner.idle = ScannerStatus(fault: fault)
-        let client = try stage.server.connect()
+        let fixture = try await RadioFixture()
+        fixture.scanner.idle = ScannerStatus(fault: fault)
+        let client = try fixture.server.connect()
         let health = try #require(await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")?["checks"]?.array)
         let radio = health.filter { $0["name"]?.string?.hasPrefix("bluetooth") == true }
         #expect(radio.compactMap { $0["name"]?.string } == ["bluetooth", "bluetoothAccess", "bluetoothAdapter"])
@@ -336,45 +340,45 @@ struct DoorReaderTests {
         #expect(radio.filter { $0["unknown"] == .bool(true) }.compactMap { $0["name"]?.string } == Array(unknown))
         #expect(radio.compactMap { $0["cause"]?.string }.first == fault?.text)
         #expect(radio.compactMap { $0["advice"]?.string } == [fault?.advice].compactMap(\.self))
-        #expect(stage.scanner.calls == ["inspect"])
-        #expect(stage.spare.calls.isEmpty)
-        #expect(stage.clock.alarm == nil)
+        #expect(fixture.scanner.calls == ["inspect"])
+        #expect(fixture.spare.calls.isEmpty)
+        #expect(fixture.clock.alarm == nil)
     }
 
     @Test("GET_HEALTH ignores a scanner with a permanent fault while another scanner works")
     @Loop func idleFallback() async throws {
-        let stage = try await RadioStage()
-        stage.scanner.idle = ScannerStatus(fault: ScannerFault(.access, "refused", advice: "x", isPermanent: true))
-        let client = try stage.server.connect()
+        let fixture = try await RadioFixture()
+        fixture.scanner.idle = ScannerStatus(fault: ScannerFault(.access, "refused", advice: "x", isPermanent: true))
+        let client = try fixture.server.connect()
         let health = try #require(await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")?["checks"]?.array)
         #expect(!health.contains { $0["ok"] == .bool(false) && $0["name"]?.string?.hasPrefix("bluetooth") == true })
-        #expect(stage.spare.calls == ["inspect"])
+        #expect(fixture.spare.calls == ["inspect"])
     }
 
     @Test("a scanner with a permanent fault is replaced by the next scanner")
     @Loop func fallback() async throws {
-        let stage = try await RadioStage()
-        let client = try await stage.scanning()
-        stage.scanner.change(ScannerStatus(fault: ScannerFault(.access, "refused", advice: "", isPermanent: true)))
-        #expect(stage.spare.calls == ["scan powerSaving 2"])
+        let fixture = try await RadioFixture()
+        let client = try await fixture.scanning()
+        fixture.scanner.change(ScannerStatus(fault: ScannerFault(.access, "refused", advice: "", isPermanent: true)))
+        #expect(fixture.spare.calls == ["scan powerSaving 2"])
         #expect(await client.next("SCAN")?["backend"] == .string("spare"))
-        stage.spare.change(RadioStage.listening)
-        stage.spare.receive(RadioStage.seos(), from: RadioStage.door(1), -60)
+        fixture.spare.change(RadioFixture.listening)
+        fixture.spare.receive(RadioFixture.seos(), from: RadioFixture.door(1), -60)
         #expect(await client.next("DOOR_READER") != nil)
     }
 
     @Test("silence starts the recovery steps and is reported until the next advertisement")
     @Loop func silence() async throws {
-        let stage = try await RadioStage()
-        stage.scanner.steps = [.restart, .reopen, .powerCycle]
-        let client = try await stage.scanning()
-        stage.scanner.change(RadioStage.listening)
-        stage.scanner.receive(RadioStage.seos(), from: RadioStage.door(1), -60)
-        stage.clock.advance(20_000)
+        let fixture = try await RadioFixture()
+        fixture.scanner.steps = [.restart, .reopen, .powerCycle]
+        let client = try await fixture.scanning()
+        fixture.scanner.change(RadioFixture.listening)
+        fixture.scanner.receive(RadioFixture.seos(), from: RadioFixture.door(1), -60)
+        fixture.clock.advance(20_000)
         // This scanner does not support `renew`, so the next step follows at once.
-        #expect(stage.scanner.calls.suffix(2) == ["renew", "restart"])
-        stage.clock.advance(10_000)
-        #expect(stage.scanner.calls.suffix(3) == ["restart", "reopen", "powerCycle"])
+        #expect(fixture.scanner.calls.suffix(2) == ["renew", "restart"])
+        fixture.clock.advance(10_000)
+        #expect(fixture.scanner.calls.suffix(3) == ["restart", "reopen", "powerCycle"])
         let state = try #require(await client.ask(#"{"cmd":"GET_SCAN"}"#, "SCAN"))
         while let next = await client.next("SCAN"), next["error"] == nil {}
         let health = try #require(await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")?["checks"]?.array)
@@ -383,16 +387,16 @@ struct DoorReaderTests {
         #expect(line["advice"]?.string?.hasPrefix("no advertisement was received for 30 s") == true)
         #expect(line["errorAgo"]?.int == 30_000)
         _ = state
-        stage.scanner.receive(RadioStage.seos(), from: RadioStage.door(1), -60)
+        fixture.scanner.receive(RadioFixture.seos(), from: RadioFixture.door(1), -60)
         #expect(await client.ask(#"{"cmd":"GET_SCAN"}"#, "DOOR_READER") != nil)
-        #expect(stage.radio.state.error == nil)
+        #expect(fixture.radio.state.error == nil)
     }
 
     /// Lets the first adapter receive one advertisement a second for `seconds`.
-    @Loop private func receiveAtFirstAdapter(_ stage: RadioStage, seconds: Int) {
+    @Loop private func receiveAtFirstAdapter(_ fixture: RadioFixture, seconds: Int) {
         for _ in 0..<seconds {
-            stage.clock.advance(1000)
-            stage.scanner.receive(RadioStage.seos(), from: RadioStage.door(1), -60)
+            fixture.clock.advance(1000)
+            fixture.scanner.receive(RadioFixture.seos(), from: RadioFixture.door(1), -60)
         }
     }
 
@@ -403,60 +407,60 @@ struct DoorReaderTests {
 
     @Test("recovery of a silent adapter leaves other adapters alone and is reported until it receives again")
     @Loop func silentAdapter() async throws {
-        let stage = try await RadioStage()
-        stage.scanner.steps = [.probe, .renew, .restart, .powerCycle]
-        let client = try await stage.scanning()
-        stage.scanner.change(Self.both)
-        receiveAtFirstAdapter(stage, seconds: 21)
-        #expect(stage.scanner.calls.suffix(1) == ["probe hci1"])
-        #expect(stage.radio.state.error == nil)
-        receiveAtFirstAdapter(stage, seconds: 14)
+        let fixture = try await RadioFixture()
+        fixture.scanner.steps = [.probe, .renew, .restart, .powerCycle]
+        let client = try await fixture.scanning()
+        fixture.scanner.change(Self.both)
+        receiveAtFirstAdapter(fixture, seconds: 21)
+        #expect(fixture.scanner.calls.suffix(1) == ["probe hci1"])
+        #expect(fixture.radio.state.error == nil)
+        receiveAtFirstAdapter(fixture, seconds: 14)
         // `reconnect` is left out because it would interrupt the other adapter.
         let ladder = ["probe hci1", "renew hci1", "restart hci1", "reopen hci1", "powerCycle hci1"]
-        #expect(stage.scanner.calls.suffix(5) == ladder[...])
+        #expect(fixture.scanner.calls.suffix(5) == ladder[...])
         let state = try #require(await client.ask(#"{"cmd":"GET_SCAN"}"#, "SCAN"))
-        #expect(stage.radio.state.error?.contains("received by hci1, although") == true)
-        #expect(stage.radio.state.isListening)
+        #expect(fixture.radio.state.error?.contains("received by hci1, although") == true)
+        #expect(fixture.radio.state.isListening)
         _ = state
         let health = try #require(await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")?["checks"]?.array)
         let line = try #require(health.first { $0["name"] == .string("bluetoothScan") })
         #expect(line["ok"] == .bool(false))
         #expect(line["advice"]?.string?.hasPrefix("hci1 received nothing for 35 s, other adapters did") == true)
-        stage.scanner.receive(RadioStage.seos(), from: RadioStage.door(1), -60, adapter: 1)
-        #expect(stage.radio.state.error == nil)
-        receiveAtFirstAdapter(stage, seconds: 19)
-        #expect(stage.scanner.calls.suffix(5) == ladder[...])
+        fixture.scanner.receive(RadioFixture.seos(), from: RadioFixture.door(1), -60, adapter: 1)
+        #expect(fixture.radio.state.error == nil)
+        receiveAtFirstAdapter(fixture, seconds: 19)
+        #expect(fixture.scanner.calls.suffix(5) == ladder[...])
     }
 
     @Test("a gap on all adapters restarts the silence period, and a single adapter is never probed")
     @Loop func gap() async throws {
-        let stage = try await RadioStage()
-        stage.scanner.steps = Set(RecoveryStep.allCases)
-        let client = try await stage.scanning()
-        stage.scanner.change(Self.both)
-        receiveAtFirstAdapter(stage, seconds: 1)
-        stage.clock.advance(15_000)
-        receiveAtFirstAdapter(stage, seconds: 19)
-        #expect(stage.scanner.calls.count == 1)
-        receiveAtFirstAdapter(stage, seconds: 2)
-        #expect(stage.scanner.calls.last == "probe hci1")
+        let fixture = try await RadioFixture()
+        fixture.scanner.steps = Set(RecoveryStep.allCases)
+        let client = try await fixture.scanning()
+        fixture.scanner.change(Self.both)
+        receiveAtFirstAdapter(fixture, seconds: 1)
+        fixture.clock.advance(15_000)
+        receiveAtFirstAdapter(fixture, seconds: 19)
+        #expect(fixture.scanner.calls.count == 1)
+        receiveAtFirstAdapter(fixture, seconds: 2)
+        #expect(fixture.scanner.calls.last == "probe hci1")
         var one = Self.both
         one.adapters.removeLast()
-        stage.scanner.change(one)
-        receiveAtFirstAdapter(stage, seconds: 60)
-        #expect(stage.scanner.calls.count == 2)
-        #expect(stage.radio.state.error == nil)
+        fixture.scanner.change(one)
+        receiveAtFirstAdapter(fixture, seconds: 60)
+        #expect(fixture.scanner.calls.count == 2)
+        #expect(fixture.radio.state.error == nil)
         client.close()
     }
 
     @Test("GET_HEALTH counts system messages that cannot be decoded")
     @Loop func malformed() async throws {
-        let stage = try await RadioStage()
-        let client = try await stage.scanning()
-        var status = RadioStage.listening
+        let fixture = try await RadioFixture()
+        let client = try await fixture.scanning()
+        var status = RadioFixture.listening
         for (count, advice) in [(0, nil), (3, "3 messages")] as [(Int, String?)] {
             status.malformed = count
-            stage.scanner.change(status)
+            fixture.scanner.change(status)
             let health = try #require(await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")?["checks"]?.array)
             let line = try #require(health.first { $0["name"] == .string("bluetoothMessages") })
             #expect(line["ok"] == .bool(count == 0))

@@ -15,13 +15,13 @@ struct EnvelopeTests {
         ]
     )
     @Loop func echo(_ request: String) async throws {
-        let stage = try await Stage(at: .idle)
+        let fixture = try await Fixture(at: .idle)
         let commands = [
             "GET_INFO", "GET_API_LEVEL", "SET_API_LEVEL", "GET_STATUS", "GET_READER", "GET_READER_LIST", "GET_HEALTH",
             "SET_PIN", "SET_NEW_PIN", "SET_CAN", "SET_PUK", "SET_CARD", "CANCEL", "CONTINUE", "NO_SUCH", "",
         ]
         for command in commands {
-            let answers = await stage.client.exchange(#"{"cmd":"\#(command)","request":\#(request)}"#)
+            let answers = await fixture.client.exchange(#"{"cmd":"\#(command)","request":\#(request)}"#)
             #expect(answers.count == 1, "\(command)")
             // The parser takes objects and arrays only at the top level.
             let expected = try JSON(#"{"request":\#(request)}"#.utf8)["request"]
@@ -31,15 +31,15 @@ struct EnvelopeTests {
 
     @Test("later messages of a command do not repeat its `request`")
     @Loop func noEcho() async throws {
-        let stage = try await Stage(at: .idle)
-        let started = await stage.client.exchange(#"{"cmd":"RUN_CHANGE_PIN","request":1}"#)
+        let fixture = try await Fixture(at: .idle)
+        let started = await fixture.client.exchange(#"{"cmd":"RUN_CHANGE_PIN","request":1}"#)
         #expect(started == [#"{"msg":"CHANGE_PIN"}"#, #"{"msg":"INSERT_CARD"}"#])
         #expect(
-            await stage.client.exchange(#"{"cmd":"RUN_CHANGE_PIN","request":2}"#) == [
+            await fixture.client.exchange(#"{"cmd":"RUN_CHANGE_PIN","request":2}"#) == [
                 #"{"error":"RUN_CHANGE_PIN","msg":"BAD_STATE","request":2}"#
             ]
         )
-        let final = await stage.client.ask(#"{"cmd":"CANCEL","request":3}"#, "CHANGE_PIN")
+        let final = await fixture.client.ask(#"{"cmd":"CANCEL","request":3}"#, "CHANGE_PIN")
         #expect(final?["request"] == nil)
     }
 
@@ -67,9 +67,9 @@ struct EnvelopeTests {
         ]
     )
     @Loop func notACommand(_ line: String, _ message: String, _ error: String) async throws {
-        let stage = try await Stage(at: .idle)
+        let fixture = try await Fixture(at: .idle)
         let expected: JSON = .object([.init("error", .string(error)), .init("msg", .string(message))])
-        #expect(await stage.client.exchange(line) == [expected])
+        #expect(await fixture.client.exchange(line) == [expected])
     }
 
     @Test(
@@ -82,16 +82,16 @@ struct EnvelopeTests {
         ]
     )
     @Loop func tolerance(_ line: String) async throws {
-        let stage = try await Stage(at: .idle)
+        let fixture = try await Fixture(at: .idle)
         #expect(
-            await stage.client.exchange(line) == [#"{"available":[1,2,3],"current":3,"msg":"API_LEVEL"}"#]
+            await fixture.client.exchange(line) == [#"{"available":[1,2,3],"current":3,"msg":"API_LEVEL"}"#]
         )
     }
 
     @Test("messages contain no white space")
     @Loop func compact() async throws {
-        let stage = try await Stage(at: .enterPIN)
-        _ = await stage.client.exchange(
+        let fixture = try await Fixture(at: .enterPIN)
+        _ = await fixture.client.exchange(
             #"{"cmd":"GET_INFO","request":1}"#,
             #"{"cmd":"GET_HEALTH","request":1}"#,
             #"{"cmd":"GET_READER_LIST","request":1}"#,
@@ -99,6 +99,6 @@ struct EnvelopeTests {
             #"{"cmd":"SET_PIN","request":1}"#,
             #"{"cmd":"GET_API_LEVEL","request":1}"#
         )
-        #expect(stage.client.lines.allSatisfy { (try? JSON($0))?.bytes == $0 })
+        #expect(fixture.client.lines.allSatisfy { (try? JSON($0))?.bytes == $0 })
     }
 }

@@ -14,14 +14,14 @@ struct LevelTests {
 
     @Test("a client starts at level 3 and can set each of the three levels")
     @Loop func levels() async throws {
-        let stage = try await Stage(at: .idle)
+        let fixture = try await Fixture(at: .idle)
         #expect(
-            await stage.client.exchange(#"{"cmd":"GET_API_LEVEL"}"#)
+            await fixture.client.exchange(#"{"cmd":"GET_API_LEVEL"}"#)
                 == [#"{"available":[1,2,3],"current":3,"msg":"API_LEVEL"}"#]
         )
         for level in [1, 2, 3, 1] {
             #expect(
-                await stage.client.exchange(Self.set(level), #"{"cmd":"GET_API_LEVEL","request":0}"#) == [
+                await fixture.client.exchange(Self.set(level), #"{"cmd":"GET_API_LEVEL","request":0}"#) == [
                     #"{"current":\#(level),"msg":"API_LEVEL"}"#,
                     #"{"available":[1,2,3],"current":\#(level),"msg":"API_LEVEL","request":0}"#,
                 ]
@@ -40,27 +40,27 @@ struct LevelTests {
         ]
     )
     @Loop func wrongLevels(_ member: String, _ error: String) async throws {
-        let stage = try await Stage(at: .idle)
+        let fixture = try await Fixture(at: .idle)
         #expect(
-            await stage.client.exchange(#"{"cmd":"SET_API_LEVEL"\#(member)}"#)
+            await fixture.client.exchange(#"{"cmd":"SET_API_LEVEL"\#(member)}"#)
                 == [#"{"current":3,"error":"\#(error)","msg":"API_LEVEL"}"#]
         )
     }
 
     @Test("a whole number in any JSON notation is accepted as the level", arguments: ["2.0", "2e0", "20e-1"])
     @Loop func spellings(_ number: String) async throws {
-        let stage = try await Stage(at: .idle)
+        let fixture = try await Fixture(at: .idle)
         #expect(
-            await stage.client.exchange(#"{"cmd":"SET_API_LEVEL","level":\#(number)}"#)
+            await fixture.client.exchange(#"{"cmd":"SET_API_LEVEL","level":\#(number)}"#)
                 == [#"{"current":2,"msg":"API_LEVEL"}"#]
         )
     }
 
     @Test("below level 2 GET_STATUS and SET_CARD are unknown, and the list is in `reader`", arguments: [1, 2, 3])
     @Loop func hidden(at level: Int) async throws {
-        let stage = try await Stage(at: .insertCard)
-        _ = await stage.client.exchange(Self.set(level))
-        let answers = await stage.client.exchange(
+        let fixture = try await Fixture(at: .insertCard)
+        _ = await fixture.client.exchange(Self.set(level))
+        let answers = await fixture.client.exchange(
             #"{"cmd":"GET_STATUS"}"#,
             #"{"cmd":"SET_CARD"}"#,
             #"{"cmd":"GET_READER_LIST"}"#
@@ -91,24 +91,24 @@ struct LevelTests {
     )
     @Loop func automaticStatus(at level: Int) async throws {
         for (member, isWanted) in [("", true), (#","status":false"#, false), (#","status":1"#, true)] {
-            let stage = try await Stage(at: .idle)
-            try await stage.server.insert(.card())
-            _ = await stage.client.exchange(Self.set(level))
-            _ = try #require(await stage.client.ask(#"{"cmd":"RUN_CHANGE_PIN"\#(member)}"#, "ENTER_PIN"))
-            let next = await stage.client.ask(Stage.setPIN, "STATUS", "ENTER_NEW_PIN")
+            let fixture = try await Fixture(at: .idle)
+            try await fixture.server.insert(.card())
+            _ = await fixture.client.exchange(Self.set(level))
+            _ = try #require(await fixture.client.ask(#"{"cmd":"RUN_CHANGE_PIN"\#(member)}"#, "ENTER_PIN"))
+            let next = await fixture.client.ask(Fixture.setPIN, "STATUS", "ENTER_NEW_PIN")
             #expect(next?["msg"]?.string == (isWanted && level > 1 ? "STATUS" : "ENTER_NEW_PIN"), "\(member)")
         }
     }
 
     @Test("`status` of RUN_CHANGE_PIN stays in force until it is changed")
     @Loop func stickyStatus() async throws {
-        let stage = try await Stage(at: .idle)
+        let fixture = try await Fixture(at: .idle)
         for (member, isWanted) in [(#","status":false"#, false), ("", false), (#","status":true"#, true), ("", true)] {
-            try await stage.server.insert(.card())
-            _ = try #require(await stage.client.ask(#"{"cmd":"RUN_CHANGE_PIN"\#(member)}"#, "ENTER_PIN"))
-            let next = await stage.client.ask(Stage.setPIN, "STATUS", "ENTER_NEW_PIN")
+            try await fixture.server.insert(.card())
+            _ = try #require(await fixture.client.ask(#"{"cmd":"RUN_CHANGE_PIN"\#(member)}"#, "ENTER_PIN"))
+            let next = await fixture.client.ask(Fixture.setPIN, "STATUS", "ENTER_NEW_PIN")
             #expect(next?["msg"]?.string == (isWanted ? "STATUS" : "ENTER_NEW_PIN"))
-            _ = await stage.client.ask(#"{"cmd":"CANCEL"}"#, "CHANGE_PIN")
+            _ = await fixture.client.ask(#"{"cmd":"CANCEL"}"#, "CHANGE_PIN")
         }
     }
 
@@ -119,66 +119,68 @@ struct LevelTests {
 
     @Test("an unknown card appears in READER at level 3 only", arguments: [1, 2, 3])
     @Loop func noEIDCard(at level: Int) async throws {
-        let stage = try await Stage(at: .idle)
-        let witness = try stage.server.connect()
-        _ = await stage.client.exchange(Self.set(level))
+        let fixture = try await Fixture(at: .idle)
+        let witness = try fixture.server.connect()
+        _ = await fixture.client.exchange(Self.set(level))
         _ = await witness.exchange()
-        try await stage.server.insert(Self.foreignCard)
+        try await fixture.server.insert(Self.foreignCard)
         #expect(await witness.next() == .simulator(card: .object([]), keypad: false))
         let expected: JSON = .simulator(card: level == 3 ? .object([]) : .null, keypad: false)
         #expect(
-            await stage.client.exchange(#"{"cmd":"GET_READER","name":"Simulator"}"#)
+            await fixture.client.exchange(#"{"cmd":"GET_READER","name":"Simulator"}"#)
                 == (level == 3 ? [expected, expected] : [expected])
         )
-        await stage.server.withdraw()
+        await fixture.server.withdraw()
         #expect(await witness.next() == .simulator(card: .null, keypad: false))
-        #expect(await stage.client.exchange() == (level == 3 ? [.simulator(card: .null, keypad: false)] : []))
+        #expect(await fixture.client.exchange() == (level == 3 ? [.simulator(card: .null, keypad: false)] : []))
     }
 
     @Test("a badly placed card causes PAUSE at level 3 and INSERT_CARD below level 3", arguments: [1, 2, 3])
     @Loop func pause(at level: Int) async throws {
-        let stage = try await Stage(at: .idle)
-        _ = await stage.client.exchange(Self.set(level))
+        let fixture = try await Fixture(at: .idle)
+        _ = await fixture.client.exchange(Self.set(level))
         let card = VirtualEIDDescription.card {
             $0.options.faults = Array(repeating: .init(afterAPDU: 11, action: .remove), count: 10)
         }
-        try await stage.server.insert(card)
-        _ = try #require(await stage.client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "ENTER_PIN"))
+        try await fixture.server.insert(card)
+        _ = try #require(await fixture.client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "ENTER_PIN"))
         for _ in 1...9 {
-            _ = try #require(await stage.client.ask(Stage.setPIN, "INSERT_CARD"))
-            try await stage.server.insert()
-            _ = try #require(await stage.client.next("ENTER_PIN"))
+            _ = try #require(await fixture.client.ask(Fixture.setPIN, "INSERT_CARD"))
+            try await fixture.server.insert()
+            _ = try #require(await fixture.client.next("ENTER_PIN"))
         }
-        let tenth = await stage.client.ask(Stage.setPIN, "PAUSE", "INSERT_CARD")
+        let tenth = await fixture.client.ask(Fixture.setPIN, "PAUSE", "INSERT_CARD")
         guard level == 3 else {
             #expect(tenth == #"{"msg":"INSERT_CARD"}"#)
             return
         }
         #expect(tenth == #"{"cause":"BadCardPosition","msg":"PAUSE"}"#)
-        #expect(await stage.client.ask(#"{"cmd":"CONTINUE"}"#, "INSERT_CARD", "BAD_STATE") == #"{"msg":"INSERT_CARD"}"#)
-        try await stage.server.insert()
-        _ = try #require(await stage.client.next("ENTER_PIN"))
-        #expect(await stage.client.ask(Stage.setPIN, "ENTER_NEW_PIN", "PAUSE")?["msg"] == .string("ENTER_NEW_PIN"))
+        #expect(
+            await fixture.client.ask(#"{"cmd":"CONTINUE"}"#, "INSERT_CARD", "BAD_STATE") == #"{"msg":"INSERT_CARD"}"#
+        )
+        try await fixture.server.insert()
+        _ = try #require(await fixture.client.next("ENTER_PIN"))
+        #expect(await fixture.client.ask(Fixture.setPIN, "ENTER_NEW_PIN", "PAUSE")?["msg"] == .string("ENTER_NEW_PIN"))
     }
 
     @Test("setting a level below 3 ends a pause, because CONTINUE is then unknown")
     @Loop func endsPause() async throws {
-        let stage = try await Stage(at: .pause)
-        let answers = await stage.client.exchange(Self.set(2), #"{"cmd":"GET_STATUS"}"#)
+        let fixture = try await Fixture(at: .pause)
+        let answers = await fixture.client.exchange(Self.set(2), #"{"cmd":"GET_STATUS"}"#)
         #expect(answers.first == #"{"current":2,"msg":"API_LEVEL"}"#)
         #expect(answers.last?["state"] != .string("PAUSE"))
     }
 
     @Test("a level that is set during a workflow takes effect at once")
     @Loop func midWorkflow() async throws {
-        let stage = try await Stage(at: .enterPIN)
-        let answers = await stage.client.exchange(Self.set(1), #"{"cmd":"GET_STATUS"}"#, Self.set(2))
+        let fixture = try await Fixture(at: .enterPIN)
+        let answers = await fixture.client.exchange(Self.set(1), #"{"cmd":"GET_STATUS"}"#, Self.set(2))
         #expect(
             answers == [
                 #"{"current":1,"msg":"API_LEVEL"}"#, #"{"error":"GET_STATUS","msg":"UNKNOWN_COMMAND"}"#,
                 #"{"current":2,"msg":"API_LEVEL"}"#,
             ]
         )
-        #expect(await stage.client.ask(Stage.setPIN, "ENTER_NEW_PIN") != nil)
+        #expect(await fixture.client.ask(Fixture.setPIN, "ENTER_NEW_PIN") != nil)
     }
 }

@@ -105,7 +105,7 @@ import VirtualEID
     func consentTimeout() async throws {
         let server = try await TestServer(limits: Self.limits { $0.promptTimeout = .zero })
         let client = try server.connect()
-        #expect(await client.ask(Stage.runAuth, "ACCESS_RIGHTS") != nil)
+        #expect(await client.ask(Fixture.runAuth, "ACCESS_RIGHTS") != nil)
         let result = await client.next("AUTH")?["result"]
         #expect(result?["reason"] == .string("Prompt_Timeout"))
         #expect(result?["minor"]?.string?.hasSuffix("/ifdl/common#timeoutError") == true)
@@ -123,6 +123,6 @@ import VirtualEID
             message = await client.ask(#"{"cmd":"SET_PIN","value":"1"}"#, "ENTER_PIN", "CHANGE_PIN", "BAD_STATE")
         }
         if message?["msg"]?.string == "BAD_STATE" { message = await client.next("CHANGE_PIN") }
-        #expect(message?["reason"] == .string("Prompt_Timeout") || client.hasHeard("Prompt_Timeout"))
+        #expect(message?["reason"] == .string("Prompt_Timeout") || client.hasReceived("Prompt_Timeout"))
     }
 }

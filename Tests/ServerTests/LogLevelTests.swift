@@ -21,29 +21,29 @@ import VirtualEID
             }
         })
         let client = try server.connect()
-        _ = await client.ask(Stage.runAuth, "AUTH")
+        _ = await client.ask(Fixture.runAuth, "AUTH")
         _ = await client.next("AUTH")
         #expect(server.notices.contains { $0.contains("AUTH ended, Get_TcToken_Network_Error no route") })
 
-        let stage = try await Stage(at: .accessRights)
-        await stage.client.send(#"{"cmd":"CANCEL"}"#)
-        _ = await stage.client.next("AUTH")
-        #expect(stage.server.logged.contains { $0.contains("AUTH ended, User_Cancelled") })
-        #expect(!stage.server.notices.contains { $0.contains("AUTH ended") })
+        let fixture = try await Fixture(at: .accessRights)
+        await fixture.client.send(#"{"cmd":"CANCEL"}"#)
+        _ = await fixture.client.next("AUTH")
+        #expect(fixture.server.logged.contains { $0.contains("AUTH ended, User_Cancelled") })
+        #expect(!fixture.server.notices.contains { $0.contains("AUTH ended") })
     }
 
     @Test("a failed change of the PIN is logged with its reason")
     func changePIN() async throws {
-        let stage = try await Stage()
+        let fixture = try await Fixture()
         let card = VirtualEIDDescription.card { description in
             description.retryCounter = 0
             description.pukCounter = 0
         }
-        try await stage.server.insert(card)
-        _ = await stage.client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "ENTER_PUK")
-        _ = await stage.client.ask(#"{"cmd":"SET_PUK","value":"9876543210"}"#, "CHANGE_PIN")
+        try await fixture.server.insert(card)
+        _ = await fixture.client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "ENTER_PUK")
+        _ = await fixture.client.ask(#"{"cmd":"SET_PUK","value":"9876543210"}"#, "CHANGE_PIN")
         #expect(
-            stage.server.notices.contains { $0.contains("CHANGE_PIN ended, Establish_Pace_Channel_Puk_Inoperative") }
+            fixture.server.notices.contains { $0.contains("CHANGE_PIN ended, Establish_Pace_Channel_Puk_Inoperative") }
         )
     }
 

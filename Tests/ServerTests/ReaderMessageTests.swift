@@ -61,16 +61,16 @@ struct ReaderMessageTests {
 
     @Test("READER is sent only when a card is inserted, changed or removed")
     @Loop func changes() async throws {
-        let stage = try await Stage(at: .idle)
-        try await stage.server.insert(.card { $0.deactivated = true })
+        let fixture = try await Fixture(at: .idle)
+        try await fixture.server.insert(.card { $0.deactivated = true })
         let deactivated = JSON.card(tries: 0).with("deactivated", .bool(true))
-        #expect(await stage.client.next() == .simulator(card: deactivated, keypad: false))
-        await stage.server.withdraw()
-        #expect(await stage.client.next() == .simulator(card: .null, keypad: false))
-        try await stage.server.insert(.card { $0.hasKeypad = true })
-        #expect(await stage.client.next() == .simulator(card: .null, keypad: true))
-        #expect(await stage.client.next() == .simulator(card: .card(tries: 3), keypad: true))
-        #expect(await stage.client.exchange() == [])
+        #expect(await fixture.client.next() == .simulator(card: deactivated, keypad: false))
+        await fixture.server.withdraw()
+        #expect(await fixture.client.next() == .simulator(card: .null, keypad: false))
+        try await fixture.server.insert(.card { $0.hasKeypad = true })
+        #expect(await fixture.client.next() == .simulator(card: .null, keypad: true))
+        #expect(await fixture.client.next() == .simulator(card: .card(tries: 3), keypad: true))
+        #expect(await fixture.client.exchange() == [])
     }
 
     @Test("of two readers with one name only the first is used, and the log reports it")
@@ -105,8 +105,8 @@ struct ReaderMessageTests {
         ]
     )
     @Loop func getReader(_ member: String, _ answer: String) async throws {
-        let stage = try await Stage(at: .idle)
-        #expect(await stage.client.exchange(#"{"cmd":"GET_READER",\#(member)}"#) == [JSON(stringLiteral: answer)])
+        let fixture = try await Fixture(at: .idle)
+        #expect(await fixture.client.exchange(#"{"cmd":"GET_READER",\#(member)}"#) == [JSON(stringLiteral: answer)])
     }
 
     // MARK: Health
@@ -134,8 +134,8 @@ struct ReaderMessageTests {
 
     @Test("answers keep the order of the commands while health checks run")
     @Loop func healthInOrder() async throws {
-        let stage = try await Stage(at: .idle)
-        let answers = await stage.client.exchange(
+        let fixture = try await Fixture(at: .idle)
+        let answers = await fixture.client.exchange(
             #"{"cmd":"GET_HEALTH","request":1}"#,
             #"{"cmd":"GET_STATUS","request":2}"#,
             #"{"cmd":"GET_HEALTH","request":3}"#,

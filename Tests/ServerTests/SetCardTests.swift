@@ -35,7 +35,7 @@ struct SetCardTests {
         ]
     )
     @Loop func parameters(_ members: String, _ error: String) async throws {
-        let readers = try StagedReaders(["Simulator", "Plugged"], plugged: ["Plugged"])
+        let readers = try RecordingReaders(["Simulator", "Plugged"], plugged: ["Plugged"])
         let server = try await TestServer(readers: 0, backends: [readers])
         await server.ready(["Simulator", "Plugged"])
         let client = try server.connect()
@@ -144,23 +144,23 @@ struct SetCardTests {
     }
 
     @Loop private func refuses(_ members: String, _ error: String) async throws {
-        let stage = try await Stage(at: .insertCard)
+        let fixture = try await Fixture(at: .insertCard)
         let line = #"{"cmd":"SET_CARD","name":"Simulator","request":"r",\#(members)}"#
-        let answers = await stage.client.exchange(line, #"{"cmd":"GET_READER","name":"Simulator"}"#)
+        let answers = await fixture.client.exchange(line, #"{"cmd":"GET_READER","name":"Simulator"}"#)
         #expect(answers == [Self.refusal(error), .simulator(card: .null, keypad: false)])
         // The next SET_CARD succeeds.
-        let next = await stage.client.ask(#"{"cmd":"SET_CARD","name":"Simulator"}"#, "ENTER_PIN")
+        let next = await fixture.client.ask(#"{"cmd":"SET_CARD","name":"Simulator"}"#, "ENTER_PIN")
         #expect(next?["reader"]?["card"] == .card(tries: 3))
     }
 
     @Test("a second SET_CARD is ignored while a usable card is inserted")
     @Loop func occupied() async throws {
-        let stage = try await Stage(at: .insertCard)
-        let gate = stage.readers.gate()
+        let fixture = try await Fixture(at: .insertCard)
+        let gate = fixture.readers.gate()
         let line = #"{"cmd":"SET_CARD","name":"Simulator","request":"r"}"#
-        #expect(await stage.client.exchange(line, line) == [])
+        #expect(await fixture.client.exchange(line, line) == [])
         gate.open()
-        #expect(await stage.client.next("ENTER_PIN") != nil)
+        #expect(await fixture.client.next("ENTER_PIN") != nil)
     }
 
     @Test(
@@ -171,24 +171,24 @@ struct SetCardTests {
         ]
     )
     @Loop func replacesUnusableCard(_ members: String) async throws {
-        let stage = try await Stage(at: .insertCard)
-        let explanation = await stage.client.ask(
+        let fixture = try await Fixture(at: .insertCard)
+        let explanation = await fixture.client.ask(
             #"{"cmd":"SET_CARD","name":"Simulator",\#(members)}"#,
             "INSERT_CARD",
             "ENTER_PIN"
         )
         #expect(explanation?["error"] != nil)
-        #expect(await stage.client.ask(#"{"cmd":"SET_CARD","name":"Simulator","card":{}}"#, "ENTER_PIN") != nil)
+        #expect(await fixture.client.ask(#"{"cmd":"SET_CARD","name":"Simulator","card":{}}"#, "ENTER_PIN") != nil)
     }
 
     @Test("an unusable card of SET_CARD goes back to the shelf at the end of the workflow")
     @Loop func takenBack() async throws {
-        let stage = try await Stage(at: .insertCard)
+        let fixture = try await Fixture(at: .insertCard)
         let line = #"{"cmd":"SET_CARD","name":"Simulator","card":{"deactivated":true}}"#
-        _ = await stage.client.ask(line, "INSERT_CARD")
-        _ = await stage.client.ask(#"{"cmd":"CANCEL"}"#, "CHANGE_PIN")
+        _ = await fixture.client.ask(line, "INSERT_CARD")
+        _ = await fixture.client.ask(#"{"cmd":"CANCEL"}"#, "CHANGE_PIN")
         #expect(
-            await stage.client.exchange(#"{"cmd":"GET_READER","name":"Simulator"}"#)
+            await fixture.client.exchange(#"{"cmd":"GET_READER","name":"Simulator"}"#)
                 == [.simulator(card: .null, keypad: false)]
         )
     }
@@ -201,22 +201,22 @@ struct SetCardTests {
         ]
     )
     @Loop func cardCounts(_ object: String, _ question: String) async throws {
-        let stage = try await Stage(at: .insertCard)
+        let fixture = try await Fixture(at: .insertCard)
         let line = #"{"cmd":"SET_CARD","name":"Simulator","card":\#(object)}"#
-        #expect(await stage.client.ask(line, "ENTER_PIN", "ENTER_CAN", "ENTER_PUK")?["msg"]?.string == question)
+        #expect(await fixture.client.ask(line, "ENTER_PIN", "ENTER_CAN", "ENTER_PUK")?["msg"]?.string == question)
     }
 
     @Test("the own card of a virtual reader keeps its new PIN for the next workflow")
     @Loop func keepsPIN() async throws {
-        let stage = try await Stage(at: .insertCard)
+        let fixture = try await Fixture(at: .insertCard)
         let card = #"{"cmd":"SET_CARD","name":"Simulator","card":{"pin":"111111"}}"#
-        _ = await stage.client.ask(card, "ENTER_PIN")
-        _ = await stage.client.ask(#"{"cmd":"SET_PIN","value":"111111"}"#, "ENTER_NEW_PIN")
-        let changed = await stage.client.ask(#"{"cmd":"SET_NEW_PIN","value":"222222"}"#, "CHANGE_PIN")
+        _ = await fixture.client.ask(card, "ENTER_PIN")
+        _ = await fixture.client.ask(#"{"cmd":"SET_PIN","value":"111111"}"#, "ENTER_NEW_PIN")
+        let changed = await fixture.client.ask(#"{"cmd":"SET_NEW_PIN","value":"222222"}"#, "CHANGE_PIN")
         #expect(changed == #"{"msg":"CHANGE_PIN","success":true}"#)
-        _ = await stage.client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD")
-        _ = await stage.client.ask(#"{"cmd":"SET_CARD","name":"Simulator"}"#, "ENTER_PIN")
-        let question = await stage.client.ask(#"{"cmd":"SET_PIN","value":"222222"}"#, "ENTER_NEW_PIN", "ENTER_PIN")
+        _ = await fixture.client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD")
+        _ = await fixture.client.ask(#"{"cmd":"SET_CARD","name":"Simulator"}"#, "ENTER_PIN")
+        let question = await fixture.client.ask(#"{"cmd":"SET_PIN","value":"222222"}"#, "ENTER_NEW_PIN", "ENTER_PIN")
         #expect(question?["msg"] == .string("ENTER_NEW_PIN"))
     }
 }

@@ -40,7 +40,7 @@ struct StateTests {
 
     @Test("a command in the wrong state is BAD_STATE and changes nothing", arguments: Moment.allCases)
     @Loop func badState(at moment: Moment) async throws {
-        let stage = try await Stage(at: moment)
+        let fixture = try await Fixture(at: moment)
         let forbidden = Set(allCommands).subtracting(Self.allowed(at: moment))
         #expect(!forbidden.isEmpty)
         for name in forbidden.sorted() {
@@ -50,60 +50,60 @@ struct StateTests {
                 .init("error", .string(name)), .init("msg", .string("BAD_STATE")),
                 .init("request", .string("r")),
             ])
-            let answers = await stage.client.exchange(line, #"{"cmd":"GET_STATUS"}"#)
+            let answers = await fixture.client.exchange(line, #"{"cmd":"GET_STATUS"}"#)
             #expect(answers == [answer, moment.status])
         }
-        stage.gate?.open()
+        fixture.gate?.open()
     }
 
     @Test("a command in the right state is not BAD_STATE", arguments: Moment.allCases, allCommands)
     @Loop func goodState(at moment: Moment, name: String) async throws {
         guard Self.allowed(at: moment).contains(name) else { return }
-        let stage = try await Stage(at: moment)
-        let answers = await stage.client.exchange(#"{"cmd":"\#(name)","request":"r"}"#)
+        let fixture = try await Fixture(at: moment)
+        let answers = await fixture.client.exchange(#"{"cmd":"\#(name)","request":"r"}"#)
         #expect(!answers.contains { $0["msg"] == .string("BAD_STATE") }, "\(answers)")
-        stage.gate?.open()
+        fixture.gate?.open()
     }
 
     @Test("GET_STATUS returns what the workflow waits for", arguments: Moment.allCases)
     @Loop func status(at moment: Moment) async throws {
-        let stage = try await Stage(at: moment)
-        #expect(await stage.client.exchange(#"{"cmd":"GET_STATUS"}"#) == [moment.status])
-        stage.gate?.open()
+        let fixture = try await Fixture(at: moment)
+        #expect(await fixture.client.exchange(#"{"cmd":"GET_STATUS"}"#) == [moment.status])
+        fixture.gate?.open()
     }
 
     @Test("CANCEL ends the workflow with one final message and frees the reader", arguments: Moment.allCases)
     @Loop func cancel(at moment: Moment) async throws {
         guard moment != .idle else { return }
-        let stage = try await Stage(at: moment)
-        var answers = await stage.client.exchange(#"{"cmd":"CANCEL","request":"gone"}"#)
-        stage.gate?.open()
+        let fixture = try await Fixture(at: moment)
+        var answers = await fixture.client.exchange(#"{"cmd":"CANCEL","request":"gone"}"#)
+        fixture.gate?.open()
         func isFinal(_ message: JSON) -> Bool { message["success"] != nil || message["result"] != nil }
         let name = try #require(moment.workflow)
-        if !answers.contains(where: isFinal), let final = await stage.client.next(name) { answers.append(final) }
+        if !answers.contains(where: isFinal), let final = await fixture.client.next(name) { answers.append(final) }
         let finals = answers.filter { $0["msg"] != .string("READER") && $0["msg"] != .string("STATUS") }
         #expect(finals.map { $0["msg"] } == [.string(name)])
         #expect(finals.map { $0["reason"] ?? $0["result"]?["reason"] } == [.string("User_Cancelled")])
         #expect(finals.first?["success"] == (name == "AUTH" ? nil : .bool(false)))
-        #expect(!stage.server.isLent())
-        #expect(await stage.client.exchange(#"{"cmd":"GET_STATUS"}"#) == [Moment.idle.status])
+        #expect(!fixture.server.isLent())
+        #expect(await fixture.client.exchange(#"{"cmd":"GET_STATUS"}"#) == [Moment.idle.status])
 
         // The next workflow starts from the beginning, with the card not inserted.
-        #expect(await stage.client.exchange(#"{"cmd":"RUN_CHANGE_PIN"}"#).contains(#"{"msg":"CHANGE_PIN"}"#))
+        #expect(await fixture.client.exchange(#"{"cmd":"RUN_CHANGE_PIN"}"#).contains(#"{"msg":"CHANGE_PIN"}"#))
     }
 
     @Test("a cancelled workflow costs no try of the card", arguments: [Moment.enterPIN, .enterNewPIN])
     @Loop func triesAfterCancel(at moment: Moment) async throws {
-        let stage = try await Stage(at: moment)
-        _ = await stage.client.ask(#"{"cmd":"CANCEL"}"#, "CHANGE_PIN")
-        #expect(await stage.readers.cardState(in: "Simulator")?.retryCounter == 3)
+        let fixture = try await Fixture(at: moment)
+        _ = await fixture.client.ask(#"{"cmd":"CANCEL"}"#, "CHANGE_PIN")
+        #expect(await fixture.readers.cardState(in: "Simulator")?.retryCounter == 3)
     }
 
     @Test("commands in one write take effect in order")
     @Loop func oneWrite() async throws {
-        let stage = try await Stage(at: .idle)
-        let gate = stage.readers.gate()
-        let answers = await stage.client.exchange(
+        let fixture = try await Fixture(at: .idle)
+        let gate = fixture.readers.gate()
+        let answers = await fixture.client.exchange(
             #"{"cmd":"RUN_CHANGE_PIN"}"#,
             #"{"cmd":"SET_CARD","name":"Simulator"}"#,
             #"{"cmd":"GET_STATUS","request":1}"#,
@@ -122,17 +122,17 @@ struct StateTests {
         // The second CANCEL may arrive while the first is still in progress for the same workflow.
         let rest = answers.dropFirst(3)
         #expect(rest.contains(#"{"error":"RUN_CHANGE_PIN","msg":"BAD_STATE","request":3}"#), "\(rest)")
-        let last = rest.contains { $0["success"] == .bool(false) } ? nil : await stage.client.next("CHANGE_PIN")
+        let last = rest.contains { $0["success"] == .bool(false) } ? nil : await fixture.client.next("CHANGE_PIN")
         #expect(last == nil || last?["reason"] == .string("User_Cancelled"))
     }
 
     @Test("the second SET_PIN of one write is BAD_STATE, because the first has answered the question")
     @Loop func twoAnswers() async throws {
-        let stage = try await Stage(at: .enterPIN)
-        let gate = stage.readers.gate()
-        let answers = await stage.client.exchange(Stage.setPIN, Stage.setPIN)
+        let fixture = try await Fixture(at: .enterPIN)
+        let gate = fixture.readers.gate()
+        let answers = await fixture.client.exchange(Fixture.setPIN, Fixture.setPIN)
         #expect(answers.filter { $0["msg"] != .string("STATUS") } == [#"{"error":"SET_PIN","msg":"BAD_STATE"}"#])
         gate.open()
-        #expect(await stage.client.next("ENTER_NEW_PIN", "ENTER_PIN")?["msg"] == .string("ENTER_NEW_PIN"))
+        #expect(await fixture.client.next("ENTER_NEW_PIN", "ENTER_PIN")?["msg"] == .string("ENTER_NEW_PIN"))
     }
 }

@@ -47,39 +47,39 @@ struct ValueTests {
 
     @Test("a malformed value is refused and never reaches the card", arguments: questions)
     @Loop func malformed(_ question: Question) async throws {
-        let stage = try await Stage(at: question.moment)
-        stage.readers.forget()
+        let fixture = try await Fixture(at: question.moment)
+        fixture.readers.forget()
         let name = try #require(question.moment.state)
         for value in Self.malformed {
             let line = #"{"cmd":"\#(question.command)","request":"r","value":\#(value)}"#
-            let answers = await stage.client.exchange(line)
+            let answers = await fixture.client.exchange(line)
             #expect(answers.count == 1, "\(value)")
             #expect(answers.first?["msg"]?.string == name, "\(value)")
             #expect(answers.first?["error"]?.string == "You must provide \(question.digits) digits", "\(value)")
             #expect(answers.first?["request"] == .string("r"))
             #expect(answers.first?["reader"]?["name"] == .string("Simulator"))
         }
-        #expect(stage.readers.recorded.isEmpty)
-        #expect(await stage.client.exchange(#"{"cmd":"GET_STATUS"}"#) == [question.moment.status])
+        #expect(fixture.readers.recorded.isEmpty)
+        #expect(await fixture.client.exchange(#"{"cmd":"GET_STATUS"}"#) == [question.moment.status])
     }
 
     @Test("a value of another type and a missing value are refused", arguments: questions)
     @Loop func types(_ question: Question) async throws {
-        let stage = try await Stage(at: question.moment)
+        let fixture = try await Fixture(at: question.moment)
         for value in ["123456", "null", "true", "[\"123456\"]", "{\"value\":\"123456\"}", "1e5"] {
-            let answers = await stage.client.exchange(#"{"cmd":"\#(question.command)","value":\#(value)}"#)
+            let answers = await fixture.client.exchange(#"{"cmd":"\#(question.command)","value":\#(value)}"#)
             #expect(answers.map { $0["error"]?.string } == ["Invalid value"], "\(value)")
         }
-        let answers = await stage.client.exchange(#"{"cmd":"\#(question.command)","Value":"123456"}"#)
+        let answers = await fixture.client.exchange(#"{"cmd":"\#(question.command)","Value":"123456"}"#)
         #expect(answers.map { $0["error"]?.string } == ["Value cannot be undefined"])
     }
 
     @Test("a well-formed value, escaped or not, is sent to the card", arguments: questions)
     @Loop func wellFormed(_ question: Question) async throws {
         for value in question.wellFormed {
-            let stage = try await Stage(at: question.moment)
-            stage.readers.forget()
-            let answer = await stage.client.ask(
+            let fixture = try await Fixture(at: question.moment)
+            fixture.readers.forget()
+            let answer = await fixture.client.ask(
                 #"{"cmd":"\#(question.command)","value":\#(value)}"#,
                 "ENTER_PIN",
                 "ENTER_CAN",
@@ -88,14 +88,14 @@ struct ValueTests {
                 "CHANGE_PIN"
             )
             #expect(answer?["error"] == nil, "\(value)")
-            #expect(!stage.readers.recorded.isEmpty, "\(value)")
+            #expect(!fixture.readers.recorded.isEmpty, "\(value)")
         }
     }
 
     @Test("the last of several `value` members is used")
     @Loop func duplicates() async throws {
-        let stage = try await Stage(at: .enterPIN)
-        let answer = await stage.client.ask(
+        let fixture = try await Fixture(at: .enterPIN)
+        let answer = await fixture.client.ask(
             #"{"cmd":"SET_PIN","value":"12","value":"123456"}"#,
             "ENTER_PIN",
             "ENTER_NEW_PIN"
@@ -107,64 +107,64 @@ struct ValueTests {
 
     @Test("a value for a removed card is not used for the next card")
     @Loop func crossing() async throws {
-        let stage = try await Stage(at: .enterPIN)
-        await stage.server.withdraw()
-        _ = try #require(await stage.client.next("INSERT_CARD"))
-        try await stage.server.insert(.card { $0.pin = SecretBox(digits: "222222") })
-        let second = try #require(await stage.client.next("ENTER_PIN"))
+        let fixture = try await Fixture(at: .enterPIN)
+        await fixture.server.withdraw()
+        _ = try #require(await fixture.client.next("INSERT_CARD"))
+        try await fixture.server.insert(.card { $0.pin = SecretBox(digits: "222222") })
+        let second = try #require(await fixture.client.next("ENTER_PIN"))
         #expect(second["question"] == .number("2"))
-        stage.readers.forget()
+        fixture.readers.forget()
         // The client answers the first question and has not read the second one.
-        let answers = await stage.client.exchange(#"{"cmd":"SET_PIN","question":1,"request":1,"value":"123456"}"#)
+        let answers = await fixture.client.exchange(#"{"cmd":"SET_PIN","question":1,"request":1,"value":"123456"}"#)
         #expect(answers == [#"{"error":"SET_PIN","msg":"BAD_STATE","request":1}"#])
-        #expect(stage.readers.recorded.isEmpty)
+        #expect(fixture.readers.recorded.isEmpty)
         // The second question is still open.
         let line = #"{"cmd":"SET_PIN","question":2,"value":"222222"}"#
-        let next = await stage.client.ask(line, "ENTER_NEW_PIN", "ENTER_PIN", "BAD_STATE")
+        let next = await fixture.client.ask(line, "ENTER_NEW_PIN", "ENTER_PIN", "BAD_STATE")
         #expect(next?["msg"] == .string("ENTER_NEW_PIN"))
         #expect(next?["question"] == .number("3"))
     }
 
     @Test("a wrong question number is BAD_STATE, also with a malformed value")
     @Loop func wrongQuestion() async throws {
-        let stage = try await Stage(at: .enterPIN)
-        stage.readers.forget()
+        let fixture = try await Fixture(at: .enterPIN)
+        fixture.readers.forget()
         for number in ["0", "2", "-1", "1.5", "99999999999999999999", #""1""#, "null", "[1]", "true"] {
             for value in [#""123456""#, "5"] {
                 let line = #"{"cmd":"SET_PIN","question":\#(number),"value":\#(value)}"#
-                #expect(await stage.client.exchange(line) == [#"{"error":"SET_PIN","msg":"BAD_STATE"}"#], "\(number)")
+                #expect(await fixture.client.exchange(line) == [#"{"error":"SET_PIN","msg":"BAD_STATE"}"#], "\(number)")
             }
         }
-        #expect(stage.readers.recorded.isEmpty)
+        #expect(fixture.readers.recorded.isEmpty)
         // A refused value does not change the number of the open question.
-        let refusal = await stage.client.ask(#"{"cmd":"SET_PIN","question":1,"value":"12"}"#, "ENTER_PIN")
+        let refusal = await fixture.client.ask(#"{"cmd":"SET_PIN","question":1,"value":"12"}"#, "ENTER_PIN")
         #expect(refusal?["question"] == .number("1"))
-        #expect(await stage.client.ask(#"{"cmd":"SET_PIN","question":1,"value":"123456"}"#, "ENTER_NEW_PIN") != nil)
+        #expect(await fixture.client.ask(#"{"cmd":"SET_PIN","question":1,"value":"123456"}"#, "ENTER_NEW_PIN") != nil)
     }
 
     @Test("the keypad is not started with the number of an earlier question")
     @Loop func keypadCrossing() async throws {
-        let stage = try await Stage(at: .insertCard)
+        let fixture = try await Fixture(at: .insertCard)
         let card = #"{"cmd":"SET_CARD","name":"Simulator","card":{"keypad":true}}"#
-        _ = try #require(await stage.client.ask(card, "ENTER_PIN"))
-        await stage.server.withdraw()
-        _ = try #require(await stage.client.next("INSERT_CARD"))
-        _ = try #require(await stage.client.ask(card, "ENTER_PIN"))
-        let answers = await stage.client.exchange(#"{"cmd":"SET_PIN","question":1}"#)
+        _ = try #require(await fixture.client.ask(card, "ENTER_PIN"))
+        await fixture.server.withdraw()
+        _ = try #require(await fixture.client.next("INSERT_CARD"))
+        _ = try #require(await fixture.client.ask(card, "ENTER_PIN"))
+        let answers = await fixture.client.exchange(#"{"cmd":"SET_PIN","question":1}"#)
         #expect(answers == [#"{"error":"SET_PIN","msg":"BAD_STATE"}"#])
-        #expect(await stage.client.ask(#"{"cmd":"SET_PIN","question":2}"#, "ENTER_NEW_PIN") != nil)
+        #expect(await fixture.client.ask(#"{"cmd":"SET_PIN","question":2}"#, "ENTER_NEW_PIN") != nil)
     }
 
     // MARK: Keypad
 
     @Test("a reader with a keypad accepts no value and asks the user itself")
     @Loop func keypad() async throws {
-        let stage = try await Stage(at: .insertCard)
+        let fixture = try await Fixture(at: .insertCard)
         let card = #"{"cmd":"SET_CARD","name":"Simulator","card":{"keypad":true}}"#
-        let question = try #require(await stage.client.ask(card, "ENTER_PIN"))
+        let question = try #require(await fixture.client.ask(card, "ENTER_PIN"))
         #expect(question["reader"]?["keypad"] == .bool(true))
         for value in [#""123456""#, #""""#, "null", "5"] {
-            let answers = await stage.client.exchange(#"{"cmd":"SET_PIN","request":1,"value":\#(value)}"#)
+            let answers = await fixture.client.exchange(#"{"cmd":"SET_PIN","request":1,"value":\#(value)}"#)
             #expect(
                 answers == [
                     question.with("error", .string("Value cannot be defined")).with("request", .number("1"))
@@ -172,29 +172,29 @@ struct ValueTests {
             )
         }
         #expect(
-            await stage.client.ask(#"{"cmd":"SET_PIN"}"#, "ENTER_NEW_PIN", "ENTER_PIN")?["msg"]?.string
+            await fixture.client.ask(#"{"cmd":"SET_PIN"}"#, "ENTER_NEW_PIN", "ENTER_PIN")?["msg"]?.string
                 == "ENTER_NEW_PIN"
         )
-        let answers = await stage.client.exchange(#"{"cmd":"SET_NEW_PIN","value":"123456"}"#)
+        let answers = await fixture.client.exchange(#"{"cmd":"SET_NEW_PIN","value":"123456"}"#)
         #expect(answers.map { $0["error"]?.string } == ["Value cannot be defined"])
-        let final = await stage.client.ask(#"{"cmd":"SET_NEW_PIN"}"#, "CHANGE_PIN")
+        let final = await fixture.client.ask(#"{"cmd":"SET_NEW_PIN"}"#, "CHANGE_PIN")
         #expect(final == #"{"msg":"CHANGE_PIN","success":true}"#)
     }
 
     @Test("CANCEL during keypad input ends the workflow")
     @Loop func cancelKeypad() async throws {
-        let stage = try await Stage(at: .insertCard)
+        let fixture = try await Fixture(at: .insertCard)
         let card = #"{"cmd":"SET_CARD","name":"Simulator","card":{"keypad":true}}"#
-        _ = try #require(await stage.client.ask(card, "ENTER_PIN"))
-        let gate = stage.readers.gate()
-        await stage.client.send(#"{"cmd":"SET_PIN"}"#)
+        _ = try #require(await fixture.client.ask(card, "ENTER_PIN"))
+        let gate = fixture.readers.gate()
+        await fixture.client.send(#"{"cmd":"SET_PIN"}"#)
         await gate.arrival()
         // The server has read CANCEL when the following command is answered.
-        let before = await stage.client.exchange(#"{"cmd":"CANCEL"}"#)
+        let before = await fixture.client.exchange(#"{"cmd":"CANCEL"}"#)
         #expect(!before.contains { $0.isMessage("CHANGE_PIN") })
         gate.open()
-        let final = await stage.client.next("CHANGE_PIN", "ENTER_NEW_PIN")
+        let final = await fixture.client.next("CHANGE_PIN", "ENTER_NEW_PIN")
         #expect(final == #"{"msg":"CHANGE_PIN","reason":"User_Cancelled","success":false}"#)
-        #expect(!stage.server.isLent())
+        #expect(!fixture.server.isLent())
     }
 }

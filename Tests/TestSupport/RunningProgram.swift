@@ -226,7 +226,7 @@ package final class RunningProgram: Sendable {
     }
 
     /// Waits for a text after the one of the previous call; returns false when the stream ends without it.
-    package func says(_ text: String, on stream: Stream = .terminal) async -> Bool {
+    package func prints(_ text: String, on stream: Stream = .terminal) async -> Bool {
         let position = positions.withLock { $0[stream] ?? 0 }
         let end = await endingWhenCancelled { await collected[stream]?.wait(for: text, after: position) }
         guard let end else { return false }

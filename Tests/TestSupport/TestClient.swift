@@ -89,7 +89,7 @@ import Wire
     package var transcript: [JSON] { lines.map(Self.message) }
 
     /// Returns whether any received message contains this text.
-    package func hasHeard(_ text: String) -> Bool {
+    package func hasReceived(_ text: String) -> Bool {
         lines.contains { line in
             (line + [0]).withUnsafeBytes { raw in
                 raw.withMemoryRebound(to: CChar.self) { $0.baseAddress.map { strstr($0, text) != nil } ?? false }

@@ -26,14 +26,14 @@ import VirtualKeycard
 
         // The other client has seen the reader, but nothing of the dialogue.
         _ = await other.exchange(#"{"cmd":"GET_READER_LIST"}"#, #"{"cmd":"GET_STATUS"}"#)
-        #expect(other.hasHeard(#""kind":"keycard""#))
+        #expect(other.hasReceived(#""kind":"keycard""#))
         // One word alone may be part of another one, such as "able" of "insertable".
         let pairs = zip(user.words, user.words.dropFirst())
         let words = pairs.flatMap { ["\($0) \($1)", "\"\($0)\",\"\($1)\""] }
-        #expect(words.count == 22 && user.client.hasHeard(words[1]))
+        #expect(words.count == 22 && user.client.hasReceived(words[1]))
         let secrets = words + [puk, key, WalletUser.newPIN]
         for secret in secrets {
-            #expect(!other.hasHeard(secret), "another client")
+            #expect(!other.hasReceived(secret), "another client")
             #expect(!bench.server.logged.contains { $0.contains(secret) }, "the log")
         }
         // What another client sends does not answer the questions of the workflow.

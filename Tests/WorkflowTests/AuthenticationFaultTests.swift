@@ -118,17 +118,17 @@ struct AuthenticationFaultTests {
     }
 
     @Loop private static func plan(_ course: Course) async throws -> Plan {
-        let staged = try StagedReaders()
-        let server = try await TestServer(readers: 0, backends: [staged], service: { url, _ in service(url) })
+        let recorder = try RecordingReaders()
+        let server = try await TestServer(readers: 0, backends: [recorder], service: { url, _ in service(url) })
         await server.ready(["Simulator"])
         let watcher = try server.connect()
-        try await staged.insert(course.card(), into: "Simulator")
+        try await recorder.insert(course.card(), into: "Simulator")
         await watcher.waitForCard(in: "Simulator")
-        let identification = staged.recorded.count
+        let identification = recorder.recorded.count
         let user = try AuthenticationUser(server, "Simulator")
         await user.authenticate(course.path)
         #expect(user.finals.count == 1 && user.violations.isEmpty, "\(user.violations)")
-        let commands = staged.recorded.map(\.command)
+        let commands = recorder.recorded.map(\.command)
         return Plan(
             count: commands.count,
             identification: identification,
@@ -186,7 +186,7 @@ struct AuthenticationFaultTests {
             violations.append("the next client: \(next.finals) \(next.violations)")
         }
         for client in [user.client, next.client] {
-            violations += Dialogue.secrets.filter { client.hasHeard($0) }.map { "\($0) is in a message" }
+            violations += Dialogue.secrets.filter { client.hasReceived($0) }.map { "\($0) is in a message" }
             client.close()
         }
         let outcome: Outcome =

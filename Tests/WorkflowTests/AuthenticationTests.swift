@@ -16,9 +16,9 @@ import Wire
 @Suite("RUN_AUTH", .timeLimit(.minutes(5)))
 struct AuthenticationTests {
     /// Returns a server with `service` as its only service, and a client.
-    @Loop static func stage(_ service: TestService) async throws -> (server: TestServer, scene: Scene) {
+    @Loop static func started(_ service: TestService) async throws -> (server: TestServer, user: ScriptedClient) {
         let server = try await TestServer(service: { _, _ in service })
-        return (server, try await Scene(server))
+        return (server, try await ScriptedClient(server))
     }
 
     static let rights = "ACCESS_RIGHTS Address FamilyName | GivenNames | Address FamilyName GivenNames"
@@ -40,9 +40,9 @@ struct AuthenticationTests {
     @Test("the service reads the granted data, and the card goes back to the shelf")
     @Loop func happy() async throws {
         let service = TestService()
-        let (server, scene) = try await Self.stage(service)
-        try await scene.play(Self.toPIN + "\n> SET_PIN 123456\n< READER -\n< \(Self.success)")
-        await scene.isQuiet()
+        let (server, user) = try await Self.started(service)
+        try await user.play(Self.toPIN + "\n> SET_PIN 123456\n< READER -\n< \(Self.success)")
+        await user.isQuiet()
         let answers = await service.answers
         #expect(answers.map(\.status) == [.ok, .ok])
         // Data groups 5 and 17. TR-03110-4.
@@ -56,8 +56,8 @@ struct AuthenticationTests {
     @Test("the terminal's signature may come in an additional round")
     @Loop func additionalRound() async throws {
         let service = TestService { $0.hasAdditionalRound = true }
-        let (_, scene) = try await Self.stage(service)
-        try await scene.play(Self.toPIN + "\n> SET_PIN 123456\n< READER -\n< \(Self.success)")
+        let (_, user) = try await Self.started(service)
+        try await user.play(Self.toPIN + "\n> SET_PIN 123456\n< READER -\n< \(Self.success)")
         #expect(await service.steps.contains(.challenge))
     }
 
@@ -67,8 +67,8 @@ struct AuthenticationTests {
             plan.batches = [[.readBinary(shortFileID: 0x04, le: 256)]]
             plan.acceptableStatusCodes = []
         }
-        let (_, scene) = try await Self.stage(service)
-        try await scene.play(
+        let (_, user) = try await Self.started(service)
+        try await user.play(
             """
             > RUN_AUTH
             < AUTH
@@ -91,26 +91,26 @@ struct AuthenticationTests {
 
     @Test("no command is sent to a card before the user's consent")
     @Loop func consent() async throws {
-        let readers = try StagedReaders()
+        let readers = try RecordingReaders()
         let server = try await TestServer(readers: 0, backends: [readers], service: { _, _ in TestService() })
         await server.ready(["Simulator"])
-        let scene = try await Scene(server)
+        let user = try await ScriptedClient(server)
         try await server.insert(.card())
-        try await scene.play("< READER 3")
+        try await user.play("< READER 3")
         readers.forget()
-        try await scene.play("> RUN_AUTH\n< AUTH\n< \(Self.rights)")
+        try await user.play("> RUN_AUTH\n< AUTH\n< \(Self.rights)")
         #expect(readers.recorded.isEmpty)
         #expect(!server.isLent())
-        try await scene.play("> CANCEL\n< AUTH error cancellationByUser User_Cancelled \(Self.back)")
+        try await user.play("> CANCEL\n< AUTH error cancellationByUser User_Cancelled \(Self.back)")
         #expect(readers.recorded.isEmpty)
     }
 
     @Test("PIN, CAN and PUK are requested as the card needs them, also after a wrong PIN")
     @Loop func ladder() async throws {
         let service = TestService()
-        let (server, scene) = try await Self.stage(service)
+        let (server, user) = try await Self.started(service)
         try await server.insert(.card { $0.retryCounter = 2 })
-        try await scene.play(
+        try await user.play(
             """
             < READER 2
             > RUN_AUTH
@@ -145,10 +145,10 @@ struct AuthenticationTests {
             VirtualEIDDescription.card(), .card { $0.deactivated = true }, .card { $0.retryCounter = 0 },
         ] {
             let service = TestService { $0.rights = AccessRights(rawValue: 0x3F_FFFF_FFFF) }
-            let (server, scene) = try await Self.stage(service)
+            let (server, user) = try await Self.started(service)
             let tries = card.deactivated ? "0 deactivated" : "\(card.retryCounter)"
             try await server.insert(card)
-            try await scene.play(
+            try await user.play(
                 """
                 < READER \(tries)
                 > RUN_AUTH
@@ -170,9 +170,9 @@ struct AuthenticationTests {
     @Test("with a keypad the PIN is typed at the reader, which forwards the commands of the service")
     @Loop func keypad() async throws {
         let service = TestService()
-        let (server, scene) = try await Self.stage(service)
+        let (server, user) = try await Self.started(service)
         try await server.insert(.card { $0.hasKeypad = true })
-        try await scene.play(
+        try await user.play(
             """
             <~ READER -
             <~ READER 3
@@ -193,9 +193,9 @@ struct AuthenticationTests {
 
     @Test("without CAN allowed a deactivated card is reported, and the workflow waits for another card")
     @Loop func deactivated() async throws {
-        let (server, scene) = try await Self.stage(TestService())
+        let (server, user) = try await Self.started(TestService())
         try await server.insert(.card { $0.deactivated = true })
-        try await scene.play(
+        try await user.play(
             """
             < READER 0 deactivated
             > RUN_AUTH
@@ -211,9 +211,9 @@ struct AuthenticationTests {
 
     @Test("a card of a type that the service does not accept is reported")
     @Loop func unacceptedType() async throws {
-        let (server, scene) = try await Self.stage(TestService { $0.eidTypes = [.hwKeyStore] })
+        let (server, user) = try await Self.started(TestService { $0.eidTypes = [.hwKeyStore] })
         try await server.insert(.card())
-        try await scene.play(
+        try await user.play(
             """
             < READER 3
             > RUN_AUTH
@@ -275,9 +275,9 @@ struct AuthenticationTests {
     @Loop func failure(index: Int) async throws {
         let (_, change, end) = Self.failures[index]
         let service = TestService(TestService.Plan(change))
-        let (server, scene) = try await Self.stage(service)
-        try await scene.play(Self.toPIN + "\n> SET_PIN 123456\n< READER -\n< AUTH error \(end) \(Self.back)")
-        await scene.isQuiet()
+        let (server, user) = try await Self.started(service)
+        try await user.play(Self.toPIN + "\n> SET_PIN 123456\n< READER -\n< AUTH error \(end) \(Self.back)")
+        await user.isQuiet()
         #expect(await service.steps.suffix(2) == [.fail, .refresh])
         #expect(!server.isLent() && server.registry["Simulator"]?.insertion == nil)
         #expect(await server.cardState()?.judgedPINs == 1)
@@ -285,15 +285,15 @@ struct AuthenticationTests {
 
     @Test("an unprotected command never reaches the card")
     @Loop func clear() async throws {
-        let readers = try StagedReaders()
+        let readers = try RecordingReaders()
         let service = TestService { plan in
             plan.speaksInTheClear = true
             plan.batches = [[CommandAPDU(0x00, 0x2C, 0x02, 0x03, data: Array("000000".utf8))]]
         }
         let server = try await TestServer(readers: 0, backends: [readers], service: { _, _ in service })
         await server.ready(["Simulator"])
-        let scene = try await Scene(server)
-        try await scene.play(
+        let user = try await ScriptedClient(server)
+        try await user.play(
             Self.toPIN
                 + "\n> SET_PIN 123456\n< READER -\n< AUTH error unknownError Transmit_Card_Command_Failed \(Self.back)"
         )
@@ -341,9 +341,9 @@ struct AuthenticationTests {
             // Each answer is a little longer than the file.
             plan.batches = [[update], Array(repeating: read, count: count)]
         }
-        let (server, scene) = try await Self.stage(service)
+        let (server, user) = try await Self.started(service)
         let end = isTaken ? Self.success : "AUTH error internalError Transmit_Card_Command_Failed \(Self.back)"
-        try await scene.play(
+        try await user.play(
             Self.toPIN.replacing(Self.rights, with: "ACCESS_RIGHTS WriteAddress Address |  | WriteAddress Address")
                 + "\n> SET_PIN 123456\n< READER -\n< \(end)"
         )
@@ -359,8 +359,8 @@ struct AuthenticationTests {
             $0.failures[.request] = EServiceFailure(.getTcTokenNetworkError, .connection)
             $0.url = nil
         }
-        let (_, scene) = try await Self.stage(service)
-        try await scene.play(
+        let (_, user) = try await Self.started(service)
+        try await user.play(
             "> RUN_AUTH\n< AUTH\n< AUTH error trustedChannelEstablishmentFailed Get_TcToken_Network_Error"
         )
     }
@@ -370,8 +370,8 @@ struct AuthenticationTests {
         let service = TestService {
             $0.failures[.refresh] = EServiceFailure(.checkRefreshAddressEmpty, .refreshAddress)
         }
-        let (_, scene) = try await Self.stage(service)
-        try await scene.play(
+        let (_, user) = try await Self.started(service)
+        try await user.play(
             Self.toPIN + "\n> SET_PIN 123456\n< READER -\n< AUTH error communicationError Check_Refresh_Address_Empty"
         )
     }
@@ -386,15 +386,15 @@ struct AuthenticationTests {
             plan.gates[step] = gate
             plan.hasAdditionalRound = step == .challenge
         }
-        let (server, scene) = try await Self.stage(service)
+        let (server, user) = try await Self.started(service)
         if step == .request {
-            try await scene.play("> RUN_AUTH\n< AUTH")
+            try await user.play("> RUN_AUTH\n< AUTH")
         } else {
-            try await scene.play(Self.toPIN + "\n> SET_PIN 123456")
+            try await user.play(Self.toPIN + "\n> SET_PIN 123456")
         }
         await gate.arrival()
         let shelved = step == .request ? "" : "< READER -\n"
-        try await scene.play("> CANCEL\n\(shelved)< AUTH error cancellationByUser User_Cancelled \(Self.back)")
+        try await user.play("> CANCEL\n\(shelved)< AUTH error cancellationByUser User_Cancelled \(Self.back)")
         #expect(await service.steps.contains(.fail))
         #expect(!server.isLent())
     }
@@ -406,11 +406,11 @@ struct AuthenticationTests {
     @Loop func removal(at step: TestService.Step) async throws {
         let gate = TestService.Gate()
         let service = TestService { $0.gates[step] = gate }
-        let (server, scene) = try await Self.stage(service)
-        try await scene.play(Self.toPIN + "\n> SET_PIN 123456")
+        let (server, user) = try await Self.started(service)
+        try await user.play(Self.toPIN + "\n> SET_PIN 123456")
         await gate.arrival()
         await server.withdraw()
-        try await scene.play("< READER -\n< AUTH error cancellationByUser Card_Removed \(Self.back)")
+        try await user.play("< READER -\n< AUTH error cancellationByUser Card_Removed \(Self.back)")
         #expect(!server.isLent())
     }
 
@@ -422,13 +422,13 @@ struct AuthenticationTests {
             plan.hasAdditionalRound = true
             if step == .fail { plan.failures[.request] = EServiceFailure(.getTcTokenNetworkError, .connection) }
         }
-        let (server, scene) = try await Self.stage(service)
+        let (server, user) = try await Self.started(service)
         switch step {
-        case .request, .fail: try await scene.play("> RUN_AUTH\n< AUTH")
-        case .eac1, .challenge, .eac2, .transmit, .refresh: try await scene.play(Self.toPIN + "\n> SET_PIN 123456")
+        case .request, .fail: try await user.play("> RUN_AUTH\n< AUTH")
+        case .eac1, .challenge, .eac2, .transmit, .refresh: try await user.play(Self.toPIN + "\n> SET_PIN 123456")
         }
         await gate.arrival()
-        scene.client.close()
+        user.client.close()
         gate.open()
         await server.clients(0)
         #expect(!server.isLent())

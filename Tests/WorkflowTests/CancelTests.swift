@@ -32,43 +32,43 @@ struct CancelTests {
 
     @Test("CANCEL at any question ends the workflow and the channel and frees the reader", arguments: Question.allCases)
     @Loop func cancel(question: Question) async throws {
-        let staged = try StagedReaders()
-        let server = try await TestServer.stage(staged)
-        let scene = try await Scene(server)
-        try await scene.play(question.dialogue)
-        let tries = await staged.cardState(in: "Simulator")?.retryCounter
-        staged.forget()
-        await scene.client.send(#"{"cmd":"CANCEL"}"#)
-        if question != .insertCard { try await scene.play("< READER -") }
-        try await scene.play("< CHANGE_PIN false User_Cancelled")
-        await scene.isQuiet()
-        #expect(await staged.cardState(in: "Simulator")?.retryCounter == tries)
+        let recorder = try RecordingReaders()
+        let server = try await TestServer.started(recorder)
+        let user = try await ScriptedClient(server)
+        try await user.play(question.dialogue)
+        let tries = await recorder.cardState(in: "Simulator")?.retryCounter
+        recorder.forget()
+        await user.client.send(#"{"cmd":"CANCEL"}"#)
+        if question != .insertCard { try await user.play("< READER -") }
+        try await user.play("< CHANGE_PIN false User_Cancelled")
+        await user.isQuiet()
+        #expect(await recorder.cardState(in: "Simulator")?.retryCounter == tries)
         // A command closes the channel; without a channel no command is sent.
-        if question.hasChannel { #expect(staged.recorded.map(\.command.short) == ["22 plain"]) }
-        #expect(!staged.recorded.contains { $0.command.ins != 0x22 })
+        if question.hasChannel { #expect(recorder.recorded.map(\.command.short) == ["22 plain"]) }
+        #expect(!recorder.recorded.contains { $0.command.ins != 0x22 })
         try await Self.readerIsUsable(server)
     }
 
     @Test("a disconnection at any question closes the channel and frees the reader", arguments: Question.allCases)
     @Loop func clientGone(question: Question) async throws {
-        let staged = try StagedReaders()
-        let server = try await TestServer.stage(staged)
-        let scene = try await Scene(server)
-        let watcher = try await Scene(server)
-        try await scene.play(question.dialogue)
+        let recorder = try RecordingReaders()
+        let server = try await TestServer.started(recorder)
+        let user = try await ScriptedClient(server)
+        let watcher = try await ScriptedClient(server)
+        try await user.play(question.dialogue)
         if question != .insertCard {
             try await Self.seen(question, by: watcher)
         }
-        staged.forget()
-        scene.client.close()
+        recorder.forget()
+        user.client.close()
         if question != .insertCard { try await watcher.play("<~ READER - busy\n<~ READER -") }
-        if question.hasChannel { #expect(staged.recorded.map(\.command.short) == ["22 plain"]) }
-        #expect(!staged.recorded.contains { $0.command.ins != 0x22 })
+        if question.hasChannel { #expect(recorder.recorded.map(\.command.short) == ["22 plain"]) }
+        #expect(!recorder.recorded.contains { $0.command.ins != 0x22 })
         try await Self.readerIsUsable(server)
     }
 
     /// Expects the READER messages to other clients until the question.
-    @Loop private static func seen(_ question: Question, by watcher: Scene) async throws {
+    @Loop private static func seen(_ question: Question, by watcher: ScriptedClient) async throws {
         switch question {
         case .insertCard: return
         case .enterPIN, .enterNewPIN: try await watcher.play("< READER 3\n< READER 3 busy")
@@ -78,7 +78,7 @@ struct CancelTests {
     }
 
     @Loop private static func readerIsUsable(_ server: TestServer) async throws {
-        let next = try await Scene(server)
+        let next = try await ScriptedClient(server)
         try await next.play(
             """
             > RUN_CHANGE_PIN
@@ -101,28 +101,28 @@ struct CancelTests {
 
     @Test("PACE with the PIN runs to its end before CANCEL takes effect", arguments: 0..<5)
     @Loop func cancelDuringPACE(step: Int) async throws {
-        let staged = try StagedReaders()
-        let server = try await TestServer.stage(staged)
-        let scene = try await Scene(server)
-        try await scene.play(Question.enterPIN.dialogue)
-        staged.forget()
-        let gate = staged.gate { _, _ in staged.recorded.count == step }
-        await scene.client.send(#"{"cmd":"SET_PIN","value":"123456"}"#)
+        let recorder = try RecordingReaders()
+        let server = try await TestServer.started(recorder)
+        let user = try await ScriptedClient(server)
+        try await user.play(Question.enterPIN.dialogue)
+        recorder.forget()
+        let gate = recorder.gate { _, _ in recorder.recorded.count == step }
+        await user.client.send(#"{"cmd":"SET_PIN","value":"123456"}"#)
         await gate.arrival()
-        await scene.client.send(#"{"cmd":"CANCEL"}"#)
-        await scene.isQuiet()
+        await user.client.send(#"{"cmd":"CANCEL"}"#)
+        await user.isQuiet()
         gate.open()
-        try await scene.play(
+        try await user.play(
             """
             < READER -
             < CHANGE_PIN false User_Cancelled
             """
         )
-        let log = staged.recorded.map(\.command.short)
+        let log = recorder.recorded.map(\.command.short)
         #expect(
             log == ["22 plain", "86 plain chained", "86 plain chained", "86 plain chained", "86 plain", "22 plain"]
         )
-        let card = try #require(await staged.cardState(in: "Simulator"))
+        let card = try #require(await recorder.cardState(in: "Simulator"))
         #expect(card.judgedPINs == 1)
         #expect(card.retryCounter == 3)
         try await Self.readerIsUsable(server)
@@ -130,118 +130,118 @@ struct CancelTests {
 
     @Test("PACE with the PIN runs to its end when the client disconnects", arguments: 0..<5)
     @Loop func goneDuringPACE(step: Int) async throws {
-        let staged = try StagedReaders()
-        let server = try await TestServer.stage(staged)
-        let scene = try await Scene(server)
-        let watcher = try await Scene(server)
-        try await scene.play(Question.enterPIN.dialogue)
+        let recorder = try RecordingReaders()
+        let server = try await TestServer.started(recorder)
+        let user = try await ScriptedClient(server)
+        let watcher = try await ScriptedClient(server)
+        try await user.play(Question.enterPIN.dialogue)
         try await Self.seen(.enterPIN, by: watcher)
-        staged.forget()
-        let gate = staged.gate { _, _ in staged.recorded.count == step }
-        await scene.client.send(#"{"cmd":"SET_PIN","value":"123456"}"#)
+        recorder.forget()
+        let gate = recorder.gate { _, _ in recorder.recorded.count == step }
+        await user.client.send(#"{"cmd":"SET_PIN","value":"123456"}"#)
         await gate.arrival()
-        scene.client.close()
+        user.client.close()
         await watcher.isQuiet()
         gate.open()
         try await watcher.play("<~ READER - busy\n<~ READER -")
-        let log = staged.recorded.map(\.command.short)
+        let log = recorder.recorded.map(\.command.short)
         #expect(
             log == ["22 plain", "86 plain chained", "86 plain chained", "86 plain chained", "86 plain", "22 plain"]
         )
-        #expect(await staged.cardState(in: "Simulator")?.retryCounter == 3)
+        #expect(await recorder.cardState(in: "Simulator")?.retryCounter == 3)
         try await Self.readerIsUsable(server)
     }
 
     @Test("CANCEL during PACE with a wrong PIN costs one try, and no further question comes")
     @Loop func cancelWrongPIN() async throws {
-        let staged = try StagedReaders()
-        let server = try await TestServer.stage(staged)
-        let scene = try await Scene(server)
-        try await scene.play(Question.enterPIN.dialogue)
-        let gate = staged.gate { $1.isToken }
-        await scene.client.send(#"{"cmd":"SET_PIN","value":"000000"}"#)
+        let recorder = try RecordingReaders()
+        let server = try await TestServer.started(recorder)
+        let user = try await ScriptedClient(server)
+        try await user.play(Question.enterPIN.dialogue)
+        let gate = recorder.gate { $1.isToken }
+        await user.client.send(#"{"cmd":"SET_PIN","value":"000000"}"#)
         await gate.arrival()
-        await scene.client.send(#"{"cmd":"CANCEL"}"#)
-        await scene.isQuiet()
+        await user.client.send(#"{"cmd":"CANCEL"}"#)
+        await user.isQuiet()
         gate.open()
-        try await scene.play(
+        try await user.play(
             """
             < READER 2
             < READER -
             < CHANGE_PIN false User_Cancelled
             """
         )
-        await scene.isQuiet()
-        #expect(await staged.cardState(in: "Simulator")?.retryCounter == 2)
+        await user.isQuiet()
+        #expect(await recorder.cardState(in: "Simulator")?.retryCounter == 2)
     }
 
     @Test("CANCEL after the command for the new PIN has no effect; the answer of the card decides")
     @Loop func cancelDuringChange() async throws {
-        let staged = try StagedReaders()
-        let server = try await TestServer.stage(staged)
-        let scene = try await Scene(server)
-        try await scene.play(Question.enterNewPIN.dialogue)
-        let gate = staged.gate { $1.ins == 0x2C }
-        await scene.client.send(#"{"cmd":"SET_NEW_PIN","value":"654321"}"#)
+        let recorder = try RecordingReaders()
+        let server = try await TestServer.started(recorder)
+        let user = try await ScriptedClient(server)
+        try await user.play(Question.enterNewPIN.dialogue)
+        let gate = recorder.gate { $1.ins == 0x2C }
+        await user.client.send(#"{"cmd":"SET_NEW_PIN","value":"654321"}"#)
         await gate.arrival()
-        await scene.client.send(#"{"cmd":"CANCEL"}"#)
-        await scene.isQuiet()
+        await user.client.send(#"{"cmd":"CANCEL"}"#)
+        await user.isQuiet()
         gate.open()
-        try await scene.play(
+        try await user.play(
             """
             < READER -
             < CHANGE_PIN true
             """
         )
-        #expect(await staged.cardHasPIN(Secret("654321".utf8), in: "Simulator"))
+        #expect(await recorder.cardHasPIN(Secret("654321".utf8), in: "Simulator"))
     }
 
     @Test("CANCEL during identification ends the workflow at once and shelves the card")
     @Loop func cancelDuringIdentification() async throws {
-        let staged = try StagedReaders()
-        let server = try await TestServer.stage(staged)
-        let scene = try await Scene(server)
-        try await scene.play(Question.insertCard.dialogue)
-        let gate = staged.gate()
-        await scene.client.send(#"{"cmd":"SET_CARD","name":"Simulator"}"#)
+        let recorder = try RecordingReaders()
+        let server = try await TestServer.started(recorder)
+        let user = try await ScriptedClient(server)
+        try await user.play(Question.insertCard.dialogue)
+        let gate = recorder.gate()
+        await user.client.send(#"{"cmd":"SET_CARD","name":"Simulator"}"#)
         await gate.arrival()
-        try await scene.play(
+        try await user.play(
             """
             > CANCEL
             < CHANGE_PIN false User_Cancelled
             """
         )
         gate.open()
-        await scene.isQuiet()
+        await user.isQuiet()
         try await Self.readerIsUsable(server)
     }
 
     @Test("CANCEL while the card is being opened ends the workflow without a question")
     @Loop func cancelDuringOpening() async throws {
-        let staged = try StagedReaders()
-        let server = try await TestServer.stage(staged)
-        let scene = try await Scene(server)
-        try await staged.insert(VirtualEIDDescription.card(), into: "Simulator")
-        try await scene.play("< READER 3")
-        let gate = staged.gate()
-        try await scene.play(
+        let recorder = try RecordingReaders()
+        let server = try await TestServer.started(recorder)
+        let user = try await ScriptedClient(server)
+        try await recorder.insert(VirtualEIDDescription.card(), into: "Simulator")
+        try await user.play("< READER 3")
+        let gate = recorder.gate()
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
             """
         )
         await gate.arrival()
-        await scene.client.send(#"{"cmd":"CANCEL"}"#)
+        await user.client.send(#"{"cmd":"CANCEL"}"#)
         // The server has read CANCEL when the following command is answered.
-        await scene.isQuiet()
+        await user.isQuiet()
         gate.open()
-        try await scene.play(
+        try await user.play(
             """
             < READER -
             < CHANGE_PIN false User_Cancelled
             """
         )
-        await scene.isQuiet()
+        await user.isQuiet()
         try await Self.readerIsUsable(server)
     }
 }

@@ -54,7 +54,7 @@ struct CardPositionTests {
     // MARK: In the dialogue
 
     /// Starts a workflow with a card that is lost in PACE `losses` times.
-    @Loop private static func scene(losses: Int, level: Int) async throws -> Scene {
+    @Loop private static func user(losses: Int, level: Int) async throws -> ScriptedClient {
         let card = try VirtualCard()
         let left = Mutex(losses)
         let backend = ScriptedReaders { _ throws(CardError) in
@@ -68,19 +68,19 @@ struct CardPositionTests {
             }
         }
         backend.add(ReaderDescription(name: "Desk"))
-        let server = try await TestServer.stage(backend, readers: ["Desk"])
-        let scene = try await Scene(server, reader: "Desk", level: level)
+        let server = try await TestServer.started(backend, readers: ["Desk"])
+        let user = try await ScriptedClient(server, reader: "Desk", level: level)
         backend.insert(into: "Desk")
-        try await scene.play("< READER 3\n> RUN_CHANGE_PIN\n< CHANGE_PIN")
-        return scene
+        try await user.play("< READER 3\n> RUN_CHANGE_PIN\n< CHANGE_PIN")
+        return user
     }
 
     private static let lost = "< ENTER_PIN 3\n> SET_PIN 123456\n"
 
     @Test("after ten losses in PACE the workflow sends PAUSE, and CONTINUE resumes it")
     @Loop func pause() async throws {
-        let scene = try await Self.scene(losses: 19, level: 3)
-        try await scene.play(
+        let user = try await Self.user(losses: 19, level: 3)
+        try await user.play(
             String(repeating: Self.lost, count: 10) + """
                 < PAUSE BadCardPosition
                 > SET_PIN 123456
@@ -89,7 +89,7 @@ struct CardPositionTests {
                 """
         )
         // The count starts again.
-        try await scene.play(
+        try await user.play(
             String(repeating: Self.lost, count: 9) + """
                 < ENTER_PIN 3
                 > SET_PIN 123456
@@ -98,13 +98,13 @@ struct CardPositionTests {
                 < CHANGE_PIN true
                 """
         )
-        await scene.isQuiet()
+        await user.isQuiet()
     }
 
     @Test("below level 3 the workflow continues without PAUSE", arguments: [1, 2])
     @Loop func noPause(level: Int) async throws {
-        let scene = try await Self.scene(losses: 10, level: level)
-        try await scene.play(
+        let user = try await Self.user(losses: 10, level: level)
+        try await user.play(
             String(repeating: Self.lost, count: 10) + """
                 < ENTER_PIN 3
                 > CONTINUE
@@ -119,8 +119,8 @@ struct CardPositionTests {
 
     @Test("setting a level below 3 during the pause resumes the workflow")
     @Loop func levelLowered() async throws {
-        let scene = try await Self.scene(losses: 10, level: 3)
-        try await scene.play(
+        let user = try await Self.user(losses: 10, level: 3)
+        try await user.play(
             String(repeating: Self.lost, count: 10) + """
                 < PAUSE BadCardPosition
                 > {"cmd":"SET_API_LEVEL","level":2}
@@ -134,23 +134,23 @@ struct CardPositionTests {
 
     @Test("CANCEL ends the pause and the workflow")
     @Loop func cancelled() async throws {
-        let scene = try await Self.scene(losses: 10, level: 3)
-        try await scene.play(
+        let user = try await Self.user(losses: 10, level: 3)
+        try await user.play(
             String(repeating: Self.lost, count: 10) + """
                 < PAUSE BadCardPosition
                 > CANCEL
                 < CHANGE_PIN false User_Cancelled
                 """
         )
-        await scene.isQuiet()
+        await user.isQuiet()
     }
 
     @Test("the reader becomes free when the client disconnects during the pause")
     @Loop func clientGone() async throws {
-        let scene = try await Self.scene(losses: 10, level: 3)
-        let next = try await Scene(scene.server, reader: "Desk")
-        try await scene.play(String(repeating: Self.lost, count: 10) + "< PAUSE BadCardPosition")
-        scene.client.close()
+        let user = try await Self.user(losses: 10, level: 3)
+        let next = try await ScriptedClient(user.server, reader: "Desk")
+        try await user.play(String(repeating: Self.lost, count: 10) + "< PAUSE BadCardPosition")
+        user.client.close()
         while next.server.server.clientCount > 1 { _ = await next.client.exchange() }
         try await next.play(
             """

@@ -11,9 +11,9 @@ import VirtualEID
 struct CardTests {
     @Test("a deactivated card is reported, and the workflow continues with another card")
     @Loop func deactivated() async throws {
-        let server = try await TestServer.stage()
-        let scene = try await Scene(server)
-        try await scene.play(
+        let server = try await TestServer.started()
+        let user = try await ScriptedClient(server)
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -23,9 +23,9 @@ struct CardTests {
             < INSERT_CARD deactivated
             """
         )
-        await scene.isQuiet()
+        await user.isQuiet()
         await server.withdraw()
-        try await scene.play(
+        try await user.play(
             """
             < READER -
             > SET_CARD {}
@@ -40,9 +40,9 @@ struct CardTests {
 
     @Test("a card that is not an eID card is reported, and the workflow continues with another card")
     @Loop func noEIDCard() async throws {
-        let server = try await TestServer.stage()
-        let scene = try await Scene(server)
-        try await scene.play(
+        let server = try await TestServer.started()
+        let user = try await ScriptedClient(server)
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -52,9 +52,9 @@ struct CardTests {
             < INSERT_CARD noEIDCard
             """
         )
-        await scene.isQuiet()
+        await user.isQuiet()
         await server.withdraw()
-        try await scene.play(
+        try await user.play(
             """
             < READER -
             > SET_CARD {}
@@ -74,9 +74,9 @@ struct CardTests {
 
     @Test("a cause is reported once for each card")
     @Loop func reportedOnce() async throws {
-        let server = try await TestServer.stage(readers: ["Simulator", "Simulator 2"])
-        let scene = try await Scene(server)
-        try await scene.play(
+        let server = try await TestServer.started(readers: ["Simulator", "Simulator 2"])
+        let user = try await ScriptedClient(server)
+        try await user.play(
             """
             > RUN_CHANGE_PIN any
             < CHANGE_PIN
@@ -88,9 +88,9 @@ struct CardTests {
         )
         // A card in another reader is reported without repeating the first report.
         try await server.insert(.card { $0.deactivated = true }, into: "Simulator 2")
-        try await scene.play("< INSERT_CARD deactivated at Simulator 2")
+        try await user.play("< INSERT_CARD deactivated at Simulator 2")
         await server.withdraw()
-        try await scene.play(
+        try await user.play(
             """
             < READER -
             > SET_CARD {"deactivated":true}
@@ -98,14 +98,14 @@ struct CardTests {
             < INSERT_CARD deactivated
             """
         )
-        await scene.isQuiet()
+        await user.isQuiet()
     }
 
     @Test("a card that is lost during identification is requested again", arguments: 0..<7)
     @Loop func lostWhileIdentified(index: Int) async throws {
-        let server = try await TestServer.stage()
-        let scene = try await Scene(server)
-        try await scene.play(
+        let server = try await TestServer.started()
+        let user = try await ScriptedClient(server)
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -124,9 +124,9 @@ struct CardTests {
 
     @Test("a card that is lost while it is being opened is requested again", arguments: 7..<10)
     @Loop func lostWhileOpened(index: Int) async throws {
-        let server = try await TestServer.stage()
-        let scene = try await Scene(server)
-        try await scene.play(
+        let server = try await TestServer.started()
+        let user = try await ScriptedClient(server)
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -149,9 +149,9 @@ struct CardTests {
 
     @Test("removing and inserting a card during ENTER_PIN repeats the question")
     @Loop func reinserted() async throws {
-        let server = try await TestServer.stage()
-        let scene = try await Scene(server)
-        try await scene.play(
+        let server = try await TestServer.started()
+        let user = try await ScriptedClient(server)
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -162,7 +162,7 @@ struct CardTests {
             """
         )
         await server.withdraw()
-        try await scene.play(
+        try await user.play(
             """
             < READER -
             < INSERT_CARD
@@ -176,7 +176,7 @@ struct CardTests {
             """
         )
         await server.withdraw()
-        try await scene.play(
+        try await user.play(
             """
             < READER -
             < INSERT_CARD
@@ -198,10 +198,10 @@ struct CardTests {
 
     @Test("another card that is inserted during ENTER_PIN gets its own question")
     @Loop func swappedWhileAsked() async throws {
-        let staged = try StagedReaders()
-        let server = try await TestServer.stage(staged)
-        let scene = try await Scene(server)
-        try await scene.play(
+        let recorder = try RecordingReaders()
+        let server = try await TestServer.started(recorder)
+        let user = try await ScriptedClient(server)
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -211,8 +211,8 @@ struct CardTests {
             < ENTER_PIN 3
             """
         )
-        await staged.shelve(reader: "Simulator")
-        try await scene.play(
+        await recorder.shelve(reader: "Simulator")
+        try await user.play(
             """
             < READER -
             < INSERT_CARD
@@ -221,8 +221,8 @@ struct CardTests {
             < ENTER_PIN 2
             """
         )
-        #expect(await staged.cardState(in: "Simulator")?.judgedPINs == 0)
-        try await scene.play(
+        #expect(await recorder.cardState(in: "Simulator")?.judgedPINs == 0)
+        try await user.play(
             """
             > SET_PIN 777777
             < READER 3
@@ -232,16 +232,16 @@ struct CardTests {
             < CHANGE_PIN true
             """
         )
-        #expect(await staged.cardState(in: "Simulator")?.judgedPINs == 1)
+        #expect(await recorder.cardState(in: "Simulator")?.judgedPINs == 1)
     }
 
     /// `step` is the number of commands after SET_PIN at which the card is replaced.
     @Test("a PIN for one card is never sent to the card that replaces it", arguments: 0..<5)
     @Loop func swappedDuringPACE(step: Int) async throws {
-        let staged = try StagedReaders()
-        let server = try await TestServer.stage(staged)
-        let scene = try await Scene(server)
-        try await scene.play(
+        let recorder = try RecordingReaders()
+        let server = try await TestServer.started(recorder)
+        let user = try await ScriptedClient(server)
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -251,15 +251,15 @@ struct CardTests {
             < ENTER_PIN 3
             """
         )
-        staged.forget()
-        let gate = staged.gate { _, _ in staged.recorded.count == step }
-        await scene.client.send(#"{"cmd":"SET_PIN","value":"123456"}"#)
+        recorder.forget()
+        let gate = recorder.gate { _, _ in recorder.recorded.count == step }
+        await user.client.send(#"{"cmd":"SET_PIN","value":"123456"}"#)
         await gate.arrival()
-        await staged.shelve(reader: "Simulator")
+        await recorder.shelve(reader: "Simulator")
         // The other card has the same PIN, so a dialogue that continued would succeed.
-        try await staged.insert(VirtualEIDDescription.card(), into: "Simulator")
+        try await recorder.insert(VirtualEIDDescription.card(), into: "Simulator")
         gate.open()
-        try await scene.play(
+        try await user.play(
             """
             < READER -
             <? INSERT_CARD
@@ -267,15 +267,15 @@ struct CardTests {
             < ENTER_PIN 3
             """
         )
-        let second = try #require(await staged.cardState(in: "Simulator"))
+        let second = try #require(await recorder.cardState(in: "Simulator"))
         #expect(second.judgedPINs == 0)
         #expect(second.retryCounter == 3)
         // The second card has received the commands for identification and opening only.
         // The command that found no card may be recorded after the first commands of the second card.
-        let seen = staged.recorded.filter { $0.response != nil }.suffix(second.apdus).map(\.command)
+        let seen = recorder.recorded.filter { $0.response != nil }.suffix(second.apdus).map(\.command)
         #expect(seen.count == second.apdus)
         #expect(!seen.contains { $0.ins == 0x86 || $0.ins == 0x2C })
-        try await scene.play(
+        try await user.play(
             """
             > SET_PIN 123456
             < ENTER_NEW_PIN 3
@@ -288,10 +288,10 @@ struct CardTests {
 
     @Test("a new PIN for one card is never sent to the card that replaces it")
     @Loop func swappedDuringChange() async throws {
-        let staged = try StagedReaders()
-        let server = try await TestServer.stage(staged)
-        let scene = try await Scene(server)
-        try await scene.play(
+        let recorder = try RecordingReaders()
+        let server = try await TestServer.started(recorder)
+        let user = try await ScriptedClient(server)
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -303,14 +303,14 @@ struct CardTests {
             < ENTER_NEW_PIN 3
             """
         )
-        let gate = staged.gate { $1.ins == 0x2C }
-        await scene.client.send(#"{"cmd":"SET_NEW_PIN","value":"654321"}"#)
+        let gate = recorder.gate { $1.ins == 0x2C }
+        await user.client.send(#"{"cmd":"SET_NEW_PIN","value":"654321"}"#)
         await gate.arrival()
-        await staged.shelve(reader: "Simulator")
-        try await staged.insert(VirtualEIDDescription.card(), into: "Simulator")
+        await recorder.shelve(reader: "Simulator")
+        try await recorder.insert(VirtualEIDDescription.card(), into: "Simulator")
         gate.open()
         // The first card may or may not have the new PIN, so the workflow reports the missing answer.
-        try await scene.play(
+        try await user.play(
             """
             < READER -
             <? READER 3
@@ -318,9 +318,9 @@ struct CardTests {
             <~ CHANGE_PIN false Change_Pin_No_SetEidPinCommand_Response
             """
         )
-        let second = try #require(await staged.cardState(in: "Simulator"))
+        let second = try #require(await recorder.cardState(in: "Simulator"))
         #expect(second.judgedPINs == 0)
-        try await scene.play(
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -339,11 +339,11 @@ struct CardTests {
 
     @Test("CAN and PUK for one card are never sent to the card that replaces it", arguments: [1, 0])
     @Loop func swappedUnlocking(tries: Int) async throws {
-        let staged = try StagedReaders()
-        let server = try await TestServer.stage(staged)
-        let scene = try await Scene(server)
+        let recorder = try RecordingReaders()
+        let server = try await TestServer.started(recorder)
+        let user = try await ScriptedClient(server)
         let question = tries == 1 ? "CAN" : "PUK"
-        try await scene.play(
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -353,15 +353,15 @@ struct CardTests {
             < ENTER_\(question) \(tries)
             """
         )
-        let gate = staged.gate { $1.ins == 0x86 }
+        let gate = recorder.gate { $1.ins == 0x86 }
         let value = tries == 1 ? "500540" : "9876543210"
-        await scene.client.send(#"{"cmd":"SET_\#(question)","value":"\#(value)"}"#)
+        await user.client.send(#"{"cmd":"SET_\#(question)","value":"\#(value)"}"#)
         await gate.arrival()
-        await staged.shelve(reader: "Simulator")
-        try await staged.insert(VirtualEIDDescription.card { $0.retryCounter = tries }, into: "Simulator")
-        staged.forget()
+        await recorder.shelve(reader: "Simulator")
+        try await recorder.insert(VirtualEIDDescription.card { $0.retryCounter = tries }, into: "Simulator")
+        recorder.forget()
         gate.open()
-        try await scene.play(
+        try await user.play(
             """
             < READER -
             <? INSERT_CARD
@@ -369,8 +369,8 @@ struct CardTests {
             < ENTER_\(question) \(tries)
             """
         )
-        #expect(!staged.recorded.contains { $0.response != nil && $0.command.ins == 0x86 })
-        #expect(await staged.cardState(in: "Simulator")?.pukCounter == 10)
+        #expect(!recorder.recorded.contains { $0.response != nil && $0.command.ins == 0x86 })
+        #expect(await recorder.cardState(in: "Simulator")?.pukCounter == 10)
     }
 
     // MARK: A new PIN that the card refuses
@@ -380,9 +380,9 @@ struct CardTests {
         arguments: ["6982", "6985", "6A80", "6700", "6F00"]
     )
     @Loop func newPINRefused(status: String) async throws {
-        let server = try await TestServer.stage()
-        let scene = try await Scene(server)
-        try await scene.play(
+        let server = try await TestServer.started()
+        let user = try await ScriptedClient(server)
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN

@@ -17,7 +17,7 @@ struct FaultMatrixTests {
     @Test("every fault at every command gives correct messages and costs no try")
     @Loop func matrix() async throws {
         var servers: [TestServer] = []
-        for _ in 0..<Self.workers { servers.append(try await TestServer.stage(readers: ["Simulator"])) }
+        for _ in 0..<Self.workers { servers.append(try await TestServer.started(readers: ["Simulator"])) }
         var cells: [FaultCell] = []
         for dialogue in Dialogue.all {
             let plan = try await Self.plan(dialogue)
@@ -65,15 +65,15 @@ struct FaultMatrixTests {
 
     /// Runs a dialogue without a fault and records the commands to the card.
     @Loop private static func plan(_ dialogue: Dialogue) async throws -> FaultCell.Plan {
-        let staged = try StagedReaders()
-        let server = try await TestServer.stage(staged)
+        let recorder = try RecordingReaders()
+        let server = try await TestServer.started(recorder)
         let watcher = try server.connect()
-        try await staged.insert(dialogue.quickCard(), into: "Simulator")
+        try await recorder.insert(dialogue.quickCard(), into: "Simulator")
         await watcher.waitForCard(in: "Simulator")
-        let identification = staged.recorded.count
+        let identification = recorder.recorded.count
         if !dialogue.isInsertedBefore {
-            await staged.shelve(reader: "Simulator")
-            staged.forget()
+            await recorder.shelve(reader: "Simulator")
+            recorder.forget()
         }
         let user = try PINChangeUser(
             server,
@@ -84,9 +84,9 @@ struct FaultMatrixTests {
         ) { dialogue.mistakes.contains($0) ? Dialogue.wrongPIN : dialogue.firstPIN }
         await user.changePIN()
         #expect(user.finals.map(\.success) == [true])
-        #expect(user.client.hasHeard(#""success":true"#))
+        #expect(user.client.hasReceived(#""success":true"#))
         return FaultCell.Plan(
-            commands: staged.recorded.map { letter($0.command) },
+            commands: recorder.recorded.map { letter($0.command) },
             questions: user.questions,
             identification: identification
         )

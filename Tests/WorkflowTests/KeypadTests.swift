@@ -12,9 +12,9 @@ import VirtualEID
 struct KeypadTests {
     @Test("with a keypad reader questions are answered without a value")
     @Loop func change() async throws {
-        let server = try await TestServer.stage()
-        let scene = try await Scene(server)
-        try await scene.play(
+        let server = try await TestServer.started()
+        let user = try await ScriptedClient(server)
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -38,9 +38,9 @@ struct KeypadTests {
 
     @Test("a suspended card takes CAN and PIN from the keypad")
     @Loop func suspended() async throws {
-        let server = try await TestServer.stage()
-        let scene = try await Scene(server)
-        try await scene.play(
+        let server = try await TestServer.started()
+        let user = try await ScriptedClient(server)
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -64,9 +64,9 @@ struct KeypadTests {
 
     @Test("a blocked card takes the PUK from the keypad and is unblocked")
     @Loop func blocked() async throws {
-        let server = try await TestServer.stage()
-        let scene = try await Scene(server)
-        try await scene.play(
+        let server = try await TestServer.started()
+        let user = try await ScriptedClient(server)
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -108,8 +108,8 @@ struct KeypadTests {
         ]
     )
     @Loop func outcomes(answer: Answer) async throws {
-        let scene = try await Self.scene { _ throws(CardError) in KeypadPACEResult(outcome: answer.outcome) }
-        try await scene.play(
+        let user = try await Self.user { _ throws(CardError) in KeypadPACEResult(outcome: answer.outcome) }
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -118,7 +118,7 @@ struct KeypadTests {
             < \(answer.next)
             """
         )
-        await scene.isQuiet()
+        await user.isQuiet()
     }
 
     @Test(
@@ -130,13 +130,13 @@ struct KeypadTests {
         ]
     )
     @Loop func newPIN(status: UInt16, reason: String) async throws {
-        let scene = try await Self.scene { _ throws(CardError) in
+        let user = try await Self.user { _ throws(CardError) in
             KeypadPACEResult(outcome: .established)
         } modify: {
             () throws(CardError) in
             StatusWord(status)
         }
-        try await scene.play(
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -150,19 +150,19 @@ struct KeypadTests {
     }
 
     /// Returns a client and a card in a reader with a scripted keypad.
-    @Loop private static func scene(
+    @Loop private static func user(
         establish: @escaping ScriptedKeypad.Establish,
         modify: @escaping ScriptedKeypad.Modify = { () throws(CardError) in .ok }
-    ) async throws -> Scene {
+    ) async throws -> ScriptedClient {
         let card = try VirtualCard()
         let backend = ScriptedReaders { _ throws(CardError) in
             ScriptedKeypad(ScriptedConnection(to: card), establish: establish, modify: modify)
         }
         backend.add(ReaderDescription(name: "Keypad", hasKeypad: true))
-        let server = try await TestServer.stage(backend, readers: ["Keypad"])
-        let scene = try await Scene(server, reader: "Keypad")
+        let server = try await TestServer.started(backend, readers: ["Keypad"])
+        let user = try await ScriptedClient(server, reader: "Keypad")
         backend.insert(into: "Keypad")
-        try await scene.play("< READER 3")
-        return scene
+        try await user.play("< READER 3")
+        return user
     }
 }

@@ -10,9 +10,9 @@ import VirtualEID
 struct LadderTests {
     @Test("a card from the shelf gets a new PIN and goes back to the shelf")
     @Loop func change() async throws {
-        let server = try await TestServer.stage()
-        let scene = try await Scene(server)
-        try await scene.play(
+        let server = try await TestServer.started()
+        let user = try await ScriptedClient(server)
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -27,15 +27,15 @@ struct LadderTests {
             < CHANGE_PIN true
             """
         )
-        await scene.isQuiet()
+        await user.isQuiet()
         #expect(await server.hasPIN("654321"))
     }
 
     @Test("wrong PINs lead to the CAN and then to the PUK, which resets the tries")
     @Loop func ladder() async throws {
-        let server = try await TestServer.stage()
-        let scene = try await Scene(server)
-        try await scene.play(
+        let server = try await TestServer.started()
+        let user = try await ScriptedClient(server)
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -73,9 +73,9 @@ struct LadderTests {
 
     @Test("the right PIN after a wrong one resets the tries")
     @Loop func rightAfterWrong() async throws {
-        let server = try await TestServer.stage()
-        let scene = try await Scene(server)
-        try await scene.play(
+        let server = try await TestServer.started()
+        let user = try await ScriptedClient(server)
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -99,9 +99,9 @@ struct LadderTests {
 
     @Test("a wrong CAN repeats the question and costs no try of the PIN")
     @Loop func wrongCAN() async throws {
-        let server = try await TestServer.stage()
-        let scene = try await Scene(server)
-        try await scene.play(
+        let server = try await TestServer.started()
+        let user = try await ScriptedClient(server)
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -128,9 +128,9 @@ struct LadderTests {
 
     @Test("a wrong PUK repeats the question and costs no use of the PUK")
     @Loop func wrongPUK() async throws {
-        let server = try await TestServer.stage()
-        let scene = try await Scene(server)
-        try await scene.play(
+        let server = try await TestServer.started()
+        let user = try await ScriptedClient(server)
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -158,10 +158,10 @@ struct LadderTests {
 
     @Test("a suspended card gets the PIN inside the CAN channel, without plain commands in between")
     @Loop func nestedChannel() async throws {
-        let staged = try StagedReaders()
-        let server = try await TestServer.stage(staged)
-        let scene = try await Scene(server)
-        try await scene.play(
+        let recorder = try RecordingReaders()
+        let server = try await TestServer.started(recorder)
+        let user = try await ScriptedClient(server)
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -171,8 +171,8 @@ struct LadderTests {
             < ENTER_CAN 1
             """
         )
-        staged.forget()
-        try await scene.play(
+        recorder.forget()
+        try await user.play(
             """
             > SET_CAN 500540
             < ENTER_PIN 1
@@ -184,7 +184,7 @@ struct LadderTests {
             < CHANGE_PIN true
             """
         )
-        let log = staged.recorded.map(\.command.short)
+        let log = recorder.recorded.map(\.command.short)
         #expect(
             log == [
                 "22 plain", "86 plain chained", "86 plain chained", "86 plain chained", "86 plain",
@@ -196,14 +196,14 @@ struct LadderTests {
 
     @Test("a used-up PUK ends the workflow and marks the card, and the next workflow reports the card and waits")
     @Loop func usedUpPUK() async throws {
-        let staged = try StagedReaders(plugged: ["Simulator"])
-        let server = try await TestServer.stage(staged)
-        let scene = try await Scene(server)
-        try await staged.insert(
+        let recorder = try RecordingReaders(plugged: ["Simulator"])
+        let server = try await TestServer.started(recorder)
+        let user = try await ScriptedClient(server)
+        try await recorder.insert(
             VirtualEIDDescription.card { ($0.retryCounter, $0.pukCounter) = (0, 0) },
             into: "Simulator"
         )
-        try await scene.play(
+        try await user.play(
             """
             < READER 0
             > RUN_CHANGE_PIN
@@ -217,11 +217,11 @@ struct LadderTests {
             < INSERT_CARD inoperative
             """
         )
-        await scene.isQuiet()
-        await staged.shelve(reader: "Simulator")
-        try await scene.play("< READER -")
-        try await staged.insert(VirtualEIDDescription.card(), into: "Simulator")
-        try await scene.play(
+        await user.isQuiet()
+        await recorder.shelve(reader: "Simulator")
+        try await user.play("< READER -")
+        try await recorder.insert(VirtualEIDDescription.card(), into: "Simulator")
+        try await user.play(
             """
             < READER 3
             < ENTER_PIN 3
@@ -233,9 +233,9 @@ struct LadderTests {
 
     @Test("the last use of the PUK unblocks the PIN, and the next use is refused")
     @Loop func lastUseOfPUK() async throws {
-        let server = try await TestServer.stage()
-        let scene = try await Scene(server)
-        try await scene.play(
+        let server = try await TestServer.started()
+        let user = try await ScriptedClient(server)
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -267,9 +267,9 @@ struct LadderTests {
 
     @Test("a transport PIN of five digits is replaced by a PIN of six digits")
     @Loop func transportPIN() async throws {
-        let server = try await TestServer.stage()
-        let scene = try await Scene(server)
-        try await scene.play(
+        let server = try await TestServer.started()
+        let user = try await ScriptedClient(server)
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -299,9 +299,9 @@ struct LadderTests {
         arguments: ["1234", "1234567", "12345a", "", " 12345", "123456\\n", "１２３４５６"]
     )
     @Loop func wrongForm(value: String) async throws {
-        let server = try await TestServer.stage()
-        let scene = try await Scene(server)
-        try await scene.play(
+        let server = try await TestServer.started()
+        let user = try await ScriptedClient(server)
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -323,9 +323,9 @@ struct LadderTests {
 
     @Test("the own card of a virtual reader keeps its new PIN for the next workflow")
     @Loop func newPINIsKept() async throws {
-        let server = try await TestServer.stage()
-        let scene = try await Scene(server)
-        try await scene.play(
+        let server = try await TestServer.started()
+        let user = try await ScriptedClient(server)
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -360,11 +360,11 @@ struct LadderTests {
 
     @Test("STATUS is sent when PACE begins, if the client enabled it and its level has it", arguments: [1, 2, 3])
     @Loop func status(level: Int) async throws {
-        let staged = try StagedReaders(plugged: ["Simulator"])
-        let server = try await TestServer.stage(staged)
-        let scene = try await Scene(server, level: level)
-        try await staged.insert(VirtualEIDDescription.card(), into: "Simulator")
-        try await scene.play(
+        let recorder = try RecordingReaders(plugged: ["Simulator"])
+        let server = try await TestServer.started(recorder)
+        let user = try await ScriptedClient(server, level: level)
+        try await recorder.insert(VirtualEIDDescription.card(), into: "Simulator")
+        try await user.play(
             """
             < READER 3
             > {"cmd":"RUN_CHANGE_PIN","status":true}
@@ -373,8 +373,8 @@ struct LadderTests {
             > SET_PIN 123456
             """
         )
-        if level > 1 { try await scene.play("< STATUS CHANGE_PIN 0 -") }
-        try await scene.play(
+        if level > 1 { try await user.play("< STATUS CHANGE_PIN 0 -") }
+        try await user.play(
             """
             < ENTER_NEW_PIN 3
             > CANCEL

@@ -12,14 +12,14 @@ import VirtualEID
 struct ReaderTests {
     @Test("without a reader name the first reader with a usable card is used, in alphabetical order")
     @Loop func firstByName() async throws {
-        let server = try await TestServer.stage(readers: ["Simulator", "Simulator 2", "Simulator 3"])
-        let scene = try await Scene(server, reader: "Simulator 3")
-        let second = try await Scene(server, reader: "Simulator 2")
+        let server = try await TestServer.started(readers: ["Simulator", "Simulator 2", "Simulator 3"])
+        let user = try await ScriptedClient(server, reader: "Simulator 3")
+        let second = try await ScriptedClient(server, reader: "Simulator 2")
         try await server.insert(.card(), into: "Simulator 3")
-        try await scene.play("< READER 3")
+        try await user.play("< READER 3")
         try await server.insert(.card { $0.retryCounter = 2 }, into: "Simulator 2")
         try await second.play("< READER 2")
-        try await scene.play(
+        try await user.play(
             """
             > RUN_CHANGE_PIN any
             < CHANGE_PIN
@@ -32,12 +32,12 @@ struct ReaderTests {
 
     @Test("a workflow with a reader name uses only this reader")
     @Loop func named() async throws {
-        let server = try await TestServer.stage(readers: ["Simulator", "Simulator 2"])
-        let first = try await Scene(server)
-        let scene = try await Scene(server, reader: "Simulator 2")
+        let server = try await TestServer.started(readers: ["Simulator", "Simulator 2"])
+        let first = try await ScriptedClient(server)
+        let user = try await ScriptedClient(server, reader: "Simulator 2")
         try await server.insert(.card(), into: "Simulator")
         try await first.play("< READER 3")
-        try await scene.play(
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -59,8 +59,8 @@ struct ReaderTests {
         let card = try VirtualCard()
         let backend = ScriptedReaders { _ throws(CardError) in ScriptedConnection(to: card) }
         let server = try await TestServer(readers: 0, backends: [backend])
-        let scene = try await Scene(server, reader: "Desk")
-        try await scene.play(
+        let user = try await ScriptedClient(server, reader: "Desk")
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -68,9 +68,9 @@ struct ReaderTests {
             """
         )
         backend.add(ReaderDescription(name: "Desk"))
-        try await scene.play("< READER -")
+        try await user.play("< READER -")
         backend.insert(into: "Desk")
-        try await scene.play(
+        try await user.play(
             """
             < READER 3
             < ENTER_PIN 3
@@ -82,9 +82,9 @@ struct ReaderTests {
 
     @Test("a reader name that is not a string is refused, and no workflow starts")
     @Loop func invalidName() async throws {
-        let server = try await TestServer.stage()
-        let scene = try await Scene(server)
-        try await scene.play(
+        let server = try await TestServer.started()
+        let user = try await ScriptedClient(server)
+        try await user.play(
             """
             > {"cmd":"RUN_CHANGE_PIN","reader":7}
             < CHANGE_PIN: Invalid name
@@ -96,11 +96,11 @@ struct ReaderTests {
 
     @Test("two workflows on two readers do not disturb each other")
     @Loop func independent() async throws {
-        let server = try await TestServer.stage(readers: ["Simulator", "Simulator 2"])
-        let first = try await Scene(server, reader: "Simulator")
-        let second = try await Scene(server, reader: "Simulator 2")
-        for scene in [first, second] {
-            try await scene.play(
+        let server = try await TestServer.started(readers: ["Simulator", "Simulator 2"])
+        let first = try await ScriptedClient(server, reader: "Simulator")
+        let second = try await ScriptedClient(server, reader: "Simulator 2")
+        for user in [first, second] {
+            try await user.play(
                 """
                 > RUN_CHANGE_PIN
                 < CHANGE_PIN
@@ -147,11 +147,11 @@ struct ReaderTests {
 
     @Test("a reader in another workflow is reported as busy and used when it is free")
     @Loop func busy() async throws {
-        let staged = try StagedReaders(plugged: ["Simulator"])
-        let server = try await TestServer.stage(staged)
-        let first = try await Scene(server)
-        let second = try await Scene(server)
-        try await staged.insert(VirtualEIDDescription.card(), into: "Simulator")
+        let recorder = try RecordingReaders(plugged: ["Simulator"])
+        let server = try await TestServer.started(recorder)
+        let first = try await ScriptedClient(server)
+        let second = try await ScriptedClient(server)
+        try await recorder.insert(VirtualEIDDescription.card(), into: "Simulator")
         try await first.play(
             """
             < READER 3

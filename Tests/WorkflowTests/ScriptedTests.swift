@@ -58,15 +58,15 @@ struct ScriptedTests {
         let card: VirtualCard
         let failures = Failures()
         let backend: ScriptedReaders
-        let scene: Scene
+        let user: ScriptedClient
 
         init(_ description: ReaderDescription = desk) async throws {
             let (card, failures) = (try VirtualCard(), failures)
             self.card = card
             backend = ScriptedReaders { _ throws(CardError) in try failures.connect(to: card) }
             backend.add(description)
-            let server = try await TestServer.stage(backend, readers: [description.name])
-            scene = try await Scene(server, reader: description.name)
+            let server = try await TestServer.started(backend, readers: [description.name])
+            user = try await ScriptedClient(server, reader: description.name)
         }
     }
 
@@ -83,7 +83,7 @@ struct ScriptedTests {
         let fixture = try await Fixture()
         fixture.failures.connecting(.exclusive)
         fixture.backend.insert(into: "Desk")
-        try await fixture.scene.play(
+        try await fixture.user.play(
             """
             < READER ?
             > RUN_CHANGE_PIN
@@ -91,19 +91,19 @@ struct ScriptedTests {
             < INSERT_CARD exclusive
             """
         )
-        await fixture.scene.isQuiet()
+        await fixture.user.isQuiet()
         fixture.failures.connecting(nil)
         fixture.backend.change(Self.desk)
-        try await fixture.scene.play("< READER 3\n" + Self.change)
+        try await fixture.user.play("< READER 3\n" + Self.change)
     }
 
     @Test("an identified card in exclusive use is reported, and used when it is free")
     @Loop func exclusiveLater() async throws {
         let fixture = try await Fixture()
         fixture.backend.insert(into: "Desk")
-        try await fixture.scene.play("< READER 3")
+        try await fixture.user.play("< READER 3")
         fixture.failures.connecting(.exclusive)
-        try await fixture.scene.play(
+        try await fixture.user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -113,7 +113,7 @@ struct ScriptedTests {
         )
         fixture.failures.connecting(nil)
         fixture.backend.change(Self.desk)
-        try await fixture.scene.play("< READER 3\n" + Self.change)
+        try await fixture.user.play("< READER 3\n" + Self.change)
     }
 
     @Test("refused access is reported")
@@ -121,7 +121,7 @@ struct ScriptedTests {
         let fixture = try await Fixture()
         fixture.failures.connecting(.accessDenied)
         fixture.backend.insert(into: "Desk")
-        try await fixture.scene.play(
+        try await fixture.user.play(
             """
             < READER ?
             > RUN_CHANGE_PIN
@@ -137,7 +137,7 @@ struct ScriptedTests {
     @Loop func serviceRestarted() async throws {
         let fixture = try await Fixture()
         fixture.backend.insert(into: "Desk")
-        try await fixture.scene.play(
+        try await fixture.user.play(
             """
             < READER 3
             > RUN_CHANGE_PIN any
@@ -149,7 +149,7 @@ struct ScriptedTests {
         fixture.failures.transmitting(.serviceUnavailable, times: .max)
         fixture.backend.report([HealthCheck("pcscd", ok: false, advice: "start it")])
         fixture.backend.remove("Desk")
-        try await fixture.scene.play(
+        try await fixture.user.play(
             """
             < READER gone
             < INSERT_CARD
@@ -157,13 +157,13 @@ struct ScriptedTests {
             < BAD_STATE SET_PIN
             """
         )
-        await fixture.scene.isQuiet()
+        await fixture.user.isQuiet()
         fixture.failures.connecting(nil)
         fixture.failures.transmitting(.serviceUnavailable, times: 0)
         fixture.backend.report([HealthCheck("pcscd", ok: true)])
         fixture.backend.add(Self.desk)
         fixture.backend.insert(into: "Desk")
-        try await fixture.scene.play(
+        try await fixture.user.play(
             """
             <~ READER -
             <~ READER 3
@@ -176,7 +176,7 @@ struct ScriptedTests {
     @Loop func serviceGoneInPACE() async throws {
         let fixture = try await Fixture()
         fixture.backend.insert(into: "Desk")
-        try await fixture.scene.play(
+        try await fixture.user.play(
             """
             < READER 3
             > RUN_CHANGE_PIN
@@ -189,7 +189,7 @@ struct ScriptedTests {
             if command.isToken { backend.remove("Desk") }
             return command.isToken
         }
-        try await fixture.scene.play(
+        try await fixture.user.play(
             """
             > SET_PIN 123456
             <~ READER gone
@@ -199,7 +199,7 @@ struct ScriptedTests {
         #expect(await fixture.card.eidState?.judgedPINs == 0)
         fixture.backend.add(Self.desk)
         fixture.backend.insert(into: "Desk")
-        try await fixture.scene.play(
+        try await fixture.user.play(
             """
             <~ READER -
             <~ READER 3
@@ -212,7 +212,7 @@ struct ScriptedTests {
     @Loop func resetInPACE(step: Int) async throws {
         let fixture = try await Fixture()
         fixture.backend.insert(into: "Desk")
-        try await fixture.scene.play(
+        try await fixture.user.play(
             """
             < READER 3
             > RUN_CHANGE_PIN
@@ -227,7 +227,7 @@ struct ScriptedTests {
                 return count == step + 1
             }
         }
-        try await fixture.scene.play("> SET_PIN 123456\n" + Self.change)
+        try await fixture.user.play("> SET_PIN 123456\n" + Self.change)
         #expect(await fixture.card.eidState?.judgedPINs == 1)
     }
 
@@ -242,7 +242,7 @@ struct ScriptedTests {
             }
         }
         fixture.backend.insert(into: "Desk")
-        try await fixture.scene.play(
+        try await fixture.user.play(
             """
             < READER 3
             > RUN_CHANGE_PIN
@@ -256,7 +256,7 @@ struct ScriptedTests {
         let fixture = try await Fixture()
         fixture.failures.transmitting(.mute, times: 2)
         fixture.backend.insert(into: "Desk")
-        try await fixture.scene.play(
+        try await fixture.user.play(
             """
             < READER ?
             > RUN_CHANGE_PIN
@@ -265,9 +265,9 @@ struct ScriptedTests {
             """
         )
         fixture.backend.withdraw(from: "Desk")
-        try await fixture.scene.play("< READER -")
+        try await fixture.user.play("< READER -")
         fixture.backend.insert(into: "Desk")
-        try await fixture.scene.play("< READER 3\n" + Self.change)
+        try await fixture.user.play("< READER 3\n" + Self.change)
     }
 
     @Test("a reader without extended length can change the PIN")
@@ -275,7 +275,7 @@ struct ScriptedTests {
         let fixture = try await Fixture(ReaderDescription(name: "Desk", hasExtendedLength: false))
         fixture.failures.transmitting(.tooLong) { $0.isExtended }
         fixture.backend.insert(into: "Desk")
-        try await fixture.scene.play(
+        try await fixture.user.play(
             """
             < READER 3
             > RUN_CHANGE_PIN
@@ -289,7 +289,7 @@ struct ScriptedTests {
         let card = try VirtualCard()
         let backend = ScriptedReaders { _ throws(CardError) in ScriptedConnection(to: card) }
         backend.add(ReaderDescription(name: "Desk", hasExtendedLength: false))
-        let server = try await TestServer.stage(backend, readers: ["Desk"])
+        let server = try await TestServer.started(backend, readers: ["Desk"])
         let client = try server.connect()
         backend.insert(into: "Desk")
         // A card that is not recognised yet would be waited for without an explanation.

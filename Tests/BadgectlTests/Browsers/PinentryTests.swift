@@ -164,8 +164,8 @@ private final class Programs: Sendable {
             hasTerminal: true,
             environment: programs.environment
         )
-        #expect(await program.says("The card needs the PIN."))
-        #expect(await program.says("PIN:"))
+        #expect(await program.prints("The card needs the PIN."))
+        #expect(await program.prints("PIN:"))
         program.type("123456\n")
         #expect(await program.exitCode == 1, "\(program.everything)")
         #expect(values(await peer.received()) == ["SET_PIN 123456"])
@@ -210,7 +210,7 @@ private final class Programs: Sendable {
             ["--socket", peer.path, "agent", "--pinentry"],
             environment: environment
         )
-        for _ in 0..<2 { #expect(await program.says("Waiting for browsers.", on: .error)) }
+        for _ in 0..<2 { #expect(await program.prints("Waiting for browsers.", on: .error)) }
         program.signal(SIGINT)
         #expect(await program.exitCode == 130)
         let lines = program.text(.error).split(separator: "\n")
@@ -230,8 +230,8 @@ private final class Programs: Sendable {
             peer.untilClosed()
         }
         let program = try badgectl(peer, "agent")
-        #expect(await program.says("Waiting until it runs again.", on: .error))
-        #expect(await program.says("Waiting for browsers.", on: .error))
+        #expect(await program.prints("Waiting until it runs again.", on: .error))
+        #expect(await program.prints("Waiting for browsers.", on: .error))
         program.signal(SIGINT)
         #expect(await program.exitCode == 130)
     }

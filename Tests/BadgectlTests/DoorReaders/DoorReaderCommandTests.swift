@@ -46,7 +46,7 @@ private func capture() throws -> String {
             peer.untilClosed()
         }
         let program = try badgectl(peer, "scan", "--watch", "--code", "0", "--type", "motion")
-        #expect(await program.says("lost seos-A\n", on: .output))
+        #expect(await program.prints("lost seos-A\n", on: .output))
         program.signal(SIGINT)
         #expect(await program.exitCode == 130)
         #expect(
@@ -73,7 +73,7 @@ private func capture() throws -> String {
         let program = try RunningProgram("/bin/sh", ["-c", command], hasTerminal: true, environment: terminal)
         let weak = "██··········  -90 dBm  seos-A\r\n"
         let strong = "████████····  -60 dBm  seos-B  motion\r\n"
-        for table in [weak, strong + weak, weak] { #expect(await program.says("\u{1B}[H\u{1B}[2J" + table)) }
+        for table in [weak, strong + weak, weak] { #expect(await program.prints("\u{1B}[H\u{1B}[2J" + table)) }
         program.signal(SIGINT)
         #expect(await program.exitCode == 130)
     }
@@ -108,7 +108,7 @@ private func capture() throws -> String {
             peer.untilClosed()
         }
         let program = try badgectl(peer, "scan", "--watch")
-        #expect(await program.says("badgectl: no scan: off: switch it on\n", on: .error))
+        #expect(await program.prints("badgectl: no scan: off: switch it on\n", on: .error))
         program.signal(SIGINT)
         #expect(await program.exitCode == 130)
     }
@@ -179,7 +179,7 @@ private func capture() throws -> String {
         }
         let command = "exec \(RunningProgram.programs)/badgectl --socket \(peer.path) scan --watch >/dev/tty"
         let program = try RunningProgram("/bin/sh", ["-c", command], hasTerminal: true, environment: environment)
-        #expect(await program.says("########....  -60 dBm  seos-A  motion\r\n"))
+        #expect(await program.prints("########....  -60 dBm  seos-A  motion\r\n"))
         program.signal(SIGINT)
         #expect(await program.exitCode == 130)
         #expect(!program.text(.terminal).utf8.contains { $0 == 0x1B || $0 > 0x7F })
@@ -196,7 +196,7 @@ private func capture() throws -> String {
             peer.untilClosed()
         }
         let program = try badgectl(peer, "scan", "--watch")
-        #expect(await program.says("badgectl: scan: hci0 is slow: replace it\n", on: .error))
+        #expect(await program.prints("badgectl: scan: hci0 is slow: replace it\n", on: .error))
         program.signal(SIGINT)
         #expect(await program.exitCode == 130)
     }

@@ -6,7 +6,7 @@ import Testing
 @Suite("badgectl: change-pin at the terminal", .timeLimit(.minutes(5))) struct ChangePINTests {
     /// Waits for a question and answers it. The terminal must not show the answer.
     private func answer(_ program: RunningProgram, _ question: String, _ text: String) async {
-        #expect(await program.says(question), "no \(question) in: \(program.everything)")
+        #expect(await program.prints(question), "no \(question) in: \(program.everything)")
         #expect(!program.echoes)
         program.type(text + "\n")
     }
@@ -96,14 +96,14 @@ import Testing
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
         for wrong in ["", "1234", "1234567", "12345x", String(repeating: "1", count: 1000)] {
             await answer(program, "PIN: ", wrong)
-            #expect(await program.says("The PIN has 5 or 6 digits."))
+            #expect(await program.prints("The PIN has 5 or 6 digits."))
         }
         await answer(program, "PIN: ", "12345")
         await answer(program, "New PIN: ", "12345")
-        #expect(await program.says("The new PIN has 6 digits."))
+        #expect(await program.prints("The new PIN has 6 digits."))
         await answer(program, "New PIN: ", "111111")
         await answer(program, "Repeat the new PIN: ", "111112")
-        #expect(await program.says("You have typed two different values."))
+        #expect(await program.prints("You have typed two different values."))
         await answer(program, "New PIN: ", "222222")
         await answer(program, "Repeat the new PIN: ", "222222")
         #expect(await program.exitCode == 0)
@@ -121,7 +121,7 @@ import Testing
             peer.endCancelled()
         }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
-        #expect(await program.says("PIN: "))
+        #expect(await program.prints("PIN: "))
         if number == SIGINT { program.type("1234\u{3}") } else { program.signal(number) }
         #expect(await program.exitCode == 128 + number)
         #expect(program.echoes)
@@ -149,7 +149,7 @@ import Testing
         await answer(program, "PIN: ", "123456")
         await answer(program, "New PIN: ", "654321")
         await answer(program, "Repeat the new PIN: ", "654321")
-        #expect(await program.says("changing the PIN ...\r\n"))
+        #expect(await program.prints("changing the PIN ...\r\n"))
         // badgectl writes the line before it sends the PIN.
         for await _ in arrival.stream {}
         program.signal(SIGINT)
@@ -204,7 +204,7 @@ import Testing
         let program = try badgectl(peer, "change-pin", "--pin-stdin", input: "123456\n654321\n")
         for await _ in arrival.stream {}
         program.signal(SIGINT)
-        #expect(await program.says("Cancelling.\n", on: .error))
+        #expect(await program.prints("Cancelling.\n", on: .error))
         program.signal(SIGINT)
         #expect(await program.exitCode == 130)
         #expect(program.text(.error).contains("\nbadgectl: error: interrupted during the change; the card may have"))
@@ -218,9 +218,9 @@ import Testing
             peer.untilClosed()
         }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
-        #expect(await program.says("PIN: "))
+        #expect(await program.prints("PIN: "))
         program.type("\u{3}")
-        #expect(await program.says("Cancelling."))
+        #expect(await program.prints("Cancelling."))
         program.type("\u{3}")
         #expect(await program.exitCode == 130)
         #expect(program.echoes)
@@ -235,7 +235,7 @@ import Testing
             peer.untilClosed()
         }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
-        #expect(await program.says("PIN: "))
+        #expect(await program.prints("PIN: "))
         program.type("\u{1A}")
         await program.stops()
         #expect(program.echoes)
@@ -282,7 +282,7 @@ import Testing
             peer.endCancelled()
         }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
-        #expect(await program.says("Put the ID card on the reader."))
+        #expect(await program.prints("Put the ID card on the reader."))
         program.type("123456\n")
         program.type("\u{3}")
         #expect(await program.exitCode == 130)

@@ -19,13 +19,13 @@ import Testing
         }
         let program = try badgectl(peer, "auth", "https://a.example/token", hasTerminal: true)
         for text in ["website  https://a.example\r\n", "The service asks for:\r\n", "Agree? "] {
-            #expect(await program.says(text))
+            #expect(await program.prints(text))
         }
         program.type("y\n")
-        #expect(await program.says("Put the ID card on the reader.\r\n"))
-        #expect(await program.says("PIN: "))
+        #expect(await program.prints("Put the ID card on the reader.\r\n"))
+        #expect(await program.prints("PIN: "))
         program.type("111111\n")
-        #expect(await program.says("That PIN was wrong.\r\n2 tries are left.\r\nPIN: "))
+        #expect(await program.prints("That PIN was wrong.\r\n2 tries are left.\r\nPIN: "))
         program.type("123456\n")
         #expect(await program.exitCode == 0)
         #expect(program.text(.output) == "https://a.example/back?ResultMajor=ok\n")
@@ -47,8 +47,8 @@ import Testing
             input: "123456\n",
             hasTerminal: true
         )
-        #expect(await program.says("The service asks for:\r\n"))
-        #expect(await program.says("Agree? "))
+        #expect(await program.prints("The service asks for:\r\n"))
+        #expect(await program.prints("Agree? "))
         program.type("y\n")
         #expect(await program.exitCode == 0, "\(program.everything)")
         #expect(values(await peer.received()) == ["SET_PIN 123456"])
@@ -82,17 +82,17 @@ import Testing
         for await _ in steps[0].stream {}
         #expect(!program.echoes, "before the first question")
         resume[0].open()
-        #expect(await program.says("PIN: "))
+        #expect(await program.prints("PIN: "))
         program.type("123456\n")
-        #expect(await program.says("checking the PIN"))
+        #expect(await program.prints("checking the PIN"))
         for await _ in steps[1].stream {}
         #expect(!program.echoes, "while the card works")
         resume[1].open()
-        #expect(await program.says("\nCAN: "))
+        #expect(await program.prints("\nCAN: "))
         for await _ in steps[2].stream {}
         #expect(!program.echoes, "while a question is open")
         resume[2].open()
-        #expect(await program.says("Put the ID card on the reader."))
+        #expect(await program.prints("Put the ID card on the reader."))
         for await _ in steps[3].stream {}
         #expect(!program.echoes, "after the card has left")
         resume[3].open()
@@ -116,14 +116,14 @@ import Testing
             hasTerminal: true
         )
         // This question shows what is typed, so the test knows when the terminal has it.
-        #expect(await program.says("Agree? "))
+        #expect(await program.prints("Agree? "))
         program.type("123")
-        #expect(await program.says("123"))
+        #expect(await program.prints("123"))
         daemon.close()
-        #expect(await program.says("badgectl: error: badged has closed the connection\n", on: .error))
-        #expect(await program.says("Press Return: badgectl drops what you have typed."))
+        #expect(await program.prints("badgectl: error: badged has closed the connection\n", on: .error))
+        #expect(await program.prints("Press Return: badgectl drops what you have typed."))
         program.type("456\n")
-        #expect(await program.says("ended"))
+        #expect(await program.prints("ended"))
         program.type("next\n")
         #expect(await program.exitCode == 0)
         #expect(program.text(.output) == "next\n")
@@ -138,7 +138,7 @@ import Testing
             peer.endCancelled()
         }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
-        #expect(await program.says("PIN: "))
+        #expect(await program.prints("PIN: "))
         program.signal(number)
         #expect(await program.exitCode == 128 + number)
         #expect(program.echoes)
@@ -163,7 +163,7 @@ import Testing
             hasTerminal: true,
             columns: 0
         )
-        #expect(await program.says("Agree? "))
+        #expect(await program.prints("Agree? "))
         program.type("\n")
         #expect(await program.exitCode == 1)
         let lines = program.dialogue.split(separator: "\n")
@@ -184,11 +184,11 @@ import Testing
             peer.untilClosed()
         }
         let program = try badgectl(peer, "agent", hasTerminal: true)
-        #expect(await program.says("Agree? "))
+        #expect(await program.prints("Agree? "))
         program.type("123")
-        #expect(await program.says("123"))
+        #expect(await program.prints("123"))
         hasTyped.open()
-        #expect(await program.says("Press Return: "))
+        #expect(await program.prints("Press Return: "))
         program.signal(SIGINT)
         #expect(await program.exitCode == 130)
         #expect(program.echoes)

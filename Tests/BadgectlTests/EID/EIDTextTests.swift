@@ -41,8 +41,8 @@ import Testing
             peer.untilClosed()
         }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
-        #expect(await program.says("Not sent to the card: No card inserted.\r\n"))
-        #expect(await program.says("Press Return to continue: "))
+        #expect(await program.prints("Not sent to the card: No card inserted.\r\n"))
+        #expect(await program.prints("Press Return to continue: "))
         program.type("\n")
         #expect(await program.exitCode == 0)
         #expect(values(await peer.received()) == ["SET_PIN -", "SET_PIN -"])

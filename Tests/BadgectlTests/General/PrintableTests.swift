@@ -49,7 +49,7 @@ import Testing
         }
         let program = try badgectl(peer, "readers", "--watch")
         // badgectl waits for the next badged, so it does not end.
-        #expect(await program.says("\(Self.escaped): eID card\n", on: .output))
+        #expect(await program.prints("\(Self.escaped): eID card\n", on: .output))
         #expect(Self.isPlain(program))
     }
 

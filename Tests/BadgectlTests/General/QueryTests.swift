@@ -159,7 +159,7 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
             peer.untilClosed()
         }
         let program = try badgectl(peer, "readers", "--watch")
-        #expect(await program.says("gone\n", on: .output))
+        #expect(await program.prints("gone\n", on: .output))
         program.signal(SIGINT)
         #expect(await program.exitCode == 130)
         #expect(program.text(.output) == "A: no card\nA: eID card\nA: gone\n")
@@ -175,7 +175,7 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
             peer.untilClosed()
         }
         let program = try badgectl(peer, "readers", "--watch")
-        #expect(await program.says("B: eID card, 2 PIN tries left\n", on: .output))
+        #expect(await program.prints("B: eID card, 2 PIN tries left\n", on: .output))
         program.signal(SIGINT)
         #expect(await program.exitCode == 130)
         #expect(

@@ -98,7 +98,7 @@ private func running(_ state: String?) -> String {
         }
         let program = try badgectl(peer, "send", input: nil)
         program.type("{\"cmd\":\"RUN_CHANGE_PIN\"}\n")
-        #expect(await program.says("ENTER_PIN", on: .output))
+        #expect(await program.prints("ENTER_PIN", on: .output))
         program.type("{\"cmd\":\"SET_PIN\",\"value\":\"123456\"}\n")
         program.endInput()
         #expect(await program.exitCode == 0)
@@ -132,7 +132,7 @@ private func running(_ state: String?) -> String {
             peer.untilClosed()
         }
         let program = try RunningProgram("badgectl", ["--socket", peer.path, "send"] + arguments, input: nil)
-        #expect(await program.says(Say.insertCard, on: .output))
+        #expect(await program.prints(Say.insertCard, on: .output))
         let start = ContinuousClock.now
         program.endInput()
         #expect(await program.exitCode == code)
@@ -149,7 +149,7 @@ private func running(_ state: String?) -> String {
             peer.untilClosed()
         }
         let program = try badgectl(peer, "send", "--for", "3600")
-        #expect(await program.says(Say.insertCard, on: .output))
+        #expect(await program.prints(Say.insertCard, on: .output))
         program.signal(SIGINT)
         #expect(await program.exitCode == 130)
     }
@@ -194,7 +194,7 @@ private func running(_ state: String?) -> String {
             peer.untilClosed()
         }
         let program = try badgectl(peer, "send", input: nil)
-        #expect(await program.says("INSERT_CARD", on: .output))
+        #expect(await program.prints("INSERT_CARD", on: .output))
         program.signal(SIGINT)
         #expect(await program.exitCode == 130)
     }

@@ -11,7 +11,7 @@ import Text
 
     /// Waits for a question and answers it. The terminal must not show the answer.
     private func answer(_ program: RunningProgram, _ question: String, _ text: String) async {
-        #expect(await program.says(question), "no \(question) in: \(program.everything)")
+        #expect(await program.prints(question), "no \(question) in: \(program.everything)")
         #expect(!program.echoes)
         program.type(text + "\n")
     }
@@ -32,13 +32,13 @@ import Text
         let program = try badgectl(peer, "wallet", "setup", hasTerminal: true)
         await answer(program, "New PIN: ", "123456")
         await answer(program, "Repeat the new PIN: ", "123456")
-        #expect(await program.says("1234 5678 9012"))
+        #expect(await program.prints("1234 5678 9012"))
         await answer(program, "Press Return when you have written it down: ", "")
-        #expect(await program.says("\u{1b}[2J"))
-        #expect(await program.says("   1  abandon    5  above      9  absurd\r\n"), "\(program.dialogue)")
-        #expect(await program.says("   4  about      8  abstract  12  accident\r\n"))
+        #expect(await program.prints("\u{1b}[2J"))
+        #expect(await program.prints("   1  abandon    5  above      9  absurd\r\n"), "\(program.dialogue)")
+        #expect(await program.prints("   4  about      8  abstract  12  accident\r\n"))
         await answer(program, "Press Return when you have written it down: ", "")
-        #expect(await program.says("\u{1b}[H\u{1b}[2J\u{1b}[3J"))
+        #expect(await program.prints("\u{1b}[H\u{1b}[2J\u{1b}[3J"))
         await answer(program, "Words 3, 7 and 11: ", " Able   absorb  ACCESS ")
         #expect(await program.exitCode == 0, "\(program.everything)")
         #expect(
@@ -121,9 +121,9 @@ import Text
         )
         let words = Played.words.joined(separator: " ")
         await answer(program, "12 words: ", "abandon ability")
-        #expect(await program.says("Type 12 words with spaces between them."))
+        #expect(await program.prints("Type 12 words with spaces between them."))
         await answer(program, "12 words: ", words)
-        #expect(await program.says("Word 3 is not in the list."))
+        #expect(await program.prints("Word 3 is not in the list."))
         await answer(program, "12 words: ", words)
         #expect(await program.exitCode == 0, "\(program.everything)")
         #expect(program.text(.output).contains("key UID     \(Played.keyUID)\n"))
@@ -198,9 +198,9 @@ import Text
             peer.untilClosed()
         }
         let program = try badgectl(peer, "wallet", "sign", "hello", hasTerminal: true)
-        #expect(await program.says("The card is asked to sign:\r\n"))
-        #expect(await program.says("text    hello\r\n"))
-        #expect(await program.says("Sign? [y/N] "))
+        #expect(await program.prints("The card is asked to sign:\r\n"))
+        #expect(await program.prints("text    hello\r\n"))
+        #expect(await program.prints("Sign? [y/N] "))
         program.type("y\n")
         await answer(program, "PIN: ", "123456")
         #expect(await program.exitCode == 0, "\(program.everything)")
@@ -251,7 +251,7 @@ import Text
             peer.untilClosed()
         }
         let program = try badgectl(peer, "wallet", "sign", "hello", hasTerminal: true)
-        #expect(await program.says("Sign? [y/N] "))
+        #expect(await program.prints("Sign? [y/N] "))
         program.type("\n")
         #expect(await program.exitCode == 1)
         #expect(program.text(.output) == "")
@@ -313,7 +313,7 @@ import Text
             peer.untilClosed()
         }
         let program = try badgectl(peer, "wallet", "reset-card", "--key-uid", Played.keyUID, hasTerminal: true)
-        #expect(await program.says("Type the key UID of the card to go on: "))
+        #expect(await program.prints("Type the key UID of the card to go on: "))
         program.type((isRight ? Played.keyUID.uppercased() : String(repeating: "0", count: 64)) + "\n")
         #expect(await program.exitCode == (isRight ? 0 : 1))
         if isRight {
@@ -414,7 +414,7 @@ import Text
             peer.untilClosed()
         }
         let program = try badgectl(peer, "wallet", "setup", hasTerminal: true)
-        #expect(await program.says("Press Return when you have written it down: "))
+        #expect(await program.prints("Press Return when you have written it down: "))
         program.type("\u{3}")
         #expect(await program.exitCode == 130)
         #expect(program.echoes)

@@ -103,7 +103,7 @@ private struct Visitor: WalletUser {
             "--key-uid",
             String(repeating: "0", count: 64)
         )
-        #expect(await other.says("does not have the keys", on: .error), "\(other.everything)")
+        #expect(await other.prints("does not have the keys", on: .error), "\(other.everything)")
         other.signal(SIGINT)
         #expect(await other.exitCode == 130, "\(other.everything)")
         let program = try badgectl(daemon, "reset-card", "--yes", "--key-uid", keyUID)
@@ -124,15 +124,15 @@ private struct Visitor: WalletUser {
             environment: ["LC_ALL": "C.UTF-8"]
         )
         for question in ["New PIN: ", "Repeat the new PIN: "] {
-            #expect(await program.says(question), "\(program.everything)")
+            #expect(await program.prints(question), "\(program.everything)")
             program.type("123456\n")
         }
         for _ in 0..<2 {
-            #expect(await program.says("Press Return when you have written it down: "), "\(program.everything)")
+            #expect(await program.prints("Press Return when you have written it down: "), "\(program.everything)")
             program.type("\n")
         }
-        #expect(await program.says("Words "))
-        #expect(await program.says(": "))
+        #expect(await program.prints("Words "))
+        #expect(await program.prints(": "))
         let words = Self.shownWords(program.dialogue)
         #expect(words.count == 12)
         let asked = program.dialogue.split(separator: "\n").last { $0.hasPrefix("Words ") } ?? ""
@@ -154,7 +154,7 @@ private struct Visitor: WalletUser {
             ("New PUK: ", "111122223333"), ("Repeat the new PUK: ", "111122223333"),
         ]
         for (question, answer) in answers {
-            #expect(await other.says(question), "\(question) \(other.everything)")
+            #expect(await other.prints(question), "\(question) \(other.everything)")
             #expect(!other.echoes)
             other.type(answer + "\n")
         }

@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// A server on a socket, with a radio that the test plays.
-@Loop private struct RadioStage {
+@Loop private struct RadioFixture {
     let server: TestServer
     let path: String
     let scanner = ScriptedScanner()
@@ -49,26 +49,26 @@ extension DaemonConnection {
 @Suite("Door readers with the library", .timeLimit(.minutes(5))) struct DoorReaderTests {
     @Test("A scan shows the radio, a reader, the list, the closest reader and a loss, until it ends")
     @Loop func scan() async throws {
-        let stage = try await RadioStage()
-        let badged = try await DaemonConnection.connect(to: stage.path)
+        let fixture = try await RadioFixture()
+        let badged = try await DaemonConnection.connect(to: fixture.path)
         #expect(try await badged.scanStatus() == ScanStatus(isWanted: false, isListening: false))
         let begun = try await badged.startScan()
         #expect(begun.isWanted && !begun.isListening && begun.error == nil)
-        #expect(stage.scanner.calls == ["scan powerSaving 2"])
-        stage.scanner.change(RadioStage.listening)
+        #expect(fixture.scanner.calls == ["scan powerSaving 2"])
+        fixture.scanner.change(RadioFixture.listening)
         #expect(await badged.next(ScanStatus.self)?.isListening == true)
         #expect(try await badged.closestDoorReader(for: "motion") == .nobody(reason: "none"))
 
-        stage.receive(1, -60)
+        fixture.receive(1, -60)
         let reader = try #require(await badged.nextDoorReader())
         #expect(reader.id == "seos-C0:00:00:00:00:01")
         #expect((reader.profile, reader.lockServiceCode, reader.lastRSSI) == ("seos", 2, -60))
         #expect(Set(reader.openingTypes) == ["motion", "proximity"] && reader.inRange == [] && reader.isActive)
-        stage.clock.advance(100)
-        stage.receive(1, -60)
+        fixture.clock.advance(100)
+        fixture.receive(1, -60)
         // A change of `inRange` is reported at once.
         #expect(await badged.nextDoorReader()?.inRange == ["motion"])
-        stage.receive(2, -90)
+        fixture.receive(2, -90)
         #expect(await badged.nextDoorReader()?.inRange == [])
         #expect(try await badged.doorReaders().map(\.lastRSSI) == [-60, -90])
         let closest = try await badged.closestDoorReader(for: "motion")
@@ -76,19 +76,19 @@ extension DaemonConnection {
         #expect(try await badged.closestDoorReader(for: "proximity") == .nobody(reason: "outOfRange"))
         #expect(try await badged.closestDoorReader(for: "enhancedTap") == .nobody(reason: "notSupported"))
 
-        stage.clock.advance(11_000)
+        fixture.clock.advance(11_000)
         #expect(await badged.next(DoorReaderLost.self) != nil)
         #expect(try await badged.doorReaders() == [])
         #expect(try await badged.doorReaders(activeOnly: false).map(\.isActive) == [false, false])
         #expect(try await badged.stopScan().isWanted == false)
-        #expect(stage.scanner.calls.last == "stop")
-        await stage.server.stopListening()
+        #expect(fixture.scanner.calls.last == "stop")
+        await fixture.server.stopListening()
     }
 
     @Test("Every option reaches the scan")
     @Loop func options() async throws {
-        let stage = try await RadioStage()
-        let badged = try await DaemonConnection.connect(to: stage.path)
+        let fixture = try await RadioFixture()
+        let badged = try await DaemonConnection.connect(to: fixture.path)
         try await badged.startScan(
             ScanOptions(
                 mode: .performance,
@@ -99,21 +99,21 @@ extension DaemonConnection {
                 advertisements: .raw
             )
         )
-        #expect(stage.scanner.calls == ["scan performance 7+9"])
-        stage.receive(1, code: 2, -60)
-        stage.receive(3, code: 7, -61)
+        #expect(fixture.scanner.calls == ["scan performance 7+9"])
+        fixture.receive(1, code: 2, -60)
+        fixture.receive(3, code: 7, -61)
         let advertisement = await badged.next(Advertisement.self)
         #expect(advertisement?.address == "C0:00:00:00:00:01" && advertisement?.addressType == "static")
         #expect(advertisement?.rssi == -60 && advertisement?.data.first == 17 && advertisement?.data.count == 18)
         // The first reader has another code.
         #expect(await badged.nextDoorReader()?.lockServiceCode == 7)
         // The next update comes after two seconds.
-        stage.clock.advance(1_000)
-        stage.receive(3, code: 7, -71)
+        fixture.clock.advance(1_000)
+        fixture.receive(3, code: 7, -71)
         #expect(try await badged.doorReaders().map(\.lastRSSI) == [-71])
-        stage.clock.advance(1_000)
+        fixture.clock.advance(1_000)
         #expect(await badged.nextDoorReader()?.lastRSSI == -71)
-        await stage.server.stopListening()
+        await fixture.server.stopListening()
     }
 
     @Test(
@@ -128,8 +128,8 @@ extension DaemonConnection {
         ]
     )
     @Loop func refused(options: ScanOptions, error: String) async throws {
-        let stage = try await RadioStage()
-        let badged = try await DaemonConnection.connect(to: stage.path)
+        let fixture = try await RadioFixture()
+        let badged = try await DaemonConnection.connect(to: fixture.path)
         await #expect(throws: ClientError.refused(error)) { try await badged.startScan(options) }
         #expect(try await badged.scanStatus().isWanted == false)
         try await badged.startScan()
@@ -139,34 +139,34 @@ extension DaemonConnection {
         await #expect(throws: ClientError.refused("Unknown opening type")) {
             try await badged.closestDoorReader(for: "door")
         }
-        await stage.server.stopListening()
+        await fixture.server.stopListening()
     }
 
     @Test("A radio that does not work is no refusal: the scan is wanted, and its fault has an age")
     @Loop func fault() async throws {
-        let stage = try await RadioStage()
-        let badged = try await DaemonConnection.connect(to: stage.path)
+        let fixture = try await RadioFixture()
+        let badged = try await DaemonConnection.connect(to: fixture.path)
         try await badged.startScan()
         let fault = ScannerFault(.service, "bluetoothd does not run", advice: "systemctl start bluetooth")
-        stage.scanner.change(ScannerStatus(fault: fault))
+        fixture.scanner.change(ScannerStatus(fault: fault))
         let status = await badged.next(ScanStatus.self)
         #expect(status?.error?.contains("systemctl start bluetooth") == true)
-        stage.clock.advance(500)
+        fixture.clock.advance(500)
         let again = try await badged.startScan()
         #expect(again.isWanted && again.error == status?.error && again.errorAge == .milliseconds(500))
-        await stage.server.stopListening()
+        await fixture.server.stopListening()
     }
 
     @Test("A user without the permission to scan, or to see advertisements, is refused")
     @Loop func denied() async throws {
-        let stage = try await RadioStage(permissions: [.readers])
-        let badged = try await DaemonConnection.connect(to: stage.path)
+        let fixture = try await RadioFixture(permissions: [.readers])
+        let badged = try await DaemonConnection.connect(to: fixture.path)
         await #expect(throws: ClientError.accessDenied(command: "START_SCAN")) { try await badged.startScan() }
         await #expect(throws: ClientError.accessDenied(command: "GET_DOOR_READER_LIST")) {
             try await badged.doorReaders()
         }
-        await stage.server.stopListening()
-        let other = try await RadioStage(permissions: [.scan])
+        await fixture.server.stopListening()
+        let other = try await RadioFixture(permissions: [.scan])
         let scanner = try await DaemonConnection.connect(to: other.path)
         await #expect(throws: ClientError.refused("Parameter 'adverts' needs the permission admin")) {
             try await scanner.startScan(ScanOptions(advertisements: .hashed))

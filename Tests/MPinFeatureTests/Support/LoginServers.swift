@@ -21,7 +21,7 @@ final class LoginServers: Sendable {
             .deletingLastPathComponent()
         let script = folder.appending(path: "MPinServer/server.py").path
         program = try RunningProgram("/usr/bin/python3", [script], input: nil)
-        guard await program.says("\n", on: .output),
+        guard await program.prints("\n", on: .output),
             let port = program.text(.output).split(whereSeparator: \.isWhitespace).last.flatMap({ Int($0) })
         else { throw NotStarted(text: program.everything) }
         self.port = port

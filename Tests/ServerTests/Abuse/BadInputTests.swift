@@ -18,26 +18,28 @@ struct BadInputTests {
 
     @Test("a line of 1 MiB is answered, a longer line is INVALID, and the connection stays open")
     @Loop func lineLimit() async throws {
-        let stage = try await Stage(at: .idle)
-        #expect(await stage.client.exchange(Self.line(of: 1 << 20)) == [Self.level])
-        #expect(await stage.client.exchange(Self.line(of: 1 << 20 + 1)) == [Self.tooLong])
-        #expect(await stage.client.exchange(#"{"cmd":"GET_API_LEVEL"}"#) == [Self.level])
+        let fixture = try await Fixture(at: .idle)
+        #expect(await fixture.client.exchange(Self.line(of: 1 << 20)) == [Self.level])
+        #expect(await fixture.client.exchange(Self.line(of: 1 << 20 + 1)) == [Self.tooLong])
+        #expect(await fixture.client.exchange(#"{"cmd":"GET_API_LEVEL"}"#) == [Self.level])
     }
 
     @Test("a line of 10 MiB gets one answer at the limit, and the remainder is skipped")
     @Loop func hugeLine() async throws {
-        let stage = try await Stage(at: .idle)
-        await stage.client.send(bytes: Array(repeating: UInt8(ascii: "{"), count: 1 << 20 + 2))
-        #expect(await stage.client.next() == Self.tooLong)
-        for _ in 0..<9 { await stage.client.send(bytes: Array(repeating: UInt8(ascii: "x"), count: 1 << 20)) }
-        #expect(await stage.client.exchange("", #"{"cmd":"GET_API_LEVEL"}"#) == [Self.level])
+        let fixture = try await Fixture(at: .idle)
+        await fixture.client.send(bytes: Array(repeating: UInt8(ascii: "{"), count: 1 << 20 + 2))
+        #expect(await fixture.client.next() == Self.tooLong)
+        for _ in 0..<9 { await fixture.client.send(bytes: Array(repeating: UInt8(ascii: "x"), count: 1 << 20)) }
+        #expect(await fixture.client.exchange("", #"{"cmd":"GET_API_LEVEL"}"#) == [Self.level])
     }
 
     @Test("a long line does not disturb a workflow")
     @Loop func longLineInWorkflow() async throws {
-        let stage = try await Stage(at: .enterPIN)
-        #expect(await stage.client.exchange(Self.line(of: 1 << 20 + 1)) == [Self.tooLong])
-        #expect(await stage.client.ask(Stage.setPIN, "ENTER_NEW_PIN", "BAD_STATE")?["msg"] == .string("ENTER_NEW_PIN"))
+        let fixture = try await Fixture(at: .enterPIN)
+        #expect(await fixture.client.exchange(Self.line(of: 1 << 20 + 1)) == [Self.tooLong])
+        #expect(
+            await fixture.client.ask(Fixture.setPIN, "ENTER_NEW_PIN", "BAD_STATE")?["msg"] == .string("ENTER_NEW_PIN")
+        )
     }
 
     @Test(
@@ -49,35 +51,35 @@ struct BadInputTests {
         ]
     )
     @Loop func notUTF8(_ bytes: [UInt8]) async throws {
-        let stage = try await Stage(at: .idle)
+        let fixture = try await Fixture(at: .idle)
         for head in [#"{"cmd":""#, #"{"cmd":"GET_API_LEVEL","x":""#, #"{"cmd":"GET_API_LEVEL",""#] {
-            await stage.client.send(bytes: Array(head.utf8) + bytes + Array("\"}\n".utf8))
-            let answer = await stage.client.next()
+            await fixture.client.send(bytes: Array(head.utf8) + bytes + Array("\"}\n".utf8))
+            let answer = await fixture.client.next()
             #expect(answer?["msg"] == .string("INVALID"))
             #expect(answer?["error"]?.string == "invalid UTF8 string (offset: \(head.utf8.count))")
         }
         // Invalid UTF-8 outside of strings is refused too.
-        await stage.client.send(bytes: bytes + Array(#"{"cmd":"GET_API_LEVEL"}"#.utf8) + [0x0A])
-        #expect(await stage.client.next()?["msg"] == .string("INVALID"))
-        #expect(await stage.client.exchange(#"{"cmd":"GET_API_LEVEL"}"#) == [Self.level])
+        await fixture.client.send(bytes: bytes + Array(#"{"cmd":"GET_API_LEVEL"}"#.utf8) + [0x0A])
+        #expect(await fixture.client.next()?["msg"] == .string("INVALID"))
+        #expect(await fixture.client.exchange(#"{"cmd":"GET_API_LEVEL"}"#) == [Self.level])
     }
 
     @Test("a NUL is accepted in a string and INVALID elsewhere")
     @Loop func nul() async throws {
-        let stage = try await Stage(at: .idle)
+        let fixture = try await Fixture(at: .idle)
         #expect(
-            await stage.client.exchange("{\"cmd\":\"GET_INFO\0\"}")
+            await fixture.client.exchange("{\"cmd\":\"GET_INFO\0\"}")
                 == [#"{"error":"GET_INFO\#u{5C}u0000","msg":"UNKNOWN_COMMAND"}"#]
         )
         #expect(
-            await stage.client.exchange("{\"cmd\":\"GET_READER\",\"name\":\"\0\"}")
+            await fixture.client.exchange("{\"cmd\":\"GET_READER\",\"name\":\"\0\"}")
                 == [#"{"attached":false,"msg":"READER","name":"\#u{5C}u0000"}"#]
         )
         for line in ["\0", "\0{\"cmd\":\"GET_API_LEVEL\"}", "{\"cmd\":\"GET_API_LEVEL\"}\0", "{\0}"] {
-            #expect(await stage.client.exchange(line).map { $0["msg"]?.string } == ["INVALID"])
+            #expect(await fixture.client.exchange(line).map { $0["msg"]?.string } == ["INVALID"])
         }
-        await stage.client.send(bytes: Array(repeating: 0, count: 100_000) + [0x0A])
-        #expect(await stage.client.next()?["msg"] == .string("INVALID"))
+        await fixture.client.send(bytes: Array(repeating: 0, count: 100_000) + [0x0A])
+        #expect(await fixture.client.next()?["msg"] == .string("INVALID"))
     }
 
     @Test(
@@ -85,38 +87,38 @@ struct BadInputTests {
         arguments: [("[", ""), ("{\"a\":", ""), ("[", "]"), ("[[],", ""), (#"{"cmd":"GET_API_LEVEL","x":["#, "")]
     )
     @Loop func nesting(_ open: String, _ close: String) async throws {
-        let stage = try await Stage(at: .idle)
+        let fixture = try await Fixture(at: .idle)
         let line = String(repeating: open, count: 100_000) + String(repeating: close, count: 100_000)
-        let answers = await stage.client.exchange(String(line.utf8.prefix(1 << 20)) ?? "")
+        let answers = await fixture.client.exchange(String(line.utf8.prefix(1 << 20)) ?? "")
         #expect(answers.count == 1)
         #expect(answers.first?["error"]?.string?.hasPrefix("too deeply nested document") == true)
-        #expect(await stage.client.exchange(#"{"cmd":"GET_API_LEVEL"}"#) == [Self.level])
+        #expect(await fixture.client.exchange(#"{"cmd":"GET_API_LEVEL"}"#) == [Self.level])
     }
 
     @Test("1024 nested levels are accepted, 1025 are refused")
     @Loop func depth() async throws {
-        let stage = try await Stage(at: .idle)
+        let fixture = try await Fixture(at: .idle)
         func line(_ depth: Int) -> String {
             #"{"cmd":"GET_API_LEVEL","x":"# + String(repeating: "[", count: depth - 1)
                 + String(repeating: "]", count: depth - 1) + "}"
         }
-        let answers = await stage.client.exchange(line(1024), line(1025))
+        let answers = await fixture.client.exchange(line(1024), line(1025))
         #expect(answers.first == Self.level)
         #expect(answers.last?["error"]?.string?.hasPrefix("too deeply nested document") == true)
     }
 
     @Test("5 000 commands sent in 10 000 halves are answered in order")
     @Loop func halves() async throws {
-        let stage = try await Stage(at: .idle)
+        let fixture = try await Fixture(at: .idle)
         for number in 0..<5000 {
             let line = Array(#"{"cmd":"GET_API_LEVEL","request":\#(number)}"#.utf8) + [0x0A]
             let middle = number % (line.count - 1) + 1
-            await stage.client.send(bytes: Array(line[..<middle]))
+            await fixture.client.send(bytes: Array(line[..<middle]))
             if number % 7 == 0 { await Task.yield() }
-            await stage.client.send(bytes: Array(line[middle...]))
+            await fixture.client.send(bytes: Array(line[middle...]))
         }
         var answered = 0
-        while answered < 5000, let answer = await stage.client.next() {
+        while answered < 5000, let answer = await fixture.client.next() {
             guard answer["request"]?.int == answered else {
                 Issue.record("\(answer) instead of \(answered)")
                 break
@@ -128,29 +130,29 @@ struct BadInputTests {
 
     @Test("10 000 writes without a line feed are buffered as one line, and other clients are served")
     @Loop func endless() async throws {
-        let stage = try await Stage(at: .idle)
-        let witness = try stage.server.connect()
-        let earlier = stage.client.count
-        for _ in 0..<10_000 { await stage.client.send(bytes: Array(#"{"cmd":"GET_INFO""#.utf8)) }
+        let fixture = try await Fixture(at: .idle)
+        let witness = try fixture.server.connect()
+        let earlier = fixture.client.count
+        for _ in 0..<10_000 { await fixture.client.send(bytes: Array(#"{"cmd":"GET_INFO""#.utf8)) }
         #expect(await witness.exchange(#"{"cmd":"GET_STATUS"}"#).last == Moment.idle.status)
-        #expect(stage.client.count == earlier)
-        await stage.client.send("")
-        #expect(await stage.client.next()?["msg"] == .string("INVALID"))
+        #expect(fixture.client.count == earlier)
+        await fixture.client.send("")
+        #expect(await fixture.client.next()?["msg"] == .string("INVALID"))
     }
 
     @Test("a command that is sent byte by byte is answered")
     @Loop func bytewise() async throws {
-        let stage = try await Stage(at: .idle)
+        let fixture = try await Fixture(at: .idle)
         for byte in Array("{\"cmd\":\"GET_API_LEVEL\",\"x\":\"ä\"}\r\n".utf8) {
-            await stage.client.send(bytes: [byte])
+            await fixture.client.send(bytes: [byte])
             await Task.yield()
         }
-        #expect(await stage.client.next() == Self.level)
+        #expect(await fixture.client.next() == Self.level)
     }
 
     @Test("each of 20 000 random lines is answered with INVALID or UNKNOWN_COMMAND")
     @Loop func randomLines() async throws {
-        let stage = try await Stage(at: .idle)
+        let fixture = try await Fixture(at: .idle)
         var random = SplitMix64(seed: 20_260_101)
         let alphabet = Array(#"{}[]:,"\ua1eEn.-+tfcmd GET_INFO"#.utf8) + [0x00, 0x0D, 0x80, 0xC3, 0xA4, 0xFF]
         var sent: [UInt8] = []
@@ -160,10 +162,10 @@ struct BadInputTests {
             }
             sent.append(0x0A)
         }
-        let earlier = stage.client.count
-        await stage.client.send(bytes: sent)
-        #expect(await stage.client.exchange(#"{"cmd":"GET_STATUS"}"#).last == Moment.idle.status)
-        let answers = stage.client.transcript[earlier...].dropLast(2)
+        let earlier = fixture.client.count
+        await fixture.client.send(bytes: sent)
+        #expect(await fixture.client.exchange(#"{"cmd":"GET_STATUS"}"#).last == Moment.idle.status)
+        let answers = fixture.client.transcript[earlier...].dropLast(2)
         #expect(answers.count == 20_000)
         #expect(answers.allSatisfy { ["INVALID", "UNKNOWN_COMMAND"].contains($0["msg"]?.string) })
     }

@@ -53,7 +53,7 @@ struct CrowdTests {
                 let line = #"{"cmd":"RUN_CHANGE_PIN","reader":"\#(name)"}"#
                 let question = await client.ask(line, "ENTER_PIN", "CHANGE_PIN_")
                 #expect(question?["reader"]?["name"]?.string == name)
-                _ = await client.ask(Stage.setPIN, "ENTER_NEW_PIN")
+                _ = await client.ask(Fixture.setPIN, "ENTER_NEW_PIN")
                 return await client.ask(#"{"cmd":"SET_NEW_PIN","value":"654321"}"#, "CHANGE_PIN")
             }
         }
@@ -66,8 +66,8 @@ struct CrowdTests {
     @Test("the server stops reading from a client that reads late, then answers all 100 000 commands in order")
     @Loop func pipeline() async throws {
         let total = 100_000
-        let stage = try await Stage(at: .idle)
-        let client = stage.client
+        let fixture = try await Fixture(at: .idle)
+        let client = fixture.client
         let earlier = client.count
         client.isReading = false
         var lines: [UInt8] = []
@@ -81,7 +81,7 @@ struct CrowdTests {
         }
         let taken = lines.count - rest.count
         #expect(taken < lines.count / 4)
-        let witness = try stage.server.connect()
+        let witness = try fixture.server.connect()
         #expect(await witness.exchange(#"{"cmd":"GET_STATUS"}"#).last == Moment.idle.status)
 
         client.isReading = true

@@ -32,7 +32,7 @@ struct DaemonTests {
             case 3: _ = await client.ask(Self.setCard(number, #"{"retryCounter":1}"#), "ENTER_CAN")
             default:
                 _ = await client.ask(Self.setCard(number), "ENTER_PIN")
-                _ = await client.ask(Stage.setPIN, "ENTER_NEW_PIN")
+                _ = await client.ask(Fixture.setPIN, "ENTER_NEW_PIN")
             }
             clients.append(client)
         }
@@ -81,7 +81,7 @@ struct DaemonTests {
             ("{}", [#"{"cmd":"SET_PIN","value":"82730"}"#], ["82730"]),
             (#"{"retryCounter":1}"#, [#"{"cmd":"SET_CAN","value":"736455"}"#], ["736455"]),
             (#"{"retryCounter":0}"#, [#"{"cmd":"SET_PUK","value":"5647382910"}"#], ["5647382910"]),
-            ("{}", [Stage.setPIN, #"{"cmd":"SET_NEW_PIN","value":"135798"}"#], []),
+            ("{}", [Fixture.setPIN, #"{"cmd":"SET_NEW_PIN","value":"135798"}"#], []),
         ]
         let witness = try daemon.connect()
         _ = await witness.exchange()
@@ -174,7 +174,7 @@ struct DaemonTests {
         let client = served.removeLast()
         _ = await client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD")
         _ = await client.ask(Self.setCard(1), "ENTER_PIN")
-        _ = await client.ask(Stage.setPIN, "ENTER_NEW_PIN")
+        _ = await client.ask(Fixture.setPIN, "ENTER_NEW_PIN")
         let final = await client.ask(#"{"cmd":"SET_NEW_PIN","value":"654321"}"#, "CHANGE_PIN")
         #expect(final == #"{"msg":"CHANGE_PIN","success":true}"#)
         for left in served {

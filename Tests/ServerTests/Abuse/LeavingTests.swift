@@ -15,19 +15,19 @@ struct LeavingTests {
         arguments: Moment.allCases
     )
     @Loop func killed(at moment: Moment) async throws {
-        let stage = try await Stage(at: moment)
-        let tries = await stage.readers.cardState(in: "Simulator")?.retryCounter
-        stage.client.close()
-        stage.gate?.open()
-        await stage.server.clients(0)
-        #expect(!stage.server.isLent())
-        #expect(await stage.readers.cardState(in: "Simulator")?.retryCounter == tries)
-        #expect(!stage.server.logged.contains { $0.contains("success") })
+        let fixture = try await Fixture(at: moment)
+        let tries = await fixture.readers.cardState(in: "Simulator")?.retryCounter
+        fixture.client.close()
+        fixture.gate?.open()
+        await fixture.server.clients(0)
+        #expect(!fixture.server.isLent())
+        #expect(await fixture.readers.cardState(in: "Simulator")?.retryCounter == tries)
+        #expect(!fixture.server.logged.contains { $0.contains("success") })
 
-        let next = try stage.server.connect()
+        let next = try fixture.server.connect()
         _ = try #require(await next.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD"))
         _ = try #require(await next.ask(#"{"cmd":"SET_CARD","name":"Simulator","card":{}}"#, "ENTER_PIN"))
-        _ = try #require(await next.ask(Stage.setPIN, "ENTER_NEW_PIN"))
+        _ = try #require(await next.ask(Fixture.setPIN, "ENTER_NEW_PIN"))
         let final = await next.ask(#"{"cmd":"SET_NEW_PIN","value":"654321"}"#, "CHANGE_PIN")
         #expect(final == #"{"msg":"CHANGE_PIN","success":true}"#)
     }
@@ -37,42 +37,42 @@ struct LeavingTests {
         arguments: Moment.allCases
     )
     @Loop func halfClosed(at moment: Moment) async throws {
-        let stage = try await Stage(at: moment)
-        await stage.client.send(#"{"cmd":"GET_API_LEVEL","request":1}"#, #"{"cmd":"GET_HEALTH","request":2}"#)
-        stage.client.finish()
-        stage.gate?.open()
-        #expect(await stage.client.next("API_LEVEL")?["request"]?.int == 1)
-        #expect(await stage.client.next("HEALTH")?["request"]?.int == 2)
+        let fixture = try await Fixture(at: moment)
+        await fixture.client.send(#"{"cmd":"GET_API_LEVEL","request":1}"#, #"{"cmd":"GET_HEALTH","request":2}"#)
+        fixture.client.finish()
+        fixture.gate?.open()
+        #expect(await fixture.client.next("API_LEVEL")?["request"]?.int == 1)
+        #expect(await fixture.client.next("HEALTH")?["request"]?.int == 2)
         if let name = moment.workflow {
-            let final = await stage.client.next(name)
+            let final = await fixture.client.next(name)
             #expect((final?["reason"] ?? final?["result"]?["reason"]) == .string("User_Cancelled"))
         }
-        #expect(await stage.client.next() == nil)
-        await stage.server.clients(0)
-        #expect(!stage.server.isLent())
+        #expect(await fixture.client.next() == nil)
+        await fixture.server.clients(0)
+        #expect(!fixture.server.isLent())
     }
 
     @Test("the reader becomes free when a client disconnects before its question is sent")
     @Loop func goneBeforeTheQuestion() async throws {
         for _ in 0..<30 {
-            let stage = try await Stage(at: .enterPIN)
-            let gate = stage.readers.gate { _, command in command.cla == 0x00 && command.ins == 0x86 }
-            await stage.client.send(Stage.setPIN)
+            let fixture = try await Fixture(at: .enterPIN)
+            let gate = fixture.readers.gate { _, command in command.cla == 0x00 && command.ins == 0x86 }
+            await fixture.client.send(Fixture.setPIN)
             await gate.arrival()
             // The server detects the disconnection by a failed send or by a hang-up, whichever comes first.
             gate.open()
-            stage.client.close()
-            await stage.server.clients(0)
-            #expect(!stage.server.isLent())
+            fixture.client.close()
+            await fixture.server.clients(0)
+            #expect(!fixture.server.isLent())
         }
     }
 
     @Test("an incomplete line at end of file is not a command")
     @Loop func halfLine() async throws {
-        let stage = try await Stage(at: .idle)
-        await stage.client.send(bytes: Array(#"{"cmd":"GET_API_LEVEL"}"#.utf8))
-        stage.client.finish()
-        #expect(await stage.client.next() == nil)
+        let fixture = try await Fixture(at: .idle)
+        await fixture.client.send(bytes: Array(#"{"cmd":"GET_API_LEVEL"}"#.utf8))
+        fixture.client.finish()
+        #expect(await fixture.client.next() == nil)
     }
 
     @Test("the reader becomes free when a client starts a workflow and disconnects at once")
@@ -80,7 +80,7 @@ struct LeavingTests {
         let server = try await TestServer()
         for _ in 0..<100 {
             let client = try server.connect()
-            await client.send(#"{"cmd":"RUN_CHANGE_PIN"}"#, #"{"cmd":"SET_CARD","name":"Simulator"}"#, Stage.setPIN)
+            await client.send(#"{"cmd":"RUN_CHANGE_PIN"}"#, #"{"cmd":"SET_CARD","name":"Simulator"}"#, Fixture.setPIN)
             client.close()
         }
         await server.clients(0)
@@ -94,18 +94,18 @@ struct LeavingTests {
 
     @Test("stopping the server ends every workflow with its final message", arguments: Moment.allCases)
     @Loop func serverEnds(at moment: Moment) async throws {
-        let stage = try await Stage(at: moment)
-        let idle = try stage.server.connect()
+        let fixture = try await Fixture(at: moment)
+        let idle = try fixture.server.connect()
         _ = await idle.exchange()
-        Task { @Loop in await stage.server.server.stop() }
-        stage.gate?.open()
+        Task { @Loop in await fixture.server.server.stop() }
+        fixture.gate?.open()
         if let name = moment.workflow {
-            let final = await stage.client.next(name)
+            let final = await fixture.client.next(name)
             #expect((final?["reason"] ?? final?["result"]?["reason"]) == .string("User_Cancelled"))
         }
-        #expect(await stage.client.next() == nil)
+        #expect(await fixture.client.next() == nil)
         while await idle.next() != nil {}
-        await stage.server.clients(0)
-        #expect(!stage.server.isLent())
+        await fixture.server.clients(0)
+        #expect(!fixture.server.isLent())
     }
 }

@@ -30,7 +30,7 @@ import Wire
 
     let transcript: Transcript
     let differences: [PeerDifference]
-    private let readers: StagedReaders?
+    private let readers: RecordingReaders?
     private let server: TestServer
     private let client: TestClient
     /// The browser port, which serves as long as this reference exists.
@@ -57,7 +57,7 @@ import Wire
         self.transcript = transcript
         self.differences = differences.filter { $0.transcripts.contains(name) }
         self.card = card
-        readers = names.isEmpty ? nil : try StagedReaders(names, plugged: [Self.reader])
+        readers = names.isEmpty ? nil : try RecordingReaders(names, plugged: [Self.reader])
         let silent = try SilentServer()
         self.silent = silent
         server = try await TestServer(

@@ -29,10 +29,10 @@ struct NFCFaultMatrixTests {
         var reason: String?
     }
 
-    @Loop private static func run(_ stage: NFCStage) async throws -> Outcome {
+    @Loop private static func run(_ fixture: NFCFixture) async throws -> Outcome {
         var outcome = Outcome()
-        let client = try stage.server.connect()
-        await client.send(#"{"cmd":"RUN_CHANGE_PIN","reader":"\#(stage.reader)"}"#)
+        let client = try fixture.server.connect()
+        await client.send(#"{"cmd":"RUN_CHANGE_PIN","reader":"\#(fixture.reader)"}"#)
         while outcome.success == nil, outcome.questions.count < 20, let message = await client.next() {
             let name = message["msg"]?.string ?? "?"
             switch name {
@@ -41,7 +41,7 @@ struct NFCFaultMatrixTests {
             case "ENTER_PUK": await client.send(#"{"cmd":"SET_PUK","value":"9876543210"}"#)
             case "ENTER_NEW_PIN": await client.send(#"{"cmd":"SET_NEW_PIN","value":"654321"}"#)
             case "PAUSE": await client.send(#"{"cmd":"CONTINUE"}"#)
-            case "INSERT_CARD": stage.insert()
+            case "INSERT_CARD": fixture.insert()
             case "CHANGE_PIN":
                 outcome.success = message["success"]?.bool
                 outcome.reason = message["reason"]?.string
@@ -51,19 +51,19 @@ struct NFCFaultMatrixTests {
             outcome.questions.append(name)
         }
         client.close()
-        await stage.server.clients(0)
+        await fixture.server.clients(0)
         return outcome
     }
 
     /// The number of exchanges in a dialogue without a fault, with and without those of the identification before it.
     @Loop private static func length(_ technology: PICC.Technology, tries: Int) async throws -> (all: Int, before: Int)
     {
-        let stage = try await NFCStage(technology, .card { $0.retryCounter = tries })
-        try await stage.insertAndWait()
-        let before = stage.field.exchanges
-        let outcome = try await run(stage)
+        let fixture = try await NFCFixture(technology, .card { $0.retryCounter = tries })
+        try await fixture.insertAndWait()
+        let before = fixture.field.exchanges
+        let outcome = try await run(fixture)
         try #require(outcome.success == true)
-        return (stage.field.exchanges, before)
+        return (fixture.field.exchanges, before)
     }
 
     @Test("a lost, damaged, invalid or late block in any exchange does not affect the dialogue", arguments: [3, 1, 0])
@@ -75,16 +75,16 @@ struct NFCFaultMatrixTests {
             let step = FullTables.areWanted ? 1 : 3
             for index in stride(from: before + (technology == .a ? 0 : 1), to: all - 1, by: step) {
                 let fault = Self.harmless[index % Self.harmless.count]
-                let stage = try await NFCStage(technology, .card { $0.retryCounter = tries })
-                try await stage.insertAndWait()
-                stage.field.plan([index: fault])
-                let outcome = try await Self.run(stage)
+                let fixture = try await NFCFixture(technology, .card { $0.retryCounter = tries })
+                try await fixture.insertAndWait()
+                fixture.field.plan([index: fault])
+                let outcome = try await Self.run(fixture)
                 #expect(outcome.success == true && outcome.reason == nil, "\(technology) \(index) \(fault)")
                 // A damaged frame in the activation after a reset can end the insertion, but not a dialogue step.
                 #expect(outcome.questions.filter { $0 != "INSERT_CARD" }.count >= questions)
-                let state = try #require(await stage.card.eidState)
+                let state = try #require(await fixture.card.eidState)
                 #expect(state.retryCounter == 3 && state.judgedPINs >= 1, "\(technology) \(index) \(fault)")
-                #expect(await stage.hasPIN("654321"))
+                #expect(await fixture.hasPIN("654321"))
             }
         }
     }
@@ -96,14 +96,14 @@ struct NFCFaultMatrixTests {
             for (number, fault) in Self.harmful.enumerated() {
                 // Without the full table each exchange has one fault.
                 guard FullTables.areWanted || index % Self.harmful.count == number else { continue }
-                let stage = try await NFCStage(.a)
-                try await stage.insertAndWait()
-                stage.field.plan([index: fault])
-                let outcome = try await Self.run(stage)
+                let fixture = try await NFCFixture(.a)
+                try await fixture.insertAndWait()
+                fixture.field.plan([index: fault])
+                let outcome = try await Self.run(fixture)
                 let place = "exchange \(index), \(fault): \(outcome)"
-                let (isNew, isOld) = (await stage.hasPIN("654321"), await stage.hasPIN("123456"))
+                let (isNew, isOld) = (await fixture.hasPIN("654321"), await fixture.hasPIN("123456"))
                 #expect(isNew != isOld, "\(place)")
-                #expect(await stage.card.eidState?.retryCounter == 3, "\(place)")
+                #expect(await fixture.card.eidState?.retryCounter == 3, "\(place)")
                 switch outcome.success {
                 case true?: #expect(isNew && outcome.reason == nil, "\(place)")
                 case false?:

@@ -16,11 +16,11 @@ import VirtualEID
 struct NFCWorkflowTests {
     @Test("the PIN is changed, with cards of both types", arguments: [PICC.Technology.a, .b])
     @Loop func happy(technology: PICC.Technology) async throws {
-        let stage = try await NFCStage(technology)
-        let scene = try await Scene(stage.server, reader: stage.reader)
-        try await scene.play("> RUN_CHANGE_PIN\n< CHANGE_PIN\n< INSERT_CARD")
-        stage.insert()
-        try await scene.play(
+        let fixture = try await NFCFixture(technology)
+        let user = try await ScriptedClient(fixture.server, reader: fixture.reader)
+        try await user.play("> RUN_CHANGE_PIN\n< CHANGE_PIN\n< INSERT_CARD")
+        fixture.insert()
+        try await user.play(
             """
             < READER 3
             < ENTER_PIN 3
@@ -30,33 +30,33 @@ struct NFCWorkflowTests {
             < CHANGE_PIN true
             """
         )
-        #expect(await stage.hasPIN("654321"))
-        stage.field.remove()
-        try await scene.play("< READER -")
-        await scene.isQuiet()
+        #expect(await fixture.hasPIN("654321"))
+        fixture.field.remove()
+        try await user.play("< READER -")
+        await user.isQuiet()
     }
 
     @Test("a workflow that waits is told that its reader has failed, and goes on when the reader is back")
     @Loop func failedReader() async throws {
-        let stage = try await NFCStage()
-        let client = try stage.server.connect()
-        await client.send(#"{"cmd":"RUN_CHANGE_PIN","reader":"\#(stage.reader)"}"#)
+        let fixture = try await NFCFixture()
+        let client = try fixture.server.connect()
+        await client.send(#"{"cmd":"RUN_CHANGE_PIN","reader":"\#(fixture.reader)"}"#)
         #expect(await client.next("INSERT_CARD")?["error"] == nil)
-        try await stage.field.wait { stage.board.search != nil }
-        stage.board.disturbLine()
+        try await fixture.field.wait { fixture.board.search != nil }
+        fixture.board.disturbLine()
         let told = try #require(await client.next("INSERT_CARD"))
         #expect(told["error"]?.string?.contains("the device stopped answering and is tried again") == true)
-        #expect(told["reader"]?.string == stage.reader)
-        stage.insert()
+        #expect(told["reader"]?.string == fixture.reader)
+        fixture.insert()
         #expect(await client.next("ENTER_PIN") != nil)
     }
 
     @Test("wrong PINs lead to the CAN and then to the PUK, which unblocks the PIN")
     @Loop func ladder() async throws {
-        let stage = try await NFCStage()
-        try await stage.insertAndWait()
-        let scene = try await Scene(stage.server, reader: stage.reader)
-        try await scene.play(
+        let fixture = try await NFCFixture()
+        try await fixture.insertAndWait()
+        let user = try await ScriptedClient(fixture.server, reader: fixture.reader)
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -85,16 +85,16 @@ struct NFCWorkflowTests {
             < CHANGE_PIN true
             """
         )
-        #expect(await stage.hasPIN("654321"))
-        #expect(await stage.card.eidState?.pukCounter == 9)
+        #expect(await fixture.hasPIN("654321"))
+        #expect(await fixture.card.eidState?.pukCounter == 9)
     }
 
     @Test("a transport PIN, a deactivated PIN and a used-up PUK are reported as with every other reader")
     @Loop func otherCards() async throws {
-        let transport = try await NFCStage(.a, .card { $0.transportPIN = SecretBox(Secret("12345".utf8)) })
+        let transport = try await NFCFixture(.a, .card { $0.transportPIN = SecretBox(Secret("12345".utf8)) })
         try await transport.insertAndWait()
-        var scene = try await Scene(transport.server, reader: transport.reader)
-        try await scene.play(
+        var user = try await ScriptedClient(transport.server, reader: transport.reader)
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -105,16 +105,16 @@ struct NFCWorkflowTests {
             < CHANGE_PIN true
             """
         )
-        let deactivated = try await NFCStage(.b, .card { $0.deactivated = true })
+        let deactivated = try await NFCFixture(.b, .card { $0.deactivated = true })
         try await deactivated.insertAndWait()
-        scene = try await Scene(deactivated.server, reader: deactivated.reader)
-        try await scene.play(
+        user = try await ScriptedClient(deactivated.server, reader: deactivated.reader)
+        try await user.play(
             "> RUN_CHANGE_PIN\n< CHANGE_PIN\n< INSERT_CARD deactivated\n> CANCEL\n< CHANGE_PIN false User_Cancelled"
         )
-        let usedUp = try await NFCStage(.a, .card { ($0.retryCounter, $0.pukCounter) = (0, 0) })
+        let usedUp = try await NFCFixture(.a, .card { ($0.retryCounter, $0.pukCounter) = (0, 0) })
         try await usedUp.insertAndWait()
-        scene = try await Scene(usedUp.server, reader: usedUp.reader)
-        try await scene.play(
+        user = try await ScriptedClient(usedUp.server, reader: usedUp.reader)
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -128,16 +128,16 @@ struct NFCWorkflowTests {
 
     @Test("CANCEL and a disconnected client leave the card without a channel and the reader free")
     @Loop func cancelled() async throws {
-        let stage = try await NFCStage()
-        try await stage.insertAndWait()
-        let gone = try await Scene(stage.server, reader: stage.reader)
+        let fixture = try await NFCFixture()
+        try await fixture.insertAndWait()
+        let gone = try await ScriptedClient(fixture.server, reader: fixture.reader)
         try await gone.play(
             "> RUN_CHANGE_PIN\n< CHANGE_PIN\n< ENTER_PIN 3\n> SET_PIN 123456\n< ENTER_NEW_PIN 3"
         )
         gone.client.close()
-        await stage.server.clients(0)
-        let scene = try await Scene(stage.server, reader: stage.reader)
-        try await scene.play(
+        await fixture.server.clients(0)
+        let user = try await ScriptedClient(fixture.server, reader: fixture.reader)
+        try await user.play(
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
@@ -157,30 +157,30 @@ struct NFCWorkflowTests {
 
     @Test("the removal of the card during ENTER_PIN ends the question")
     @Loop func takenAway() async throws {
-        let stage = try await NFCStage()
-        try await stage.insertAndWait()
-        let scene = try await Scene(stage.server, reader: stage.reader)
-        try await scene.play("> RUN_CHANGE_PIN\n< CHANGE_PIN\n< ENTER_PIN 3")
-        stage.field.remove()
-        try await scene.play("< READER -\n< INSERT_CARD")
-        stage.insert()
-        try await scene.play("< READER 3\n< ENTER_PIN 3\n> CANCEL\n< CHANGE_PIN false User_Cancelled")
-        #expect(await stage.card.eidState?.judgedPINs == 0)
+        let fixture = try await NFCFixture()
+        try await fixture.insertAndWait()
+        let user = try await ScriptedClient(fixture.server, reader: fixture.reader)
+        try await user.play("> RUN_CHANGE_PIN\n< CHANGE_PIN\n< ENTER_PIN 3")
+        fixture.field.remove()
+        try await user.play("< READER -\n< INSERT_CARD")
+        fixture.insert()
+        try await user.play("< READER 3\n< ENTER_PIN 3\n> CANCEL\n< CHANGE_PIN false User_Cancelled")
+        #expect(await fixture.card.eidState?.judgedPINs == 0)
     }
 
     @Test("ten losses of power during PACE lead to PAUSE, and CONTINUE resumes the dialogue")
     @Loop func badPosition() async throws {
-        let stage = try await NFCStage()
-        try await stage.insertAndWait()
-        let scene = try await Scene(stage.server, reader: stage.reader)
-        try await scene.play("> RUN_CHANGE_PIN\n< CHANGE_PIN")
+        let fixture = try await NFCFixture()
+        try await fixture.insertAndWait()
+        let user = try await ScriptedClient(fixture.server, reader: fixture.reader)
+        try await user.play("> RUN_CHANGE_PIN\n< CHANGE_PIN")
         for _ in 1...10 {
-            try await scene.play("< ENTER_PIN 3")
+            try await user.play("< ENTER_PIN 3")
             // The second block is a command of PACE.
-            stage.field.plan(.powerLost, afterBlocks: 1)
-            try await scene.play("> SET_PIN 123456")
+            fixture.field.plan(.powerLost, afterBlocks: 1)
+            try await user.play("> SET_PIN 123456")
         }
-        try await scene.play(
+        try await user.play(
             """
             < PAUSE BadCardPosition
             > CONTINUE
@@ -191,22 +191,22 @@ struct NFCWorkflowTests {
             < CHANGE_PIN true
             """
         )
-        #expect(await stage.card.eidState?.retryCounter == 3)
+        #expect(await fixture.card.eidState?.retryCounter == 3)
     }
 
     @Test("an unknown card is reported, and the next eID card is used")
     @Loop func unknownCard() async throws {
-        let stage = try await NFCStage()
-        let scene = try await Scene(stage.server, reader: stage.reader)
-        try await scene.play("> RUN_CHANGE_PIN\n< CHANGE_PIN\n< INSERT_CARD")
+        let fixture = try await NFCFixture()
+        let user = try await ScriptedClient(fixture.server, reader: fixture.reader)
+        try await user.play("> RUN_CHANGE_PIN\n< CHANGE_PIN\n< INSERT_CARD")
         var storage = PICC(application: PICC.echo)
         storage.selectAnswer = 0x08
-        stage.field.insert(storage)
-        try await scene.play("< READER ?\n< INSERT_CARD noEIDCard")
-        stage.field.remove()
-        try await scene.play("< READER -")
-        stage.insert()
-        try await scene.play("< READER 3\n< ENTER_PIN 3\n> CANCEL\n< CHANGE_PIN false User_Cancelled")
+        fixture.field.insert(storage)
+        try await user.play("< READER ?\n< INSERT_CARD noEIDCard")
+        fixture.field.remove()
+        try await user.play("< READER -")
+        fixture.insert()
+        try await user.play("< READER 3\n< ENTER_PIN 3\n> CANCEL\n< CHANGE_PIN false User_Cancelled")
     }
 
     @Test("several NFC readers work at the same time")
@@ -216,17 +216,17 @@ struct NFCWorkflowTests {
         let server = try await TestServer(readers: 0, backends: [NFCBackend(devices: boards.map(\.connection))])
         await server.ready(boards.map { "pn532_uart:\($0.path)" })
         for (board, card) in zip(boards, cards) { board.field.insert(.virtual(card)) }
-        var scenes: [Scene] = []
+        var users: [ScriptedClient] = []
         for board in boards {
-            let scene = try await Scene(server, reader: "pn532_uart:\(board.path)")
+            let user = try await ScriptedClient(server, reader: "pn532_uart:\(board.path)")
             // READER for the card can come before or after CHANGE_PIN.
-            try await scene.play("> RUN_CHANGE_PIN\n<? READER 3\n< CHANGE_PIN")
-            try await scene.play("<? INSERT_CARD\n<? READER 3\n<~ ENTER_PIN 3")
-            scenes.append(scene)
+            try await user.play("> RUN_CHANGE_PIN\n<? READER 3\n< CHANGE_PIN")
+            try await user.play("<? INSERT_CARD\n<? READER 3\n<~ ENTER_PIN 3")
+            users.append(user)
         }
-        for scene in scenes { await scene.client.send(#"{"cmd":"SET_PIN","value":"123456"}"#) }
-        for scene in scenes { try await scene.play("< ENTER_NEW_PIN 3\n> SET_NEW_PIN 654321") }
-        for scene in scenes { try await scene.play("< CHANGE_PIN true") }
+        for user in users { await user.client.send(#"{"cmd":"SET_PIN","value":"123456"}"#) }
+        for user in users { try await user.play("< ENTER_NEW_PIN 3\n> SET_NEW_PIN 654321") }
+        for user in users { try await user.play("< CHANGE_PIN true") }
         for card in cards { #expect(await card.hasPIN(Secret("654321".utf8))) }
     }
 }

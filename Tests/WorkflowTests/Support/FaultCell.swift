@@ -57,7 +57,7 @@ struct FaultCell: Sendable {
     }
 
     @Loop func run(_ server: TestServer, _ reader: String) async throws -> Result {
-        guard let readers = server.readers else { throw Scene.Broken() }
+        guard let readers = server.readers else { throw ScriptedClient.Broken() }
         let faults = [VirtualCardFault(afterAPDU: index, action: fault.action)]
         if dialogue.isInsertedBefore {
             let watcher = try server.connect()
@@ -148,7 +148,7 @@ struct FaultCell: Sendable {
     }
 
     @Loop private func leaks(in client: TestClient) -> [String] {
-        Dialogue.secrets.filter { client.hasHeard($0) }.map { "\($0) stands in a message" }
+        Dialogue.secrets.filter { client.hasReceived($0) }.map { "\($0) stands in a message" }
     }
 
     @Loop private func outcome(

@@ -89,17 +89,17 @@ enum Moment: CaseIterable, Sendable {
 }
 
 /// A server with one virtual reader and one client, whose workflow is at a given moment.
-@Loop struct Stage {
-    let readers: StagedReaders
+@Loop struct Fixture {
+    let readers: RecordingReaders
     let server: TestServer
     let client: TestClient
     /// The gate that holds the card's answer at `cardWorks`.
-    private(set) var gate: StagedReaders.Gate?
+    private(set) var gate: RecordingReaders.Gate?
 
     static let pin = "123456"
 
     init(service: TestService = TestService()) async throws {
-        readers = try StagedReaders()
+        readers = try RecordingReaders()
         server = try await TestServer(readers: 0, backends: [readers], service: { _, _ in service })
         await server.ready(["Simulator"])
         client = try server.connect()

@@ -10,7 +10,7 @@ import Wire
 @testable import EIDFeature
 
 /// A client at one reader, whose dialogue is a script of lines.
-@Loop final class Scene {
+@Loop final class ScriptedClient {
     let server: TestServer
     let client: TestClient
     let reader: String

@@ -10,7 +10,7 @@ import VirtualEID
 
 /// A server with one reader of the NFC driver: real libnfc, an emulated PN532, and a virtual eID card that speaks
 /// ISO/IEC 14443-4.
-@Loop final class NFCStage {
+@Loop final class NFCFixture {
     let board: EmulatedPN532
     let server: TestServer
     let card: VirtualCard

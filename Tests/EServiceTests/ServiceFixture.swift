@@ -8,7 +8,7 @@ import Testing
 @testable import EService
 
 /// The eID-Server of this target's tests, and sessions with it.
-enum ServiceStage {
+enum ServiceFixture {
     static let server: EIDServer? = try? EIDServer()
 
     /// Trusts both roots of the server as test authorities. No limit is reached on a busy machine.

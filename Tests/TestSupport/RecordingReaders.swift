@@ -9,12 +9,12 @@ package import VirtualEID
 
 /// Virtual readers that record the commands to their cards and can hold commands back. A reader can also appear as a
 /// plugged-in reader, which does not accept SET_CARD.
-package final class StagedReaders: CardShelf {
+package final class RecordingReaders: CardShelf {
     package let name = "virtual"
     package let events: AsyncStream<ReaderEvent>
     private let base: VirtualReaders
     /// The names of the virtual readers, by the names that clients see.
-    private let stageNames: [String: String]
+    private let baseNames: [String: String]
     private let takesCards: @Sendable (String) -> Bool
     private let state = Mutex(State())
 
@@ -40,7 +40,7 @@ package final class StagedReaders: CardShelf {
         self.base = base
         var byBase: [String: String] = [:]
         for (index, name) in names.enumerated() { byBase[index == 0 ? "Simulator" : "Simulator \(index + 1)"] = name }
-        stageNames = Dictionary(uniqueKeysWithValues: byBase.map { ($1, $0) })
+        baseNames = Dictionary(uniqueKeysWithValues: byBase.map { ($1, $0) })
         takesCards = { !plugged.contains($0) }
         let (takesCards, byBaseName) = (takesCards, byBase)
         let (stream, continuation) = AsyncStream<ReaderEvent>.makeStream()
@@ -62,12 +62,12 @@ package final class StagedReaders: CardShelf {
 
     package func connect(_ insertion: Insertion) async throws(CardError) -> any CardConnection {
         let connection = try await base.connect(
-            Insertion(reader: stageNames[insertion.reader] ?? insertion.reader, number: insertion.number)
+            Insertion(reader: baseNames[insertion.reader] ?? insertion.reader, number: insertion.number)
         )
         if let keypad = connection as? any KeypadConnection {
-            return StagedKeypadConnection(self, insertion.reader, keypad)
+            return RecordingKeypadConnection(self, insertion.reader, keypad)
         }
-        return StagedConnection(self, insertion.reader, connection)
+        return RecordingConnection(self, insertion.reader, connection)
     }
 
     package func describe(simulator: JSON?, card: JSON?) throws(CardShelfError) -> any CardDescription {
@@ -75,20 +75,20 @@ package final class StagedReaders: CardShelf {
     }
 
     package func insert(_ description: (any CardDescription)?, into reader: String) async throws(CardShelfError) {
-        try await base.insert(description, into: stageNames[reader] ?? reader)
+        try await base.insert(description, into: baseNames[reader] ?? reader)
     }
 
     package func cardState(in reader: String) async -> VirtualEIDState? {
-        await base.cardState(in: stageNames[reader] ?? reader)
+        await base.cardState(in: baseNames[reader] ?? reader)
     }
 
     package func shelve(reader: String) async {
-        await base.shelve(reader: stageNames[reader] ?? reader)
+        await base.shelve(reader: baseNames[reader] ?? reader)
     }
 
     /// Returns whether the card in the reader or on its shelf has this PIN; costs no try.
     package func cardHasPIN(_ pin: consuming Secret, in reader: String) async -> Bool {
-        await base.cardHasPIN(pin, in: stageNames[reader] ?? reader)
+        await base.cardHasPIN(pin, in: baseNames[reader] ?? reader)
     }
 
     // MARK: Recording
@@ -188,12 +188,12 @@ extension ReaderEvent {
     }
 }
 
-private struct StagedConnection: CardConnection {
-    private let readers: StagedReaders
+private struct RecordingConnection: CardConnection {
+    private let readers: RecordingReaders
     private let reader: String
     private let base: any CardConnection
 
-    init(_ readers: StagedReaders, _ reader: String, _ base: any CardConnection) {
+    init(_ readers: RecordingReaders, _ reader: String, _ base: any CardConnection) {
         (self.readers, self.reader, self.base) = (readers, reader, base)
     }
 
@@ -214,12 +214,12 @@ private struct StagedConnection: CardConnection {
     func disconnect(reset: Bool) async { await base.disconnect(reset: reset) }
 }
 
-private struct StagedKeypadConnection: KeypadConnection {
-    private let plain: StagedConnection
+private struct RecordingKeypadConnection: KeypadConnection {
+    private let plain: RecordingConnection
     private let base: any KeypadConnection
 
-    init(_ readers: StagedReaders, _ reader: String, _ base: any KeypadConnection) {
-        plain = StagedConnection(readers, reader, base)
+    init(_ readers: RecordingReaders, _ reader: String, _ base: any KeypadConnection) {
+        plain = RecordingConnection(readers, reader, base)
         self.base = base
     }
 

@@ -8,7 +8,7 @@ import VirtualEID
 
 extension TestServer {
     /// Returns a server when all its readers are attached: virtual readers or those of a backend.
-    static func stage(
+    static func started(
         _ backend: (any ReaderBackend)? = nil,
         readers names: [String] = ["Simulator"]
     ) async throws -> TestServer {
