@@ -27,7 +27,8 @@ import Wire
     }
 
     /// Plays a script. `>` sends a line, and `<` expects the next message; READER of other readers is ignored.
-    /// Adjacent lines with `<~` may come in any order. Lines with `<?` among them are optional.
+    /// Adjacent lines with `<~` may come in any order. Lines with `<?` before them, or before a line with `<`, are
+    /// optional.
     func play(_ script: String, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         var (anyOrder, optional): ([String], [String]) = ([], [])
         for line in script.split(separator: "\n") {
@@ -40,14 +41,15 @@ import Wire
                 optional.append(String(text.dropFirst(3)))
                 continue
             }
+            let isAlone = anyOrder.isEmpty
             try await expect(&anyOrder, optional, sourceLocation)
-            optional = []
+            defer { optional = [] }
             if text.hasPrefix("> ") {
                 sofar.append(String(text))
                 await client.send(command(String(text.dropFirst(2))))
             } else if text.hasPrefix("< ") {
                 var one = [String(text.dropFirst(2))]
-                try await expect(&one, [], sourceLocation)
+                try await expect(&one, isAlone ? optional : [], sourceLocation)
             } else {
                 Issue.record("'\(line)' is not a line of a script", sourceLocation: sourceLocation)
                 throw Broken()
