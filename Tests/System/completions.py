@@ -93,9 +93,11 @@ def zsh(words, variables):
             else:
                 found.add(line.rstrip("\n"))
     found.discard("")
-    os.close(terminal)
+    # Closing the terminal would not end the shell, because the thread still reads from it.
+    os.kill(process, signal.SIGKILL)
     os.waitpid(process, 0)
     reader.join()
+    os.close(terminal)
     os.unlink(pipe)
     return found
 
