@@ -120,6 +120,12 @@ import Text
         let program = try badgectl(daemon, "send", input: input)
         #expect(await program.exitCode == 1)
         #expect(program.text(.error).contains("waits after ENTER_PIN"))
+        // badged notices the end of the program by itself, and then puts the card away.
+        let watcher = try await DaemonConnection.connect(to: daemon.path)
+        for await event in watcher.events {
+            if let reader = event.message as? Reader, !reader.isBusy, reader.card == nil { break }
+        }
+        watcher.close()
         let next = try badgectl(daemon, "change-pin", "--pin-stdin", input: "123456\n555555\n")
         #expect(await next.exitCode == 0, "\(next.everything)")
     }

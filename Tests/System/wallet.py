@@ -51,11 +51,20 @@ class Wallet:
 
     def card(self, present=True):
         """Waits until badged has told of a card in the reader, or of none. Returns its members."""
+        return self._told(lambda card: (card is not None) == present)
+
+    def keycard(self):
+        """Waits until badged has recognised the wallet card in the reader. Returns its members.
+
+        A card that leaves while badged recognises it can be told as an unknown one, without members."""
+        return self._told(lambda card: card is not None and card.get("kind") == "keycard")
+
+    def _told(self, fits):
         self.reader = None
         self.client.send(cmd="GET_READER", name=READER)
         while True:
             self.next()
-            if self.reader and self.reader["attached"] and (self.reader["card"] is not None) == present:
+            if self.reader and self.reader["attached"] and fits(self.reader["card"]):
                 return self.reader["card"]
 
     def run(self, workflow, answers, on=lambda message: None, **members):

@@ -64,7 +64,7 @@ import Wire
         )
         log = box
         server.onClientsChange = { box.changes.notify() }
-        await registry.waitForReaders(count)
+        await ready((0..<count).map { $0 == 0 ? "Simulator" : "Simulator \($0 + 1)" })
     }
 
     private let shelves: [any CardShelf]

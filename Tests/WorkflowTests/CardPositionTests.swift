@@ -151,7 +151,8 @@ struct CardPositionTests {
         let next = try await ScriptedClient(user.server, reader: "Desk")
         try await user.play(String(repeating: Self.lost, count: 10) + "< PAUSE BadCardPosition")
         user.client.close()
-        while next.server.server.clientCount > 1 { _ = await next.client.exchange() }
+        await user.server.clients(1)
+        _ = await next.client.exchange()
         try await next.play(
             """
             > RUN_CHANGE_PIN

@@ -65,7 +65,7 @@ def reader_facts(card, wallet):
         wallet.card(present=False)
         card.clear()
         card.insert()
-        told = wallet.card()
+        told = wallet.keycard()
         check(f"after {fault} while badged recognises it, the card is told at the next insertion", told.get("keyUID") == uid, told)
         inside = card.peek()
         tries = inside["pin"]["tries"], inside["duressPin"]["tries"], inside["puk"]["tries"]
