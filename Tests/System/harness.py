@@ -6,6 +6,7 @@ Each wait is for an event. LIMIT only ends a script that hangs.
 import atexit
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -23,6 +24,25 @@ def check(sentence, condition, detail=""):
     else:
         failures += 1
         print(f"  FAILED: {sentence}\n    {detail}", flush=True)
+
+
+def until(condition):
+    """Waits for something that no event announces; returns the result of the condition."""
+    end = time.monotonic() + LIMIT
+    while not (result := condition()) and time.monotonic() < end:
+        time.sleep(0.02)
+    return result
+
+
+def free_port():
+    """A free port below those that the kernel gives to outgoing connections (ip_local_port_range in ip(7))."""
+    while True:
+        port = random.randrange(10000, 32000)
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+            return port
+        except OSError:
+            pass
 
 
 def finish():

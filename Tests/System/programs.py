@@ -6,21 +6,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 
-from harness import LIMIT, Client, Daemon, check, children, finish
+from harness import LIMIT, Client, Daemon, check, children, finish, until
 
 programs, work = sys.argv[1:]
 PORT = 24727
-
-
-def until(condition):
-    """Waits for something that no event announces; returns the result of the condition."""
-    end = time.monotonic() + LIMIT
-    while not (result := condition()) and time.monotonic() < end:
-        time.sleep(0.02)
-    return result
 
 
 def start(*command, **options):

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import os
-import random
 import re
 import signal
 import socket
 import subprocess
 import sys
 
-from harness import LIMIT, Client, Manager, check, children, finish
+from harness import LIMIT, Client, Manager, check, children, finish, free_port
 
 program, work = sys.argv[1:]
 path = os.path.join(work, "s.sock")
@@ -25,17 +24,6 @@ def activate(*options):
         if not line:
             break
     return process
-
-
-def free_port():
-    """A free port below those that the kernel gives to outgoing connections (ip_local_port_range in ip(7))."""
-    while True:
-        port = random.randrange(10000, 32000)
-        try:
-            socket.create_server(("127.0.0.1", port)).close()
-            return port
-        except OSError:
-            pass
 
 
 daemon = activate(f"--listen={path}")

@@ -3,14 +3,12 @@
 import http.server
 import os
 import queue
-import random
-import socket
 import subprocess
 import sys
 import threading
 import time
 
-from harness import LIMIT, Daemon, check, children, finish
+from harness import LIMIT, Daemon, check, children, finish, free_port
 
 bin, work = sys.argv[1:]
 work = os.path.join(work, "chromium")
@@ -38,16 +36,6 @@ class Pages(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *arguments):
         pass
-
-
-def free_port():
-    while True:
-        port = random.randrange(10000, 32000)
-        try:
-            socket.create_server(("127.0.0.1", port)).close()
-            return port
-        except OSError:
-            pass
 
 
 def serve(port):
