@@ -33,6 +33,26 @@ extension Prompt {
     }
 }
 
+/// A prompt that shows something, and waits for a command without a value.
+package protocol AcknowledgedPrompt: Prompt where Answer == Void {
+    /// The command that answers: ACCEPT by default.
+    static var acknowledgement: String { get }
+}
+
+extension AcknowledgedPrompt {
+    package static var acknowledgement: String { "ACCEPT" }
+
+    @Loop package static func answer(
+        _ open: OpenPrompt<Self>,
+        with command: Command,
+        named name: String
+    ) -> CommandOutcome {
+        guard name == acknowledgement, open.isMeant(by: command) else { return .badState }
+        open.answer(())
+        return .answered
+    }
+}
+
 extension CommandSpec {
     /// Makes a command that answers prompts. The open prompt decides whether it is meant, and takes the value.
     package init(answering name: String, permission: Permissions = .cards) {

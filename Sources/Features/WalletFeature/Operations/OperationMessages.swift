@@ -118,9 +118,7 @@ struct ShownRequest: Sendable {
 }
 
 /// WALLET_REQUEST shows what will be signed. ACCEPT agrees.
-struct WalletRequestPrompt: Prompt {
-    typealias Answer = Void
-
+struct WalletRequestPrompt: AcknowledgedPrompt {
     let shown: ShownRequest
     /// Why the request is shown again.
     var error: String?
@@ -132,16 +130,6 @@ struct WalletRequestPrompt: Prompt {
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
         WalletRequestMessage(shown: shown, question: number, error: error ?? self.error)
-    }
-
-    static func answer(
-        _ open: OpenPrompt<WalletRequestPrompt>,
-        with command: Command,
-        named name: String
-    ) -> CommandOutcome {
-        guard name == "ACCEPT", open.isMeant(by: command) else { return .badState }
-        open.answer(())
-        return .answered
     }
 }
 

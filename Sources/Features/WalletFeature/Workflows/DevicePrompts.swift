@@ -56,32 +56,21 @@ struct RegisterDeviceMessage: Message {
 }
 
 /// VERIFY_DATA shows what will be signed. DATA_VERIFIED answers.
-struct VerifyDataPrompt: Prompt {
-    typealias Answer = Void
-
+struct VerifyDataPrompt: AcknowledgedPrompt {
     let context: WorkflowContext
     let entity: ContextEntity
     let signing: Signing
     /// The card that will sign, if it is held already.
     var lease: CardLease?
 
-    static let commands = [CommandSpec(answering: "DATA_VERIFIED")]
+    static let acknowledgement = "DATA_VERIFIED"
+    static let commands = [CommandSpec(answering: acknowledgement)]
 
     var name: String { VerifyDataMessage.name.description }
     var isCurrent: Bool { lease?.isCurrent ?? true }
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
         VerifyDataMessage(context: context, entity: entity, signing: signing, question: number)
-    }
-
-    static func answer(
-        _ open: OpenPrompt<VerifyDataPrompt>,
-        with command: Command,
-        named name: String
-    ) -> CommandOutcome {
-        guard name == "DATA_VERIFIED", open.isMeant(by: command) else { return .badState }
-        open.answer(())
-        return .answered
     }
 }
 
@@ -101,9 +90,7 @@ struct VerifyDataMessage: Message {
 }
 
 /// SHOW_SESSION_KEY tells the private key of a new session, once. ACCEPT answers.
-struct SessionKeyPrompt: Prompt {
-    typealias Answer = Void
-
+struct SessionKeyPrompt: AcknowledgedPrompt {
     let key: SessionKey
     let userID: String
 
@@ -111,16 +98,6 @@ struct SessionKeyPrompt: Prompt {
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
         SessionKeyMessage(key: key, userID: userID, question: number)
-    }
-
-    static func answer(
-        _ open: OpenPrompt<SessionKeyPrompt>,
-        with command: Command,
-        named name: String
-    ) -> CommandOutcome {
-        guard name == "ACCEPT", open.isMeant(by: command) else { return .badState }
-        open.answer(())
-        return .answered
     }
 }
 

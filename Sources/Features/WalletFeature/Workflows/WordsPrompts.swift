@@ -9,9 +9,7 @@ import Wire
 /// SHOW_PAPER_WALLET tells the words of a new wallet, once. ACCEPT answers.
 ///
 /// The prompt stays open while the card is away, because writing the words down takes minutes.
-struct PaperWalletPrompt: Prompt {
-    typealias Answer = Void
-
+struct PaperWalletPrompt: AcknowledgedPrompt {
     let words: PaperWallet
     let userID: String
 
@@ -19,16 +17,6 @@ struct PaperWalletPrompt: Prompt {
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
         PaperWalletMessage(words: words, userID: userID, question: number)
-    }
-
-    static func answer(
-        _ open: OpenPrompt<PaperWalletPrompt>,
-        with command: Command,
-        named name: String
-    ) -> CommandOutcome {
-        guard name == "ACCEPT", open.isMeant(by: command) else { return .badState }
-        open.answer(())
-        return .answered
     }
 }
 
@@ -155,9 +143,7 @@ struct EnterWordsMessage: Message {
 }
 
 /// SHOW_PUK tells the PUK that badged has drawn for a new card, once. ACCEPT answers.
-struct PUKPrompt: Prompt {
-    typealias Answer = Void
-
+struct PUKPrompt: AcknowledgedPrompt {
     /// Twelve digits.
     final class Drawn: Sendable {
         let digits: Secret
@@ -174,16 +160,6 @@ struct PUKPrompt: Prompt {
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
         PUKMessage(puk: puk, userID: userID, question: number)
-    }
-
-    static func answer(
-        _ open: OpenPrompt<PUKPrompt>,
-        with command: Command,
-        named name: String
-    ) -> CommandOutcome {
-        guard name == "ACCEPT", open.isMeant(by: command) else { return .badState }
-        open.answer(())
-        return .answered
     }
 }
 
