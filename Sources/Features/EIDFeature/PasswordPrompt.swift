@@ -53,7 +53,7 @@ struct PasswordPrompt: Prompt {
     var isCurrent: Bool { lease.isCurrent }
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
-        let question = PasswordQuestion(number: number, reader: lease.readerState(for: session), error: error)
+        let question = SecretQuestion(number: number, reader: lease.readerState(for: session), error: error)
         return switch kind {
         case .pin: EnterPINMessage(question: question)
         case .can: EnterCANMessage(question: question)
@@ -82,41 +82,7 @@ struct PasswordPrompt: Prompt {
     }
 }
 
-/// The members of an ENTER message.
-struct PasswordQuestion {
-    let number: Int
-    let reader: ReaderState
-    let error: String?
-}
-
-protocol EnterMessage: Message {
-    var question: PasswordQuestion { get }
-}
-
-extension EnterMessage {
-    func write(to object: inout JSONWriter, _ level: APILevel) {
-        if let error = question.error { object.member("error", error) }
-        object.member("question", question.number)
-        object.object("reader") { question.reader.write(to: &$0, level) }
-    }
-}
-
-struct EnterPINMessage: EnterMessage {
-    static let name: StaticString = "ENTER_PIN"
-    let question: PasswordQuestion
-}
-
 struct EnterCANMessage: EnterMessage {
     static let name: StaticString = "ENTER_CAN"
-    let question: PasswordQuestion
-}
-
-struct EnterNewPINMessage: EnterMessage {
-    static let name: StaticString = "ENTER_NEW_PIN"
-    let question: PasswordQuestion
-}
-
-struct EnterPUKMessage: EnterMessage {
-    static let name: StaticString = "ENTER_PUK"
-    let question: PasswordQuestion
+    let question: SecretQuestion
 }

@@ -69,7 +69,7 @@ struct KeycardPrompt: Prompt {
     var isCurrent: Bool { lease.isCurrent }
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
-        let question = KeycardQuestion(
+        let question = SecretQuestion(
             number: number,
             reader: lease.readerState(for: session),
             userID: userID,
@@ -101,76 +101,40 @@ struct KeycardPrompt: Prompt {
     }
 }
 
-/// The members of an ENTER message.
-struct KeycardQuestion {
-    let number: Int
-    let reader: ReaderState
-    let userID: String?
-    let retryCounter: Int?
-    let error: String?
+struct EnterNewPUKMessage: EnterMessage {
+    static let name: StaticString = "ENTER_NEW_PUK"
+    let question: SecretQuestion
 }
 
-protocol KeycardEnterMessage: Message {
-    var question: KeycardQuestion { get }
+struct EnterPairingPasswordMessage: EnterMessage {
+    static let name: StaticString = "ENTER_PAIRING_PASSWORD"
+    let question: SecretQuestion
 }
 
-extension KeycardEnterMessage {
+/// A message that tells that the card has refused a value.
+protocol InvalidValueMessage: Message {
+    var userID: String? { get }
+    /// The tries that are left.
+    var retryCounter: Int { get }
+}
+
+extension InvalidValueMessage {
     func write(to object: inout JSONWriter, _ level: APILevel) {
-        if let error = question.error { object.member("error", error) }
-        if let userID = question.userID { object.member("userId", userID) }
-        if let retryCounter = question.retryCounter { object.member("retryCounter", retryCounter) }
-        object.member("question", question.number)
-        object.object("reader") { question.reader.write(to: &$0, level) }
+        if let userID { object.member("userId", userID) }
+        object.member("retryCounter", retryCounter)
     }
 }
 
-struct EnterPINMessage: KeycardEnterMessage {
-    static let name: StaticString = "ENTER_PIN"
-    let question: KeycardQuestion
-}
-
-struct EnterPUKMessage: KeycardEnterMessage {
-    static let name: StaticString = "ENTER_PUK"
-    let question: KeycardQuestion
-}
-
-struct EnterNewPINMessage: KeycardEnterMessage {
-    static let name: StaticString = "ENTER_NEW_PIN"
-    let question: KeycardQuestion
-}
-
-struct EnterNewPUKMessage: KeycardEnterMessage {
-    static let name: StaticString = "ENTER_NEW_PUK"
-    let question: KeycardQuestion
-}
-
-struct EnterPairingPasswordMessage: KeycardEnterMessage {
-    static let name: StaticString = "ENTER_PAIRING_PASSWORD"
-    let question: KeycardQuestion
-}
-
-/// INVALID_PIN: the card has refused the PIN.
-struct InvalidPINMessage: Message {
+struct InvalidPINMessage: InvalidValueMessage {
     static let name: StaticString = "INVALID_PIN"
     let userID: String?
     let retryCounter: Int
-
-    func write(to object: inout JSONWriter, _ level: APILevel) {
-        if let userID { object.member("userId", userID) }
-        object.member("retryCounter", retryCounter)
-    }
 }
 
-/// INVALID_PUK: the card has refused the PUK.
-struct InvalidPUKMessage: Message {
+struct InvalidPUKMessage: InvalidValueMessage {
     static let name: StaticString = "INVALID_PUK"
     let userID: String?
     let retryCounter: Int
-
-    func write(to object: inout JSONWriter, _ level: APILevel) {
-        if let userID { object.member("userId", userID) }
-        object.member("retryCounter", retryCounter)
-    }
 }
 
 /// PIN_VALIDATED: the card has accepted the PIN, or the PUK with a new PIN.

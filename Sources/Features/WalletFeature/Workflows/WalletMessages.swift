@@ -46,26 +46,29 @@ struct FlowStartedMessage: Message {
     }
 }
 
-struct RequestAcknowledgedMessage: Message {
-    static let name: StaticString = "REQUEST_ACKNOWLEDGED"
-    let context: WorkflowContext
-    let entity: ContextEntity
+/// A message that tells what the workflow is about.
+protocol FlowEntityMessage: Message {
+    var context: WorkflowContext { get }
+    var entity: ContextEntity { get }
+}
 
+extension FlowEntityMessage {
     func write(to object: inout JSONWriter, _ level: APILevel) {
         context.write(to: &object)
         entity.write(to: &object)
     }
 }
 
-struct FlowCompleteMessage: Message {
+struct RequestAcknowledgedMessage: FlowEntityMessage {
+    static let name: StaticString = "REQUEST_ACKNOWLEDGED"
+    let context: WorkflowContext
+    let entity: ContextEntity
+}
+
+struct FlowCompleteMessage: FlowEntityMessage {
     static let name: StaticString = "FLOW_COMPLETE"
     let context: WorkflowContext
     let entity: ContextEntity
-
-    func write(to object: inout JSONWriter, _ level: APILevel) {
-        context.write(to: &object)
-        entity.write(to: &object)
-    }
 }
 
 struct FlowInterruptedMessage: Message {
