@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Antelope
+import Cards
+import Concurrency
+import HDWallet
+import Keycard
+import Secp256k1
+import Server
+
+/// The card that signs: its binding, its key and its signatures.
+extension WalletOperation {
+    /// The path of the key: m/44'/194'/0'/0/0. SLIP-44.
+    private static let path = DerivationPath("m/44'/194'/0'/0/0")
+    /// About every second signature of a card is canonical.
+    private static let maximumSignatures = 32
+
+    /// Shows a request, and signs its digest when the user has accepted it.
+    func signature(
+        _ shown: ShownRequest,
+        _ permission: AccountName?,
+        _ known: NodeAccount?
+    ) async throws(OperationFailure) -> CompactSignature {
+        try await approve(shown)
+        var made: CompactSignature?
+        try await withCard(permission, known) { dialogue, card throws(KeycardStop) in
+            made = try await self.signature(of: shown, dialogue, card)
+        }
+        guard let made else { throw OperationFailure(.cardFailed, "The card made no signature") }
+        return made
+    }
+
+    func approve(_ shown: ShownRequest) async throws(OperationFailure) {
+        do throws(Interruption) {
+            try await workflow.ask(WalletRequestPrompt(shown: shown))
+        } catch {
+            throw error == .timedOut ? OperationFailure(WalletFailure.requestTimedOut) : .cancelled
+        }
+    }
+
+    /// Runs `body` with a card that belongs to the binding, is unlocked, and has a key that the account knows.
+    func withCard(
+        _ permission: AccountName?,
+        _ known: NodeAccount?,
+        _ body: @escaping @Loop (KeycardDialogue, HeldKeycard) async throws(KeycardStop) -> Void
+    ) async throws(OperationFailure) {
+        let dialogue = KeycardDialogue(services, workflow, readerName: request.readerName, userID: nil)
+        stopped = nil
+        do throws(WalletFailure) {
+            try await dialogue.run { card throws(KeycardStop) in
+                try await self.open(card, dialogue)
+                try await self.readKey(of: card, dialogue, permission, known)
+                self.workflow.progress(60)
+                try await body(dialogue, card)
+            }
+        } catch {
+            if let stopped { throw stopped }
+            if error.code == .requestTimedOut, isPINBlocked {
+                throw OperationFailure(.cardBlocked, "The PIN of the card is blocked, and no PUK was entered in time")
+            }
+            if error.code == .userCanceled, hasOnlyOtherCards {
+                throw OperationFailure(.unsupportedCard, "Cancelled: the card in the reader has no Keycard applet")
+            }
+            throw OperationFailure(error)
+        }
+    }
+
+    /// Ends the dialogue with the card by a reason that is not the card's.
+    func stop(_ failure: OperationFailure) -> KeycardStop {
+        stopped = failure
+        return .failed(WalletFailure(.cardFailed, failure.message))
+    }
+
+    /// Checks the binding before anything is asked, then opens the channel and asks for the PIN.
+    private func open(_ card: HeldKeycard, _ dialogue: KeycardDialogue) async throws(KeycardStop) {
+        isPINBlocked = false
+        guard card.info.isInitialized else { throw .failed(.notInitialised) }
+        guard let uid = card.info.keyUID else { throw .failed(.noKeys) }
+        keyUID = uid
+        if request.body.kind == .authorize, let bindingKey, let account {
+            do throws(OperationFailure) {
+                if let conflict = try await bindings.conflict(bindingKey, account: account, keyUID: uid) {
+                    throw conflict
+                }
+            } catch {
+                throw stop(error)
+            }
+        } else if let binding {
+            guard binding.keyUID == uid else {
+                throw stop(OperationFailure(.boundToOtherCard, "appKey and UUID are bound to another card"))
+            }
+            if card.info.generation == .pairing {
+                guard try await dialogue.openWithKnownPairing(card) else {
+                    let words =
+                        "This computer is not paired with the bound card any more: pair it again (badgectl wallet)"
+                    throw stop(OperationFailure(.notPaired, words))
+                }
+                try await dialogue.step("GET STATUS", card) { () throws(KeycardError) in try await card.refresh() }
+                isPINBlocked = card.status?.pinTries == 0
+                try await dialogue.unlock(card)
+                isPINBlocked = false
+                return
+            }
+        }
+        try await dialogue.openChannel(card)
+        isPINBlocked = card.status?.pinTries == 0
+        try await dialogue.unlock(card)
+        isPINBlocked = false
+    }
+
+    private func readKey(
+        of card: HeldKeycard,
+        _ dialogue: KeycardDialogue,
+        _ permission: AccountName?,
+        _ known: NodeAccount?
+    ) async throws(KeycardStop) {
+        guard let path = Self.path else { return }
+        let key = KeyText(
+            try await dialogue.step("EXPORT KEY", card) { () throws(KeycardError) in
+                try await card.applet.exportPublicKey(path)
+            }
+        )
+        publicKey = key
+        if let binding, request.body.kind != .authorize, binding.publicKey != key.description {
+            // The duress wallet has the key UID of the main one, and other keys.
+            throw stop(OperationFailure(.boundToOtherCard, "The card opened another wallet than the bound one"))
+        }
+        guard let known, let permission, let account else { return }
+        switch known.authority(of: key, for: permission) {
+        case .full: return
+        case .partial:
+            let words = "The permission \(permission) of \(account) needs more keys than that of the card"
+            throw stop(OperationFailure(.keyNotInAccount, words))
+        case .missing:
+            let words = "The permission \(permission) of \(account) does not have the key of the card, \(key)"
+            throw stop(OperationFailure(.keyNotInAccount, words))
+        }
+    }
+
+    /// Signs the digest of a request that was shown and accepted, until nodes accept the form of the signature.
+    func signature(
+        of shown: ShownRequest,
+        _ dialogue: KeycardDialogue,
+        _ card: HeldKeycard
+    ) async throws(KeycardStop) -> CompactSignature {
+        guard let path = Self.path, let expected = publicKey.flatMap({ try? PublicKey($0.content) }) else {
+            throw .failed(WalletFailure(.cardFailed, "The card told no key"))
+        }
+        workflow.workBegins()
+        for _ in 0..<Self.maximumSignatures {
+            if workflow.isCancelled { throw .cancelled }
+            let made = try await dialogue.step("SIGN", card) { () throws(KeycardError) in
+                try await card.applet.sign(shown.digest, with: path, expecting: expected)
+            }
+            let signature = CompactSignature(made.signature, recoveryID: made.recoveryID)
+            if signature.isCanonical { return signature }
+        }
+        let words = "The card made no signature in \(Self.maximumSignatures) tries that nodes accept"
+        throw .failed(WalletFailure(.signatureFailed, words, at: "SIGN"))
+    }
+
+    /// Whether there are cards in readers, but no Keycard.
+    private var hasOnlyOtherCards: Bool {
+        let cards = services.registry.readers.filter { reader in
+            reader.insertion != nil && (request.readerName ?? reader.name) == reader.name
+        }
+        return !cards.isEmpty
+            && cards.allSatisfy { reader in
+                if case .known(let profile) = reader.card { return !(profile is KeycardProfile) }
+                return true
+            }
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Antelope
+import HTTP
+import Server
+
+/// Questions to the node.
+extension WalletOperation {
+    func connect() throws(OperationFailure) -> (node: AntelopeNode, client: HTTPClient) {
+        guard let address = antelope.node else {
+            throw OperationFailure(.failed, "badged has no node of a chain: set [wallet] node in badged.conf(5)")
+        }
+        let client = HTTPClient(antelope.limits, antelope.proxies, antelope.nodeAuthorities)
+        return (AntelopeNode(address, antelope.chain, client, userAgent: antelope.userAgent), client)
+    }
+
+    /// The permissions of an account.
+    func known(
+        _ account: AccountName,
+        _ node: AntelopeNode
+    ) async throws(OperationFailure) -> NodeAccount {
+        try await asking(node, about: "account \(account)") { node throws(NodeFailure) in
+            try await node.account(account)
+        }
+    }
+
+    func abi(of contract: AccountName, _ node: AntelopeNode) async throws(OperationFailure) -> ABI {
+        // A contract without a usable ABI cannot be called.
+        try await asking(node, about: "contract \(contract)", senseless: .badField) { node throws(NodeFailure) in
+            try await node.abi(of: contract)
+        }
+    }
+
+    /// Asks the node.
+    ///
+    /// If a client has named the `subject`, a refusal is a fault of that name. A senseless answer has the code `senseless`.
+    func asking<T: Sendable>(
+        _ node: AntelopeNode,
+        about subject: String? = nil,
+        senseless: OperationCode = .failed,
+        _ body: (AntelopeNode) async throws(NodeFailure) -> T
+    ) async throws(OperationFailure) -> T {
+        do throws(NodeFailure) {
+            return try await body(node)
+        } catch {
+            if workflow.isCancelled { throw .cancelled }
+            switch error {
+            case .cancelled: throw .cancelled
+            case .unreachable(let words): throw OperationFailure(.failed, "The node cannot be reached: \(words)")
+            case .noAnswer(let words): throw OperationFailure(.failed, "The node gives no answer: \(words)")
+            case .refused(let refusal):
+                if let subject { throw OperationFailure(.badField, "\(subject): \(refusal.text)") }
+                throw OperationFailure(.failed, "The node refuses a question: \(refusal.text)")
+            case .malformed(let words):
+                throw OperationFailure(
+                    senseless,
+                    "The node does not follow its protocol, \(subject ?? "chain"): \(words)"
+                )
+            case .wrongChain(let chain):
+                let words = "The node belongs to the chain \(chain), and not to \(antelope.chain) of [wallet] chain_id"
+                throw OperationFailure(.failed, words)
+            }
+        }
+    }
+}

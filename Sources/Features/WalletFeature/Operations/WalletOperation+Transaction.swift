@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Antelope
+import Crypto
+import HTTP
+import Server
+import Text
+
+/// TRANSFER and CONTRACT: the card signs a transaction, and the node executes it.
+extension WalletOperation {
+    func transact() async throws(OperationFailure) -> WalletResultMessage {
+        guard let account else { throw OperationFailure(.badField, "the account that signs is missing") }
+        let permission = try permission
+        let node = try connect()
+        defer { node.client.close() }
+        // A node of another chain is refused before anything of it is used.
+        _ = try await asking(node.node) { node throws(NodeFailure) in try await node.info() }
+        let known = try await self.known(account, node.node)
+        let plan = try await plan(account, permission, node.node)
+        let signed = try await sign(plan, permission, known, node.node)
+        let id = try hashing { () throws(CryptoError) in try Transaction.id(of: signed.packed) }
+        guard !workflow.isCancelled else { throw .cancelled }
+        transactionID = id
+        workflow.progress(80)
+        switch await node.node.push(signed.packed, signed.signature.text) {
+        case .executed: break
+        case .refused(let refusal):
+            if refusal.isOverdrawn { throw OperationFailure(.balanceTooSmall, "The node reports: \(refusal.text)") }
+            if refusal.isExpired { throw OperationFailure(.outcomeUnknown, "The node reports: \(refusal.text)") }
+            throw OperationFailure(.failed, "The node refuses the transaction: \(refusal.text)")
+        case .notSent(let words): throw OperationFailure(.failed, "The transaction was not sent: \(words)")
+        case .unknown(let words):
+            throw OperationFailure(
+                .outcomeUnknown,
+                "It is not known whether the transaction has an effect (\(words)): look for txId before you repeat it"
+            )
+        }
+        let error = await post([
+            JSON.Member("protocol", .string(request.dapp.mode.rawValue)), JSON.Member("version", .string("1.0")),
+            JSON.Member("tx_id", .string(Hex.encode(id))), JSON.Member("ref", .string(Self.reference)),
+            JSON.Member("account", .string("\(account)")),
+        ])
+        var message = done("The transaction was executed")
+        message.callbackError = error
+        return message
+    }
+
+    /// The packed actions of a transaction, which stay the same if it has to be dated anew.
+    private struct Plan {
+        var actions: [ShownRequest.ShownAction]
+        var packed: [UInt8]
+        var shown: ShownRequest
+        /// After this time the rest of the life of the transaction may be too short.
+        var lastMoment: ContinuousClock.Instant
+    }
+
+    /// The life of a transaction, and its rest that signing and sending may need.
+    private static let life: UInt32 = 60
+    private static let reserve = Duration.seconds(20)
+
+    private func plan(
+        _ account: AccountName,
+        _ permission: AccountName,
+        _ node: AntelopeNode
+    ) async throws(OperationFailure) -> Plan {
+        var abis: [AccountName: ABI] = [:]
+        var actions: [ShownRequest.ShownAction] = []
+        for (index, wanted) in try await wantedActions(account, node).enumerated() {
+            let place = "actions[\(index)]"
+            let abi: ABI
+            if let found = abis[wanted.account] {
+                abi = found
+            } else {
+                abi = try await self.abi(of: wanted.account, node)
+                abis[wanted.account] = abi
+            }
+            guard let type = abi.type(of: wanted.name) else {
+                throw OperationFailure(.badField, "\(place): \(wanted.account) has no action \(wanted.name)")
+            }
+            let data = try valid("data") { () throws(AntelopeError) in try abi.pack(wanted.data, as: type) }
+            let level = PermissionLevel(actor: account, permission: permission)
+            let action = Action(account: wanted.account, name: wanted.name, authorization: [level], data: data)
+            // The user sees what is in the bytes, not what the dapp has sent.
+            let decoded = try valid("data") { () throws(AntelopeError) in try abi.unpack(data, as: type) }
+            try await check(decoded, of: action, account, node)
+            actions.append(ShownRequest.ShownAction(action: action, data: decoded, info: wanted.info))
+        }
+        return try await dated(actions, permission, node)
+    }
+
+    /// Dates a transaction with these actions, and decodes it from its bytes.
+    private func dated(
+        _ actions: [ShownRequest.ShownAction],
+        _ permission: AccountName,
+        _ node: AntelopeNode
+    ) async throws(OperationFailure) -> Plan {
+        let begin = services.now()
+        let info = try await asking(node) { node throws(NodeFailure) in try await node.info() }
+        let seconds = try valid("head_block_time") { () throws(AntelopeError) in try info.time.seconds }
+        let (expiration, isTooLate) = seconds.addingReportingOverflow(Self.life)
+        guard !isTooLate else { throw OperationFailure(.failed, "The node has a time after 2106") }
+        let transaction = Transaction(
+            expiration: expiration,
+            reference: info.reference,
+            actions: actions.map(\.action)
+        )
+        let packed = transaction.packed
+        let read = try valid("transaction") { () throws(AntelopeError) in try Transaction(packed: packed) }
+        guard read == transaction, packed.count <= Transaction.maximumCount else {
+            throw OperationFailure(.badField, "The transaction is too large")
+        }
+        let digest = try hashing { () throws(CryptoError) in
+            try Transaction.digest(of: packed, on: antelope.chain)
+        }
+        let shown = shown(
+            chain: antelope.chain,
+            permission: permission,
+            actions: zip(actions, read.actions).map {
+                ShownRequest.ShownAction(action: $1, data: $0.data, info: $0.info)
+            },
+            expiration: AntelopeTime(seconds: read.expiration),
+            digest: digest
+        )
+        let lastMoment = begin + .seconds(Int(Self.life)) - Self.reserve
+        return Plan(actions: actions, packed: packed, shown: shown, lastMoment: lastMoment)
+    }
+
+    /// The actions with their data in JSON, as the ABI will pack it.
+    private func wantedActions(
+        _ account: AccountName,
+        _ node: AntelopeNode
+    ) async throws(OperationFailure) -> [OperationRequest.RequestedAction] {
+        switch request.body {
+        case .authorize, .sign: return []
+        case .contract(let actions): return actions
+        case .transfer(let transfer):
+            let quantity = try valid("amount") { () throws(AntelopeError) in
+                try Asset(decimal: transfer.amount, code: transfer.code, precision: transfer.decimals)
+            }
+            let data = JSON.object([
+                JSON.Member("from", .string("\(account)")), JSON.Member("to", .string("\(transfer.to)")),
+                JSON.Member("quantity", .string("\(quantity)")), JSON.Member("memo", .string(transfer.memo)),
+            ])
+            let name = try valid("transfer") { () throws(AntelopeError) in try AccountName("transfer") }
+            return [
+                OperationRequest.RequestedAction(
+                    account: transfer.contract,
+                    name: name,
+                    data: data,
+                    info: transfer.info
+                )
+            ]
+        }
+    }
+
+    /// Checks a transfer of a token: its decimals, the memo, and the balance of the account.
+    private func check(
+        _ data: JSON,
+        of action: Action,
+        _ account: AccountName,
+        _ node: AntelopeNode
+    ) async throws(OperationFailure) {
+        guard "\(action.name)" == "transfer", let text = data["quantity"]?.string, let quantity = try? Asset(text)
+        else {
+            return
+        }
+        let (code, contract) = (quantity.symbol.code, action.account)
+        let stats = try await asking(node) { node throws(NodeFailure) in try await node.stats(of: code, at: contract) }
+        guard let symbol = stats.symbol else {
+            throw OperationFailure(.badField, "\(contract) has no token \(code)")
+        }
+        guard symbol == quantity.symbol else {
+            throw OperationFailure(
+                .badField,
+                "\(quantity) must have \(symbol.precision) decimals, as all amounts of \(code) at \(contract)"
+            )
+        }
+        if let memo = data["memo"]?.string, memo.utf8.count > 256 {
+            throw OperationFailure(.badField, "memo has more than 256 bytes")
+        }
+        guard data["from"]?.string == "\(account)" else { return }
+        let found = try await asking(node) { node throws(NodeFailure) in
+            try await node.balance(of: account, in: code, at: contract)
+        }
+        let balance = found.balance?.amount ?? 0
+        guard balance >= quantity.amount else {
+            let words = found.balance.map { "\($0)" } ?? "no \(code)"
+            throw OperationFailure(.balanceTooSmall, "\(account) has \(words), which is less than \(quantity)")
+        }
+    }
+
+    /// Shows a transaction, and signs it. It is shown again if it is too old when the card is ready.
+    private func sign(
+        _ first: Plan,
+        _ permission: AccountName,
+        _ known: NodeAccount,
+        _ node: AntelopeNode
+    ) async throws(OperationFailure) -> (packed: [UInt8], signature: CompactSignature) {
+        try await approve(first.shown)
+        var plan = first
+        var made: CompactSignature?
+        try await withCard(permission, known) { dialogue, card throws(KeycardStop) in
+            while self.services.now() > plan.lastMoment {
+                do throws(OperationFailure) {
+                    plan = try await self.dated(plan.actions, permission, node)
+                } catch {
+                    throw self.stop(error)
+                }
+                let error = "The transaction was too old to be signed, and has a new time: look at it again"
+                _ = try await dialogue.ask(WalletRequestPrompt(shown: plan.shown, error: error, lease: card.lease))
+            }
+            made = try await self.signature(of: plan.shown, dialogue, card)
+        }
+        guard let made else { throw OperationFailure(.cardFailed, "The card made no signature") }
+        return (plan.packed, made)
+    }
+}
