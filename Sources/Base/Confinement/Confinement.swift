@@ -31,6 +31,18 @@ package struct Confinement: Sendable {
         try limitCalls()
     }
 
+    /// Confines the process as `apply` does.
+    /// - Returns: false if the kernel refuses; the log says so. The program must then end.
+    package func apply(to program: String) -> Bool {
+        do throws(Failure) {
+            try apply()
+            return true
+        } catch {
+            Log.error("\(program) cannot give up its rights, so it does not start: \(error.text)")
+            return false
+        }
+    }
+
     private func limitFiles() throws(Failure) {
         let ruleset = clinux_landlock_create()
         guard ruleset >= 0 else { throw Self.failure("landlock_create_ruleset", errno) }

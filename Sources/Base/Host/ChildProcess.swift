@@ -7,6 +7,19 @@ package enum ChildProcess {
     /// The number of the first inherited descriptor; the others follow.
     package static let firstDescriptor: Int32 = 3
 
+    /// Ends a program that badged starts with a socket, unless badged has started it. The exit code is then 2.
+    package static func requireSocket(of program: String, hint: String) {
+        var (domain, size) = (Int32(0), socklen_t(MemoryLayout<Int32>.size))
+        if getsockopt(firstDescriptor, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0, domain == AF_UNIX { return }
+        refuse(program, hint: hint)
+    }
+
+    /// Ends a program that was not started as badged starts it.
+    package static func refuse(_ program: String, hint: String) -> Never {
+        Log.report(StartError("\(program) is a part of badged, which starts it", hint: hint))
+        exit(2)
+    }
+
     /// Returns the path of a program of badged: in the folder of this program, or in `../libexec`.
     package static func path(of name: String) -> String? {
         var own = [CChar](repeating: 0, count: Int(PATH_MAX))

@@ -10,6 +10,9 @@ import Wire
 /// the daemon, and gives up all rights that it does not need. badged starts it with the first connection, and passes it
 /// one socket of its own and the listening sockets.
 @main struct Program {
+    private static let program = "badged-activation"
+    private static let hint = "[activation] in badged.conf(5)"
+
     static func main() {
         signal(SIGPIPE, SIG_IGN)
         ProcessHardening.apply()
@@ -22,10 +25,11 @@ import Wire
             case ("--listeners", .some(let number)):
                 listeners = (0..<min(max(Int32(number) ?? 0, 0), 2)).map { daemon + 1 + $0 }
             case ("--origin", .some(let origin)): origins.insert(origin)
-            default: refuse()
+            default: ChildProcess.refuse(program, hint: hint)
             }
         }
-        guard !listeners.isEmpty, isSocket(daemon) else { refuse() }
+        guard !listeners.isEmpty else { ChildProcess.refuse(program, hint: hint) }
+        ChildProcess.requireSocket(of: program, hint: hint)
         for descriptor in [daemon] + listeners { clinux_set_cloexec(descriptor) }
         let fields = ServerInfo(version: Version.current, drivers: []).versionFields
         let identity = ActivationIdentity(
@@ -38,17 +42,8 @@ import Wire
             connect: { connect(through: daemon, for: $0) },
             log: { text, isRefusal in Log.write(isRefusal ? .notice : .warning) { "port for browsers: \(text)" } }
         )
+        let confine = { Confinement.browserPort.apply(to: program) }
         exit(server.run(listeners: listeners, parent: daemon, prepare: confine) ? 0 : 1)
-    }
-
-    private static func confine() -> Bool {
-        do throws(Confinement.Failure) {
-            try Confinement.browserPort.apply()
-            return true
-        } catch {
-            Log.error("badged-activation cannot give up its rights, so it does not start: \(error.text)")
-            return false
-        }
     }
 
     /// Makes a connection to the daemon for a client: a pair of sockets, one of which the daemon gets. The daemon also
@@ -64,20 +59,5 @@ import Wire
             return nil
         }
         return pair[0]
-    }
-
-    private static func isSocket(_ descriptor: Int32) -> Bool {
-        var (domain, size) = (Int32(0), socklen_t(MemoryLayout<Int32>.size))
-        return getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX
-    }
-
-    private static func refuse() -> Never {
-        Log.report(
-            StartError(
-                "badged-activation is a part of badged; badged starts it",
-                hint: "[activation] in badged.conf(5)"
-            )
-        )
-        exit(2)
     }
 }

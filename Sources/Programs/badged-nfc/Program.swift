@@ -15,10 +15,10 @@ import Synchronization
     static func main() {
         // badged decides when the program ends: the devices must be closed first.
         for number in [SIGTERM, SIGINT, SIGHUP, SIGPIPE] { signal(number, SIG_IGN) }
-        guard isSocket(socket) else { refuse() }
+        ChildProcess.requireSocket(of: "badged-nfc", hint: "[nfc] in badged.conf(5)")
         ProcessHardening.apply()
         limitDescriptors()
-        confine()
+        guard Confinement.nfcDevices.apply(to: "badged-nfc") else { exit(1) }
         let sending = Mutex(())
         let send = { @Sendable (report: NFCReport) in
             let bytes = report.bytes
@@ -56,29 +56,5 @@ import Synchronization
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         limit.rlim_cur = min(limit.rlim_cur, 1024)
         setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-    }
-
-    private static func confine() {
-        do throws(Confinement.Failure) {
-            try Confinement.nfcDevices.apply()
-        } catch {
-            Log.error("badged-nfc cannot give up its rights, so it does not start: \(error.text)")
-            exit(1)
-        }
-    }
-
-    private static func isSocket(_ descriptor: Int32) -> Bool {
-        var (domain, size) = (Int32(0), socklen_t(MemoryLayout<Int32>.size))
-        return getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX
-    }
-
-    private static func refuse() -> Never {
-        Log.report(
-            StartError(
-                "badged-nfc is a part of badged, which starts it by itself",
-                hint: "[nfc] in badged.conf(5)"
-            )
-        )
-        exit(2)
     }
 }
