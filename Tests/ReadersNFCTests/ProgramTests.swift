@@ -1,6 +1,6 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
 import Foundation
 import Glibc
-// SPDX-License-Identifier: GPL-3.0-or-later
 import Host
 import ISO7816
 import NFCTestSupport

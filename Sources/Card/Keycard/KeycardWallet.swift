@@ -1,5 +1,5 @@
-import Crypto
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
 package import HDWallet
 package import Secp256k1
 package import Secrets
