@@ -60,7 +60,7 @@ final class DelegateUser: WalletUser {
             context = OstWorkflowContext(flow.context, type)
             entity = flow.entity.map(OstContextEntity.init)
             if let reason = flow.error {
-                // This library has cancelled the workflow, so it knows why.
+                // badged does not know the reason of a cancellation by this library.
                 error = reason.code == "USER_CANCELED" ? ending ?? OstError(reason) : OstError(reason)
             }
         case .failure(let reason):
@@ -213,7 +213,7 @@ final class DelegateUser: WalletUser {
     }
 
     func show(_ puk: NewPUK) async -> Bool {
-        // An app that knows only the SDK has nowhere to show the PUK. Its user has the words.
+        // The SDK has no callback for the PUK. The user can restore the wallet from the words.
         guard asksForCard else { return true }
         let digits = puk.puk
         let consent: Bool? = await ask { _, card, answer in card?.showPuk(digits, delegate: answer) }

@@ -38,7 +38,7 @@ package enum PushOutcome: Sendable, Equatable {
     case refused(NodeRefusal)
     /// Nothing was sent.
     case notSent(String)
-    /// Nobody knows whether the transaction has an effect.
+    /// The transaction may have an effect.
     case unknown(String)
 }
 

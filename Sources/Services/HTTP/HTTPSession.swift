@@ -255,7 +255,7 @@ package final class HTTPSession {
     }
 
     /// libcurl sends a request again when the server drops a connection that was used before. A message that changes
-    /// something must not be sent again: nobody knows what the server did with the first.
+    /// something must not be sent again: the server may have acted on the first.
     private func maySend() -> Bool {
         attempts += 1
         guard tls?.fault == nil else { return false }

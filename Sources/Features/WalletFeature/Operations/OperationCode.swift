@@ -12,7 +12,7 @@ enum OperationCode: Int, Sendable, CaseIterable {
     case cardBlocked = 10003
     /// There was no WALLET_INIT, or the card has no key.
     case notReady = 10004
-    /// Nobody knows whether the transaction that was pushed has an effect.
+    /// The transaction that was pushed may have an effect.
     case outcomeUnknown = 10005
     /// The UUID is bound to this card and account already.
     case alreadyBound = 10006

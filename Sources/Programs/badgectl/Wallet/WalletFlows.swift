@@ -122,7 +122,7 @@ enum WalletFlows {
     }
 
     private static func failure(_ error: FlowError, _ notDone: String, _ user: CommandLineUser) -> Failure {
-        // Why the user or this program has cancelled is known better here.
+        // badged does not know the reason of a cancellation by this program.
         if error.code == "USER_CANCELED" {
             return user.ending ?? Failure(.failed, "cancelled: \(notDone)", hint: "run badgectl wallet again")
         }

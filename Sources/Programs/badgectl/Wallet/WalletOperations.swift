@@ -77,7 +77,7 @@ enum WalletOperations {
                 )
             }
             guard result.isSuccess else {
-                // Why the user or this program has cancelled is known better here.
+                // badged does not know the reason of a cancellation by this program.
                 if result.isCancelled { throw workflow.user.ending ?? failure(result, notDone) }
                 throw failure(result, notDone)
             }
