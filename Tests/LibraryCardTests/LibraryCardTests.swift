@@ -123,7 +123,7 @@ struct LibraryCardTests {
         return (server, client)
     }
 
-    @Test("SET_CARD inserts a virtual card of the kind, which keeps its state on the shelf")
+    @Test("SET_CARD inserts a virtual card of the kind, which keeps its state between insertions")
     @Loop func virtualCard() async throws {
         let (server, client) = try await Self.virtualServer()
         await client.send(#"{"cmd":"SET_CARD","name":"Simulator","card":{"kind":"library","books":3}}"#)

@@ -101,7 +101,7 @@ struct ClientsTests {
         let error = "Reader 'Simulator' is busy in another client's workflow: wait for its end or use another reader"
         #expect(waiting == .insertCard(error, reader: "Simulator"))
         _ = await fixture.client.ask(#"{"cmd":"CANCEL"}"#, "CHANGE_PIN")
-        // The end of the first workflow has put the card back on the shelf.
+        // The end of the first workflow has taken the card out.
         #expect(await second.ask(#"{"cmd":"SET_CARD","name":"Simulator"}"#, "ENTER_PIN", "BAD_STATE") != nil)
         #expect(second.transcript.filter { $0["error"]?.string == error }.count == 1)
     }

@@ -181,7 +181,7 @@ struct SetCardTests {
         #expect(await fixture.client.ask(#"{"cmd":"SET_CARD","name":"Simulator","card":{}}"#, "ENTER_PIN") != nil)
     }
 
-    @Test("an unusable card of SET_CARD goes back to the shelf at the end of the workflow")
+    @Test("an unusable card of SET_CARD is taken out at the end of the workflow")
     @Loop func takenBack() async throws {
         let fixture = try await Fixture(at: .insertCard)
         let line = #"{"cmd":"SET_CARD","name":"Simulator","card":{"deactivated":true}}"#

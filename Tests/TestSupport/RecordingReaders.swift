@@ -86,7 +86,7 @@ package final class RecordingReaders: CardShelf {
         await base.shelve(reader: baseNames[reader] ?? reader)
     }
 
-    /// Returns whether the card in the reader or on its shelf has this PIN; costs no try.
+    /// Returns whether the card of the reader, inserted or not, has this PIN; costs no try.
     package func cardHasPIN(_ pin: consuming Secret, in reader: String) async -> Bool {
         await base.cardHasPIN(pin, in: baseNames[reader] ?? reader)
     }

@@ -37,7 +37,7 @@ struct AuthenticationTests {
         <~ ENTER_PIN 3
         """
 
-    @Test("the service reads the granted data, and the card goes back to the shelf")
+    @Test("the service reads the granted data, and the card is taken out")
     @Loop func happy() async throws {
         let service = TestService()
         let (server, user) = try await Self.started(service)

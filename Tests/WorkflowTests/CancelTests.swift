@@ -196,7 +196,7 @@ struct CancelTests {
         #expect(await recorder.cardHasPIN(Secret("654321".utf8), in: "Simulator"))
     }
 
-    @Test("CANCEL during identification ends the workflow at once and shelves the card")
+    @Test("CANCEL during identification ends the workflow at once and takes the card out")
     @Loop func cancelDuringIdentification() async throws {
         let recorder = try RecordingReaders()
         let server = try await TestServer.started(recorder)

@@ -8,7 +8,7 @@ import VirtualEID
 /// Tests which password is requested for which state of the card.
 @Suite("PIN, CAN and PUK", .timeLimit(.minutes(5)))
 struct LadderTests {
-    @Test("a card from the shelf gets a new PIN and goes back to the shelf")
+    @Test("a card of SET_CARD gets a new PIN and is taken out at the end")
     @Loop func change() async throws {
         let server = try await TestServer.started()
         let user = try await ScriptedClient(server)

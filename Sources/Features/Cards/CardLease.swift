@@ -31,7 +31,7 @@ package import Server
     /// Reports new properties of the card to clients.
     package func update(_ profile: any CardProfile) { registry.update(reader, insertion, profile) }
 
-    /// Resets and releases the card. A virtual card goes to the shelf at the end of its workflow.
+    /// Resets and releases the card. A virtual card is taken out at the end of its workflow.
     package func release(shelve: Bool) async {
         await connection.disconnect(reset: true)
         if shelve { await registry.shelve(reader, insertion) }

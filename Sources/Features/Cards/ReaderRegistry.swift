@@ -241,7 +241,7 @@ package import Readers
     /// - Parameters:
     ///   - description: the new card; nil for the reader's own card.
     ///   - reader: a virtual reader.
-    ///   - supplier: the workflow to which the card belongs. At its end the card goes back to the shelf.
+    ///   - supplier: the workflow to which the card belongs. At its end the card is taken out.
     /// - Throws: `CardShelfError`; then nothing has changed.
     package func insert(
         _ description: (any CardDescription)?,

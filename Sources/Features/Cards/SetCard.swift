@@ -86,7 +86,7 @@ extension ReaderFeature {
         session.answerLater(to: command) { [registry] in
             do throws(CardShelfError) {
                 try await registry.insert(description, into: reader, for: ObjectIdentifier(workflow))
-                // At the end of the workflow the card goes back to the shelf, used or not.
+                // At the end of the workflow the card is taken out, used or not.
                 if workflow.isOver { await registry.takeCardsBack(of: ObjectIdentifier(workflow)) }
                 return nil
             } catch {

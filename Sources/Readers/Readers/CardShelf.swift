@@ -10,11 +10,11 @@ package protocol CardShelf: ReaderBackend {
     /// - Throws: `CardShelfError.invalid`, which names the entry and what is wrong with it.
     func describe(simulator: JSON?, card: JSON?) throws(CardShelfError) -> any CardDescription
 
-    /// Inserts the shelved card of `reader`. With a description, a new card replaces the shelved card first.
+    /// Inserts the card of `reader`. With a description, a new card replaces it first.
     /// - Throws: `CardShelfError`; then nothing has changed.
     func insert(_ description: (any CardDescription)?, into reader: String) async throws(CardShelfError)
 
-    /// Removes the card from the reader. The card keeps its state on the shelf.
+    /// Removes the card from the reader. The card keeps its state for the next insertion.
     func shelve(reader: String) async
 }
 

@@ -3,8 +3,8 @@ package import ISO7816
 package import Readers
 package import Text
 
-/// Readers named `Simulator`, `Simulator 2`, ... that take virtual cards by command. Each has a card on its shelf from
-/// the start. A card keeps its state in the reader and on the shelf.
+/// Readers named `Simulator`, `Simulator 2`, ... that take virtual cards by command. Each has a card of its own, which
+/// is not inserted at first. A card keeps its state while it is out of the reader.
 package actor VirtualReaders: CardShelf {
     package nonisolated let name = "virtual"
     package nonisolated let events: AsyncStream<ReaderEvent>
@@ -12,7 +12,7 @@ package actor VirtualReaders: CardShelf {
     private struct Slot {
         /// nil: the default card, not made yet, because making it takes milliseconds of the start of the daemon.
         var card: VirtualCard?
-        /// nil: the card lies on the shelf.
+        /// nil: the card is not inserted.
         var insertion: Insertion?
         /// Who holds the card. Weak: a connection that is dropped lets go.
         weak var holder: VirtualConnection?
@@ -58,7 +58,7 @@ package actor VirtualReaders: CardShelf {
         await card.enterReader(insertion: insertion.number)
     }
 
-    /// The card of the description, or else the card on the shelf, or else the default card.
+    /// The card of the description, or else the card of the reader, or else the default card.
     private func card(
         _ description: (any CardDescription)?,
         shelved: VirtualCard?
@@ -87,7 +87,7 @@ package actor VirtualReaders: CardShelf {
         return keypad(connection, card)
     }
 
-    /// The card in the reader or on its shelf, for tests; nil if the card has not been made yet.
+    /// The card of the reader, inserted or not, for tests; nil if the card has not been made yet.
     package func card(in reader: String) -> VirtualCard? { slots[reader]?.card }
 
     private func withdraw(_ insertion: Insertion) async {

@@ -74,12 +74,12 @@ extension VirtualCard {
 }
 
 extension VirtualReaders {
-    /// The state of the eID card in the reader or on its shelf; nil if there is none yet.
+    /// The state of the eID card of the reader, inserted or not; nil if there is none yet.
     package func cardState(in reader: String) async -> VirtualEIDState? {
         await card(in: reader)?.eidState
     }
 
-    /// Whether the card in the reader or on its shelf has this PIN; for tests. False for an unknown reader.
+    /// Whether the card of the reader, inserted or not, has this PIN; for tests. False for an unknown reader.
     package func cardHasPIN(_ pin: consuming Secret, in reader: String) async -> Bool {
         await card(in: reader)?.hasPIN(pin) ?? false
     }

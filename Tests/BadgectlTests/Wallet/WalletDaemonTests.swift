@@ -23,7 +23,7 @@ private struct Visitor: WalletUser {
 @Suite("badgectl: wallet with badged and its virtual Keycard", .timeLimit(.minutes(5))) struct WalletDaemonTests {
     private static let words = "legal winner thank year wave sausage worth useful legal winner thank yellow"
 
-    /// Starts badged with a store. `card` lies on the shelf of its virtual reader.
+    /// Starts badged with a store. `card` is the card of its virtual reader, not inserted.
     private func daemon(card: String? = nil) async throws -> RunningDaemon {
         let folder = try TemporaryFolder()
         let daemon = try await RunningDaemon(["--no-ble"], in: folder, environment: ["STATE_DIRECTORY": folder.path])

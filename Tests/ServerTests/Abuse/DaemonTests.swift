@@ -96,7 +96,7 @@ struct DaemonTests {
                 _ = await client.next("ENTER_PIN", "ENTER_CAN", "ENTER_PUK", "ENTER_NEW_PIN", "CHANGE_PIN")
             }
             client.close()
-            // The workflow has ended when its card is back on the shelf.
+            // The workflow has ended when its card is out of the reader.
             while let reader = await witness.next("READER"), reader["busy"] != nil || reader["card"] != .null {}
         }
         // A PIN without a workflow, and a PIN in a line that is never completed.

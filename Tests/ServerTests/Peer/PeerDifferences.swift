@@ -251,7 +251,7 @@ extension PeerDifference {
             }
         ),
         PeerDifference(
-            "the card goes back to the shelf after the workflow",
+            "the card is taken out after the workflow",
             because: "SET_CARD in one write with RUN_CHANGE_PIN has inserted the card",
             in: ["sim-options"],
             apply: { exchange, place in

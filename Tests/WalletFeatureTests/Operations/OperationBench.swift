@@ -115,7 +115,7 @@ import WalletFeature
         client.close()
     }
 
-    /// Puts the card on the shelf into the reader, if there is no card in it.
+    /// Inserts the card of the reader, if there is no card in it.
     func insertIfAway() async throws {
         let reader = try #require(server.registry["Simulator"])
         do throws(CardShelfError) {

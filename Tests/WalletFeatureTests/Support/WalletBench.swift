@@ -63,13 +63,13 @@ import WalletFeature
         )
     }
 
-    /// Puts the card on the shelf into the reader again.
+    /// Inserts the card of the reader again.
     func insertAgain() async throws {
         let reader = try #require(server.registry["Simulator"])
         try await server.registry.insert(nil, into: reader)
     }
 
-    /// Puts the card on the shelf into the reader, if it is not there.
+    /// Inserts the card of the reader, if it is not there.
     func insertIfAway() async throws {
         do throws(CardShelfError) {
             guard let reader = server.registry["Simulator"] else { throw .unknownReader }
@@ -88,7 +88,7 @@ import WalletFeature
 
     private func readers() throws -> VirtualReaders { try #require(faults?.base ?? server.readers) }
 
-    /// The card in the reader or on the shelf.
+    /// The card of the reader, inserted or not.
     func card() async throws -> VirtualCard {
         let card = try await readers().card(in: "Simulator")
         return try #require(card)

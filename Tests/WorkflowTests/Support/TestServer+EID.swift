@@ -20,12 +20,12 @@ extension TestServer {
         return server
     }
 
-    /// Returns the state of the card in a virtual reader or on its shelf.
+    /// Returns the state of the card of a virtual reader, inserted or not.
     func cardState(_ reader: String = "Simulator") async -> VirtualEIDState? {
         await readers?.cardState(in: reader)
     }
 
-    /// Returns whether the card in a virtual reader or on its shelf has this PIN; costs no try.
+    /// Returns whether the card of a virtual reader, inserted or not, has this PIN; costs no try.
     func hasPIN(_ pin: String, _ reader: String = "Simulator") async -> Bool {
         await readers?.cardHasPIN(Secret(pin.utf8), in: reader) ?? false
     }
