@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import TestSupport
+import Testing
 import Text
 
 /// Messages of the played badged.
@@ -117,4 +118,11 @@ func values(_ lines: [String]) -> [String] {
         }
         return "\(name) \(json["value"]?.string ?? "-")"
     }
+}
+
+/// Waits for a question and answers it. The terminal must not show the answer.
+func answer(_ program: RunningProgram, _ question: String, _ text: String) async {
+    #expect(await program.prints(question), "no \(question) in: \(program.everything)")
+    #expect(!program.echoes)
+    program.type(text + "\n")
 }

@@ -14,9 +14,9 @@ import VirtualKeycard
 @Suite("Virtual Keycard by SET_CARD")
 struct VirtualKeycardKindTests {
     /// Makes the card of an object `card` in JSON, as a channel.
-    private func channel(_ text: String) throws -> CardLink {
+    private func channel(_ text: String) throws -> VirtualCardChannel {
         let kinds = VirtualCardKinds([VirtualKeycardKind()])
-        return CardLink(try kinds.describe(simulator: nil, card: try JSON(text.utf8)).makeCard())
+        return VirtualCardChannel(try kinds.describe(simulator: nil, card: try JSON(text.utf8)).makeCard())
     }
 
     private var trust: KeycardTrust {
@@ -112,22 +112,5 @@ struct VirtualKeycardKindTests {
             #expect(answer.count >= 2)
         }
         #expect(await channel.card.counters.dropFirst() == before)
-    }
-}
-
-/// A virtual card as a channel.
-private final class CardLink: CardChannel {
-    let card: VirtualCard
-
-    init(_ card: VirtualCard) { self.card = card }
-
-    func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
-        switch await card.exchange(command.bytes) {
-        case .answer(let bytes):
-            guard let answer = ResponseAPDU(bytes: bytes) else { throw .mute }
-            return answer
-        case .mute: throw .mute
-        case .removed: throw .removed
-        }
     }
 }

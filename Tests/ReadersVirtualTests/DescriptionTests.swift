@@ -174,7 +174,7 @@ struct RandomnessTests {
     private static func run(_ seed: UInt16) async throws -> Points? {
         let seed = withUnsafeBytes(of: seed.bigEndian, Array.init)
         let card = try VirtualCard(.card { $0.random = .seeded(seed) })
-        let channel = Direct(card)
+        let channel = VirtualCardChannel(card)
         let parameters = PACEParameters(curve: .brainpoolP256r1, cipher: .aes128)
         let scalars = try [[1], [2]].map { try DigestAlgorithm.sha256.hash($0 + seed) }
         guard scalars.allSatisfy({ $0[0] < 0xA9 }) else { return nil }

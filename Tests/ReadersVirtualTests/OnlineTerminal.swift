@@ -9,14 +9,14 @@ import TestSupport
 /// The card part of an eID-Server: terminal authentication, chip authentication and reading.
 final class OnlineTerminal {
     let eid: EIDCard
-    let direct: Direct
+    let direct: VirtualCardChannel
     let ephemeral: ECPrivateKey
     private(set) var pace: PACEResult?
     private var channel: SecureChannel?
 
     /// `scalar` is the ephemeral key for chip authentication; nil means a random key.
     init(_ card: VirtualCard, ephemeral scalar: consuming Secret? = nil) async throws {
-        direct = Direct(card)
+        direct = VirtualCardChannel(card)
         let group = try Curve.brainpoolP256r1.group
         if let scalar {
             ephemeral = try ECPrivateKey(scalar, on: group)

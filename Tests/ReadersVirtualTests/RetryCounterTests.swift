@@ -5,6 +5,7 @@ import ISO7816
 import Readers
 import ReadersVirtual
 import Secrets
+import TestSupport
 import Testing
 import VirtualEID
 
@@ -68,7 +69,7 @@ struct RetryCounterTests {
     @Test("a last PACE step without a token does not change the counter")
     func malformedToken() async throws {
         let card = try VirtualCard()
-        let direct = Direct(card)
+        let direct = VirtualCardChannel(card)
         let terminal = try await card.terminal()
         var run = PACE.Terminal(
             terminal.profile.cardAccess.pace,

@@ -7,23 +7,6 @@ import Secrets
 import TestSupport
 import VirtualEID
 
-/// A channel to a virtual card without a reader.
-struct Direct: CardChannel {
-    let card: VirtualCard
-
-    init(_ card: VirtualCard) { self.card = card }
-
-    func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
-        switch await card.exchange(command.bytes) {
-        case .answer(let bytes):
-            guard let answer = ResponseAPDU(bytes: bytes) else { throw .mute }
-            return answer
-        case .mute: throw .mute
-        case .removed: throw .removed
-        }
-    }
-}
-
 /// An error for a condition that does not occur with a correct implementation.
 struct Unexpected: Error {
     let what: String
@@ -43,7 +26,7 @@ extension VirtualCard {
 
     /// Identifies the card as a terminal does.
     func terminal() async throws -> EIDCard {
-        let channel = Direct(self)
+        let channel = VirtualCardChannel(self)
         guard case .eid(let profile) = try await EIDCard.identify(on: channel) else { throw Unexpected("no eID card") }
         return EIDCard(channel: channel, profile: profile)
     }

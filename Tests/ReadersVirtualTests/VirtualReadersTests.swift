@@ -187,7 +187,7 @@ struct VirtualReadersTests {
         #expect(answer.status == (reset ? StatusWord(0x6A82) : .ok))
     }
 
-    @Test("a removal fault is reported, and the card goes to the shelf")
+    @Test("a removal fault is reported, and the card is out of the reader")
     func fault() async throws {
         let readers = VirtualReaders(kinds: [VirtualEIDKind()])
         var description = VirtualEIDDescription()

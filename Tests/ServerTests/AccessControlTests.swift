@@ -45,18 +45,24 @@ import Text
         #expect(asked.withLock { $0.count } == 5)
     }
 
-    @Test("a directory that does not answer denies, and delays no client whose line is known")
-    func hanging() async {
+    /// A name service that answers each look-up with `uid` when the semaphore is signalled.
+    private static func hangingNames(_ uid: UInt32?) -> (NameService, DispatchSemaphore) {
         let release = DispatchSemaphore(value: 0)
-        defer { release.signal() }
         let names = NameService(
             user: { _ in
                 release.wait()
                 release.signal()
-                return nil
+                return uid
             },
             group: { _ in nil }
         )
+        return (names, release)
+    }
+
+    @Test("a directory that does not answer denies, and delays no client whose line is known")
+    func hanging() async {
+        let (names, release) = Self.hangingNames(nil)
+        defer { release.signal() }
         let start = NameService(user: { ["alice": 1001][$0] }, group: { _ in nil })
         let access = AccessControl(Self.policy(start), names: names, timeout: .milliseconds(1))
         #expect(await access.permissions(uid: 1002, gid: 9, groups: []) == [])
@@ -70,16 +76,8 @@ import Text
 
     @Test("rules whose names are not found in time are loaded, and deny")
     func loadWithoutNames() async {
-        let release = DispatchSemaphore(value: 0)
+        let (names, release) = Self.hangingNames(1002)
         defer { release.signal() }
-        let names = NameService(
-            user: { _ in
-                release.wait()
-                release.signal()
-                return 1002
-            },
-            group: { _ in nil }
-        )
         var warnings: [String] = []
         let access = AccessControl(
             AccessPolicy(rules: [], warnings: &warnings),

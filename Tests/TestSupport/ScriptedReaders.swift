@@ -143,3 +143,14 @@ extension VirtualCard {
         }
     }
 }
+
+/// A channel to a virtual card without a reader.
+package struct VirtualCardChannel: CardChannel {
+    package let card: VirtualCard
+
+    package init(_ card: VirtualCard) { self.card = card }
+
+    package func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+        try await card.answer(command)
+    }
+}

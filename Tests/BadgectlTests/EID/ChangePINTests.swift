@@ -4,13 +4,6 @@ import TestSupport
 import Testing
 
 @Suite("badgectl: change-pin at the terminal", .timeLimit(.minutes(5))) struct ChangePINTests {
-    /// Waits for a question and answers it. The terminal must not show the answer.
-    private func answer(_ program: RunningProgram, _ question: String, _ text: String) async {
-        #expect(await program.prints(question), "no \(question) in: \(program.everything)")
-        #expect(!program.echoes)
-        program.type(text + "\n")
-    }
-
     @Test("change-pin asks for PIN and new PIN without echo, sends each once, and reports the change")
     func happy() async throws {
         let peer = try ScriptedPeer { peer in

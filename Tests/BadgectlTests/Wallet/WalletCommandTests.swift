@@ -9,13 +9,6 @@ import Text
 @Suite("badgectl: wallet", .timeLimit(.minutes(5))) struct WalletCommandTests {
     private typealias Played = PlayedWallet
 
-    /// Waits for a question and answers it. The terminal must not show the answer.
-    private func answer(_ program: RunningProgram, _ question: String, _ text: String) async {
-        #expect(await program.prints(question), "no \(question) in: \(program.everything)")
-        #expect(!program.echoes)
-        program.type(text + "\n")
-    }
-
     private func commands(_ peer: ScriptedPeer) async -> [String] {
         await peer.received().compactMap { line in
             guard let json = try? JSON(line.utf8), let name = json["cmd"]?.string else { return nil }

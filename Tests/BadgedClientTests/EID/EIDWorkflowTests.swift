@@ -67,6 +67,15 @@ private struct HeldQuestion {
         return SecretBox(Secret(digits.utf8))
     }
 
+    /// A user who inserts the virtual card and leaves the question for the PIN open.
+    func user(of badged: DaemonConnection) -> EIDClosures {
+        EIDClosures { _ in
+            await answer("123456")
+        } insertCard: { _, _ in
+            _ = try? await badged.setCard(in: "Simulator")
+        }
+    }
+
     /// Waits until the question is asked.
     func isAsked() async { for await _ in arrival.stream {} }
 }
@@ -120,11 +129,7 @@ private func secret(_ digits: String) -> Secret { Secret(digits.utf8) }
     func secondWorkflow() async throws {
         try await withDaemon { _, badged in
             let held = HeldQuestion()
-            let user = EIDClosures { _ in
-                await held.answer("123456")
-            } insertCard: { _, _ in
-                _ = try? await badged.setCard(in: "Simulator")
-            }
+            let user = held.user(of: badged)
             let first = Task { try await badged.changePIN(user: user) }
             await held.isAsked()
             let error = await #expect(throws: ClientError.workflowRunning) {
@@ -240,11 +245,7 @@ private func secret(_ digits: String) -> Secret { Secret(digits.utf8) }
     func cancelled() async throws {
         try await withDaemon { _, badged in
             let held = HeldQuestion()
-            let user = EIDClosures { _ in
-                await held.answer("123456")
-            } insertCard: { _, _ in
-                _ = try? await badged.setCard(in: "Simulator")
-            }
+            let user = held.user(of: badged)
             let task = Task { try await badged.changePIN(user: user) }
             await held.isAsked()
             task.cancel()

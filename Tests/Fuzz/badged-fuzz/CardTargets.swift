@@ -46,16 +46,21 @@ import Secrets
 
 /// A whole dialogue with a card. The input is its answers, each after two bytes of length.
 @Sendable func cardDialogue(_ input: UnsafeRawBufferPointer) {
+    runDialogue(input, dialogue)
+}
+
+/// Runs a dialogue with a card to its end. The input is the answers of the card, each after two bytes of length.
+func runDialogue(_ input: UnsafeRawBufferPointer, _ dialogue: @escaping @Sendable (InputChannel) async -> Void) {
     let channel = InputChannel(Array(input))
     let done = DispatchSemaphore(value: 0)
     Task {
-        await dialogue(with: channel)
+        await dialogue(channel)
         done.signal()
     }
     done.wait()
 }
 
-private func dialogue(with channel: InputChannel) async {
+@Sendable private func dialogue(_ channel: InputChannel) async {
     guard case .eid(let profile)? = try? await EIDCard.identify(on: channel) else { return }
     let card = EIDCard(channel: channel, profile: profile)
     _ = try? await card.select()
@@ -70,7 +75,8 @@ private func dialogue(with channel: InputChannel) async {
     require(sent.count < 3000, "the dialogue does not end")
 }
 
-private actor InputChannel: CardChannel {
+/// A card whose answers are the input of a target.
+actor InputChannel: CardChannel {
     private var input: ArraySlice<UInt8>
     private(set) var sent: [String] = []
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
-import Dispatch
 import HDWallet
 import ISO7816
 import Keycard
@@ -111,16 +110,10 @@ import WalletFeature
 
 /// A whole dialogue with a card. The input is its answers, each after two bytes of length.
 @Sendable func keycardDialogue(_ input: UnsafeRawBufferPointer) {
-    let channel = AnswerChannel(Array(input))
-    let done = DispatchSemaphore(value: 0)
-    Task {
-        await dialogue(with: channel)
-        done.signal()
-    }
-    done.wait()
+    runDialogue(input, dialogue)
 }
 
-private func dialogue(with channel: AnswerChannel) async {
+@Sendable private func dialogue(_ channel: InputChannel) async {
     guard let applet = try? await KeycardApplet.select(on: channel) else { return }
     try? await applet.initialize(
         pin: Secret("123456".utf8),
@@ -137,21 +130,4 @@ private func dialogue(with channel: AnswerChannel) async {
     let sent = await channel.sent
     require(!sent.contains { $0.contains("123456") }, "the PIN is sent in clear")
     require(sent.count < 600, "the dialogue does not end")
-}
-
-private actor AnswerChannel: CardChannel {
-    private var input: ArraySlice<UInt8>
-    private(set) var sent: [String] = []
-
-    init(_ input: [UInt8]) { self.input = input[...] }
-
-    func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
-        sent.append(String(decoding: command.data, as: UTF8.self))
-        guard input.count >= 2 else { throw .removed }
-        let count = Int(input[input.startIndex]) << 8 | Int(input[input.startIndex + 1])
-        let answer = input.dropFirst(2).prefix(count)
-        input = input.dropFirst(2 + count)
-        guard let response = ResponseAPDU(bytes: answer) else { throw .mute }
-        return response
-    }
 }
