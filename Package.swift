@@ -151,7 +151,7 @@ let package = Package(
             resources: [.embedInCode("english.txt")]
         ),
         base.target("Store", ["Secrets", "Crypto", "CSQLite"]),
-        base.target("BN254", ["Secrets", "Crypto", "COpenSSL"]),
+        base.target("BN254", ["Secrets", "Text", "Crypto", "COpenSSL"]),
 
         // Card
         card.target("ISO7816", ["Secrets", "Text"]),

@@ -69,4 +69,22 @@ package struct Scalar: ~Copyable {
         guard BN_is_zero(sum.pointer) == 0 else { throw .invalidKey }
         return sum
     }
+
+    /// Returns the inverse modulo the order.
+    package borrowing func inverted() throws(CryptoError) -> Scalar {
+        let inverse = try Scalar()
+        let context = try check(BN_CTX_secure_new(), .library)
+        defer { BN_CTX_free(context) }
+        // The flag BN_FLG_CONSTTIME of this number chooses the algorithm without branches.
+        _ = try check(BN_mod_inverse(inverse.pointer, pointer, try Group.order, context), .library)
+        return inverse
+    }
+
+    /// Returns 32 bytes, big-endian.
+    package borrowing func encoded() throws(CryptoError) -> Secret {
+        try Secret(count: Self.encodedCount) { bytes throws(CryptoError) in
+            let octets = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
+            guard BN_bn2binpad(pointer, octets, Int32(bytes.count)) == bytes.count else { throw .library }
+        }
+    }
 }
