@@ -101,6 +101,7 @@ let fuzzing: [Target] =
                 "CFuzzer", "Secrets", "Text", "Wire", "ISO7816", "ISODEP", "CNFC", "ReadersNFC", "NFCDevices",
                 "Readers", "Crypto",
                 "EID", "CountryAuthorities", "AnchorImport", "HTTP", "Antelope", "EService", "MPin", "BN254",
+                "MPinFeature",
                 "ReadersVirtual", "VirtualEID",
                 "Keycard",
                 "VirtualKeycard", "HDWallet", "Secp256k1", "WalletFeature", "DoorReaders", "ScannerMgmt", "Activation",

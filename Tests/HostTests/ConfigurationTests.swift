@@ -45,6 +45,8 @@ struct ConfigurationTests {
             [wallet]
             card_authorities = vendor, 02\(String(repeating: "Ab", count: 32))
             cards = 03\(String(repeating: "00", count: 32))
+            [mpin]
+            trusted_domains = login.example.org, example.net
             [pcsc]
             enabled = off
             [nfc]
@@ -76,6 +78,7 @@ struct ConfigurationTests {
         #expect(configuration.proxyCredentials == "/etc/badged/proxy")
         #expect(configuration.date == Day(year: 2028, month: 2, day: 29))
         #expect(configuration.cardAuthorities == [nil, [2] + [UInt8](repeating: 0xAB, count: 32)])
+        #expect(configuration.trustedDomains == ["login.example.org", "example.net"])
         #expect(configuration.pinnedCards == [[3] + [UInt8](repeating: 0, count: 32)])
         #expect(configuration.isActivationEnabled && configuration.activationPort == 4711)
         #expect(configuration.activationPermissions == .readers && configuration.rootServesAll)

@@ -44,10 +44,48 @@ def record(index, pin, login_pin, day):
     }
 
 
+def key_pair(index):
+    """A private key z and the public key Q/z of MPinMFA."""
+    private = [1, 2, curve.N - 1, number("key3"), number("key4")][index]
+    return private, curve.times(pow(private, -1, curve.N), curve.G2, curve.Fp2)
+
+
+def key_hex(point):
+    return "".join("%064x" % part for part in point[0] + point[1])
+
+
+def signature(index):
+    """A document that a user with a public key signs."""
+    private, public = key_pair(index)
+    key = bytes.fromhex(key_hex(public))
+    identity = b'{"userID": "user%d@mpin.test"}' % index
+    whole = identity + key
+    first, second = (mpin.Authority(number("master%d" % n)) for n in (1, 2))
+    shares = [authority.client_share(mpin.sha256(whole)) for authority in (first, second)]
+    secret = curve.times(private, curve.add(*shares))
+    pin, when, x = 1000 * index + 7, 1700000000 + index, number("x%d" % index)
+    token = mpin.token(secret, pin, whole)
+    u, _ = mpin.pass_one(x, whole, None)
+    document = mpin.sha256(b"document %d" % index)
+    y = int.from_bytes(mpin.sha256(when.to_bytes(4, "big") + curve.encode(u) + document), "big") % curve.N
+    v = mpin.pass_two(x, y, token, pin, whole, None)
+    server = curve.add(first.server_share, second.server_share, curve.Fp2)
+    left = curve.add(curve.times(y, mpin.identity_point(whole)), u)
+    if not curve.product_is_one([(v, public), (left, server)]):
+        raise SystemExit("the reference is wrong for signature %d" % index)
+    return {
+        "private": "%064x" % private, "public": key.hex(), "id": identity.hex(), "share1": curve.encode(shares[0]).hex(),
+        "share2": curve.encode(shares[1]).hex(), "pin": "%04d" % pin, "token": curve.encode(token).hex(),
+        "x": "%064x" % x, "hash": document.hex(), "epochTime": when, "u": curve.encode(u).hex(),
+        "v": curve.encode(v).hex(),
+    }
+
+
 def main():
     pins = [(1234, 1234), (0, 0), (9999, 9999), (42, 42), (1234, 1235), (0, 1), (7, 7), (1000, 1000)]
     records = [record(k, *pins[k % 8], None if k % 4 == 3 else 20000 + 7 * k) for k in range(12)]
-    text = json.dumps({"comment": "made by Tests/MPinServer/make-vectors.py", "records": records}, indent=1) + "\n"
+    text = json.dumps({"comment": "made by Tests/MPinServer/make-vectors.py", "records": records,
+                       "signatures": [signature(k) for k in range(5)]}, indent=1) + "\n"
     if "--check" in sys.argv:
         with open(PATH) as file:
             raise SystemExit(0 if file.read() == text else "Tests/Vectors/mpin.json is not what the reference computes")

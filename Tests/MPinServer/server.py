@@ -13,6 +13,7 @@ POINT-ACTION. Points: settings register signature secret permit permit2 pass1 pa
   no-F, null-F, number-F                          member F is missing, null, 17
   zero-F, short-F, offcurve-F, letters-F          hexadecimal member F is wrong
 With @N behind it, a fault applies to the first N requests of its point.
+mfa.py adds the service of MPinMFA.
 A user's fate is in the name: NAME+POINT-NNN@... ; NAME+link@... must be activated at /lab/activate/MPINID.
 GET /lab/requests lists method, path and body of all requests.
 """
@@ -27,6 +28,7 @@ import time
 import urllib.parse
 
 import bn254cx as curve
+import mfa
 import mpin
 
 HEX = "([0-9a-fA-F]+)"
@@ -48,6 +50,7 @@ class Servers:
         self.server_secret = curve.add(self.customer.server_share, self.community.server_share, curve.Fp2)
         self.app_id = secrets.token_hex(16)
         self.registrations, self.first_passes, self.proofs, self.tries = {}, {}, {}, {}
+        self.mfa = mfa.Service(self, Refusal)
         self.numbers, self.sessions, self.requests, self.devices, self.hits = set(), {}, [], {}, {}
 
     def day(self):
@@ -199,7 +202,7 @@ class Servers:
         self.first_passes.clear()
         return {}
 
-    ROUTES = [
+    ROUTES = mfa.routes() + [
         ("GET", "/rps/clientSettings", "settings", settings), ("PUT", "/rps/user(/?[0-9a-fA-F]*)", "register", register),
         ("GET", "/rps/signature/" + HEX, "signature", signature), ("GET", "/rps/timePermit/" + HEX, "permit", permit),
         ("POST", "/rps/pass1", "pass1", pass_one), ("POST", "/rps/pass2", "pass2", pass_two),
@@ -262,7 +265,7 @@ class Request(http.server.BaseHTTPRequestHandler):
             with self.server.servers.lock:
                 answer = function(self.server.servers, self, *arguments)
         except Refusal as refusal:
-            return self.reply(refusal.status)
+            return self.reply(refusal.status, refusal.body or b"")
         except (KeyError, ValueError, TypeError):
             return self.reply(403)
         for action in actions:

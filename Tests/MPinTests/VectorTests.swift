@@ -11,6 +11,14 @@ import Text
 /// Tests/Vectors/mpin.json, which Tests/MPinServer/make-vectors.py has computed.
 private struct Vectors: Decodable {
     let records: [Record]
+    let signatures: [Signature]
+
+    /// What a user with a public key computes.
+    struct Signature: Decodable, CustomTestStringConvertible {
+        let `private`, `public`, id, share1, share2, pin, token, x, hash, u, v: String
+        let epochTime: UInt32
+        var testDescription: String { "private key \(`private`.suffix(8))" }
+    }
 
     struct Record: Decodable, CustomTestStringConvertible {
         let id, digest, point, share1, share2, clientSecret, pin, token: String
@@ -21,14 +29,23 @@ private struct Vectors: Decodable {
         var testDescription: String { "PIN \(pin), login with \(loginPin)" }
     }
 
-    static func read() throws -> [Record] {
+    static func signatures() throws -> [Signature] { try all().signatures }
+
+    static func read() throws -> [Record] { try all().records }
+
+    private static func all() throws -> Vectors {
         let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         let data = try Data(contentsOf: folder.appending(path: "Vectors/mpin.json"))
-        return try JSONDecoder().decode(Vectors.self, from: data).records
+        return try JSONDecoder().decode(Vectors.self, from: data)
     }
 }
 
 private func secret(_ text: String) throws -> Secret { Secret(try #require(Hex.decode(text))) }
+
+private func taken(_ box: SecretBox) throws -> Secret {
+    guard let secret = box.take() else { throw CryptoError.invalidKey }
+    return secret
+}
 
 private func pin(_ digits: String) throws -> PIN {
     guard let pin = PIN(Secret(digits.utf8)) else { throw CryptoError.invalidKey }
@@ -59,6 +76,37 @@ struct VectorTests {
         #expect(Hex.encode(v) == record.v)
     }
 
+    @Test("a key pair, its token and a signature are what the reference computes", arguments: try Vectors.signatures())
+    fileprivate func signature(_ record: Vectors.Signature) async throws {
+        let keys = try IdentityKeys(try Scalar(try secret(record.private)))
+        #expect(Hex.encode(keys.publicKey) == record.public)
+        let id = try #require(MPinID(record.id))
+        let identity = try #require(KeyedIdentity(id: id, publicKey: keys.publicKey, dtas: ""))
+        let (first, second) = (SecretBox(try secret(record.share1)), SecretBox(try secret(record.share2)))
+        let whole = try await keys.clientSecret(first, second)
+        let factors = Factors(Secret(record.pin.utf8))
+        let token = try taken(try await ClientKeys.token(from: whole, factors, identity.signingID))
+        #expect(hex(token) == record.token)
+        let proof = try LoginProof(identity.signingID, day: nil, x: try Scalar(try secret(record.x)))
+        #expect(Hex.encode(proof.u) == record.u)
+        let hash = try #require(Hex.decode(record.hash))
+        let v = try proof.sign(hash, at: record.epochTime, token: token, try pin(record.pin))
+        #expect(Hex.encode(v) == record.v)
+    }
+
+    @Test("a second factor changes the token, and no factor is not an empty one")
+    func secondFactor() async throws {
+        let id = try #require(MPinID("7b7d"))
+        func token(_ factors: Factors) async throws -> [UInt8] {
+            let secret = SecretBox(try Point.hash(try id.digest()).secret())
+            return try taken(try await ClientKeys.token(from: secret, factors, id)).withBytes { Array($0) }
+        }
+        let alone = try await token(Factors(Secret("1234".utf8)))
+        let both = try await token(Factors(Secret("1234".utf8), second: Secret("5678".utf8)))
+        let other = try await token(Factors(Secret("5678".utf8), second: Secret("1234".utf8)))
+        #expect(Set([alone, both, other]).count == 3)
+    }
+
     @Test("two proofs of one user have nothing in common")
     func random() throws {
         let id = try #require(MPinID("7b7d"))
@@ -82,6 +130,34 @@ struct HostilePointTests {
         let point = try Point(try secret(Self.base))
         let last = try point.multiplied(by: try Scalar(try secret(String(Self.order.dropLast()) + "c")))
         #expect(try last.negated().encoded() == point.encoded())
+    }
+
+    @Test("a public key that is no point of the second group is refused", arguments: [0, 31, 64, 127])
+    func publicKeys(index: Int) throws {
+        let generator = try SecondPoint.generator(times: try Scalar(1)).encoded()
+        #expect(try SecondPoint(generator).encoded() == generator)
+        var wrong = generator
+        wrong[index] ^= 1
+        #expect(throws: CryptoError.invalidPoint) { try SecondPoint(wrong) }
+        #expect(throws: CryptoError.invalidPoint) { try SecondPoint(generator + [0]) }
+        let field = try #require(Hex.decode(Self.field))
+        #expect(throws: CryptoError.invalidPoint) { try SecondPoint(field + generator[32...]) }
+        let id = try #require(MPinID("7b7d"))
+        #expect(KeyedIdentity(id: id, publicKey: wrong, dtas: "") == nil)
+    }
+
+    @Test("the second group has the order of the first one")
+    func secondGroup() throws {
+        let minusOne = try Scalar(try secret(String(Self.order.dropLast()) + "c"))
+        let (one, last) = (
+            try SecondPoint.generator(times: try Scalar(1)).encoded(),
+            try SecondPoint.generator(times: minusOne).encoded()
+        )
+        #expect(one.prefix(64) == last.prefix(64))
+        #expect(one.suffix(64) != last.suffix(64))
+        #expect(throws: CryptoError.invalidPoint) {
+            try SecondPoint.generator(times: try Scalar(0)).encoded()
+        }
     }
 
     private static let noPoints: [String] = [

@@ -31,6 +31,8 @@ package struct Configuration: Sendable, Equatable {
     package var pinnedCards: [[UInt8]] = []
     /// `[wallet] node`, `chain_id`, `node_ca` and `http_callbacks`
     package var node = NodeConfiguration()
+    /// `[mpin] trusted_domains`: names of hosts; empty: clients choose.
+    package var trustedDomains: [String] = []
     /// `[pcsc] enabled`
     package var isPCSCEnabled = true
     /// `[nfc] enabled`
@@ -104,6 +106,7 @@ package struct Configuration: Sendable, Equatable {
             case ("wallet", "chain_id"): node.chainID = try value.chainID()
             case ("wallet", "node_ca"): node.authorityFile = value.text.isEmpty ? nil : try value.absolutePath()
             case ("wallet", "http_callbacks"): node.allowsHTTPCallbacks = try value.bool()
+            case ("mpin", "trusted_domains"): trustedDomains = value.text.isEmpty ? [] : value.words
             case ("pcsc", "enabled"): isPCSCEnabled = try value.bool()
             case ("nfc", "enabled"): isNFCEnabled = try value.bool()
             case ("nfc", "devices"): nfcDevices = try value.text.isEmpty ? [] : value.connectionStrings()
@@ -219,7 +222,7 @@ package struct Configuration: Sendable, Equatable {
         }
 
         /// The words before and after each comma.
-        private var words: [String] {
+        var words: [String] {
             text.split(separator: ",", omittingEmptySubsequences: false).map { String(INIFile.trim($0)) }
         }
 
@@ -377,6 +380,8 @@ package struct Settings: Sendable, Equatable {
     /// Compressed identity keys of single Keycards.
     package var pinnedCards: [[UInt8]]
     package var node: NodeConfiguration
+    /// The domains to which requests of M-Pin may go; empty: clients choose.
+    package var trustedDomains: [String]
     package var isPCSCEnabled: Bool
     package var isNFCEnabled: Bool
     package var nfcDevices: [String]
@@ -391,6 +396,7 @@ package struct Settings: Sendable, Equatable {
         date = configuration.date
         (cardAuthorities, pinnedCards) = (configuration.cardAuthorities, configuration.pinnedCards)
         node = configuration.node
+        trustedDomains = configuration.trustedDomains
         isPCSCEnabled = configuration.isPCSCEnabled && !options.isWithoutPCSC
         isNFCEnabled = configuration.isNFCEnabled && !options.isWithoutNFC
         nfcDevices = configuration.nfcDevices

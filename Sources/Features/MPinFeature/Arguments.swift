@@ -46,10 +46,31 @@ struct Arguments {
 
     func identity() throws(MPinFailure) -> String { try text("userId", limit: MPinUser.maximumIdentity) }
 
+    /// A SHA-256 hash in hexadecimal.
+    func documentHash(_ name: StaticString) throws(MPinFailure) -> [UInt8] {
+        guard let hash = Hex.decode(try text(name, limit: 64)), hash.count == 32 else {
+            throw Self.invalid(name, "64 hexadecimal digits")
+        }
+        return hash
+    }
+
+    /// A time in seconds since 1970.
+    func time(_ name: StaticString) throws(MPinFailure) -> UInt32 {
+        guard case .value(let number) = command.int(name), let time = number.flatMap({ UInt32(exactly: $0) }) else {
+            throw Self.invalid(name, "a number of seconds")
+        }
+        return time
+    }
+
+    func accessCode() throws(MPinFailure) -> String {
+        try text("accessCode", orEmptyTo: MPinConnection.maximumCode)
+    }
+
     /// `url` and `rpsPrefix`.
-    func backend() throws(MPinFailure) -> Backend {
+    func backend(_ flavour: Flavour = .mpin) throws(MPinFailure) -> Backend {
         let url = try text("url", limit: 1024)
-        let prefix = try optional("rpsPrefix", limit: 128) ?? Backend.defaultPrefix
+        let usual = flavour == .mfa ? Backend.servicePrefix : Backend.defaultPrefix
+        let prefix = try optional("rpsPrefix", limit: 128) ?? usual
         guard let backend = Backend(url, prefix: prefix) else {
             throw Self.invalid("url", "an http or https address without a query, and rpsPrefix a path")
         }

@@ -5,6 +5,9 @@ import Secrets
 
 /// What one connection has set up, from MPIN_INIT to MPIN_DESTROY or its end.
 @Loop final class MPinClient {
+    let flavour: Flavour
+    /// MPinMFA: which customer of the service the users belong to.
+    var clientID = ""
     var headers: [CustomHeader] = []
     var domains = TrustedDomains()
     /// The settings of the backend of MPIN_SET_BACKEND; nil before it.
@@ -12,6 +15,14 @@ import Secrets
     /// By the name of a user in the store.
     var permits: [String: HeldPermit] = [:]
     var logouts: [String: LoginResult.Logout] = [:]
+
+    init(_ flavour: Flavour) { self.flavour = flavour }
+
+    /// The headers of every request.
+    var allHeaders: [CustomHeader] { headers + (CustomHeader("X-MIRACL-CID", clientID).map { [$0] } ?? []) }
+
+    /// The customer of users of MPinMFA; nil for MPin.
+    var customer: String? { flavour == .mfa ? clientID : nil }
 
     /// A time permit between MPIN_START_AUTHENTICATION and the login.
     struct HeldPermit {
@@ -30,6 +41,9 @@ import Secrets
 @Loop final class PendingSecret {
     let regOTT: String
     var first: FirstShare?
+    /// MPinMFA.
+    var keyedShare: KeyedShare?
+    var identity: KeyedIdentity?
     var clientSecret: Secret?
 
     init(regOTT: String) { self.regOTT = regOTT }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import Crypto
 import MPin
 import Server
 import Store
@@ -12,7 +13,7 @@ extension MPinFeature {
     private var settingCommands: [CommandSpec] {
         [
             local("MPIN_INIT") { feature, session, arguments throws(MPinFailure) in
-                let client = MPinClient()
+                let client = MPinClient(try Self.flavour(arguments))
                 try Self.add(try arguments.headers("headers") ?? [], to: client)
                 feature.begin(client, of: session)
                 return .none
@@ -46,6 +47,26 @@ extension MPinFeature {
                 client.domains = domains
                 return .none
             },
+            local("MPIN_SET_CLIENT_ID") { feature, session, arguments throws(MPinFailure) in
+                let client = try feature.client(of: session)
+                guard client.flavour == .mfa else { throw Self.needsMFA }
+                let text = try arguments.text("clientId", orEmptyTo: MPinUser.maximumCustomer)
+                guard CustomHeader("X-MIRACL-CID", text) != nil else {
+                    throw MPinFailure(.flowError, "clientId must be printable ASCII")
+                }
+                (client.clientID, client.permits) = (text, [:])
+                return .none
+            },
+            local("MPIN_VERIFY_DOCUMENT") { feature, session, arguments throws(MPinFailure) in
+                _ = try feature.client(of: session)
+                let document = try arguments.text("document", orEmptyTo: 1 << 16)
+                let hash = try arguments.documentHash("hash")
+                do throws(CryptoError) {
+                    return .verified(try DigestAlgorithm.sha256.hash(Array(document.utf8)) == hash)
+                } catch {
+                    throw MPinFailure(error)
+                }
+            },
             local("MPIN_CLIENT_PARAM") { feature, session, arguments throws(MPinFailure) in
                 let settings = try feature.settings(of: try feature.client(of: session))
                 return .value(settings.parameter(try arguments.text("key", limit: 128)))
@@ -58,6 +79,16 @@ extension MPinFeature {
                 return .none
             },
         ]
+    }
+
+    static let needsMFA = MPinFailure(.flowError, "this is a command of MPinMFA: send MPIN_INIT with flavour MFA first")
+
+    private static func flavour(_ arguments: Arguments) throws(MPinFailure) -> Flavour {
+        switch try arguments.text("flavour", orEmptyTo: 8) {
+        case "", "MPIN": .mpin
+        case "MFA": .mfa
+        default: throw MPinFailure(.flowError, "flavour must be MPIN or MFA, or missing")
+        }
     }
 
     static let wrongAccessNumber = MPinFailure(.incorrectAccessNumber, "the check digit of the access number is wrong")
@@ -77,14 +108,16 @@ extension MPinFeature {
     private var userCommands: [CommandSpec] {
         [
             stored("MPIN_MAKE_USER") { feature, session, arguments throws(MPinFailure) in
-                let backend = try feature.settings(of: try feature.client(of: session)).backend
+                let client = try feature.client(of: session)
+                let backend = try feature.settings(of: client).backend
                 let user = MPinUser(
                     identity: try arguments.identity(),
                     deviceName: try arguments.text("deviceName", orEmptyTo: MPinUser.maximumDeviceName),
-                    backend: backend
+                    backend: backend,
+                    customer: client.customer
                 )
                 let uid = try feature.uid(of: session)
-                return (user, try feature.name(uid, user.identity, backend), uid)
+                return (user, try feature.name(uid, user.identity, backend, customer: client.customer), uid)
             } _: { feature, prepared throws(MPinFailure) in
                 let (user, name, uid) = prepared
                 let existing = try await feature.stored { users throws(StoreError) in try await users.user(name) }
@@ -103,26 +136,27 @@ extension MPinFeature {
                 return .user(user)
             },
             stored("MPIN_USERS") { feature, session, arguments throws(MPinFailure) in
-                _ = try feature.client(of: session)
+                let flavour = try feature.client(of: session).flavour
                 let identity = try arguments.text("userId", orEmptyTo: MPinUser.maximumIdentity)
-                return (try feature.uid(of: session), identity, try Self.optionalBackend(arguments))
+                return (try feature.uid(of: session), flavour, identity, try Self.optionalBackend(arguments))
             } _: { feature, prepared throws(MPinFailure) in
-                let (uid, identity, backend) = prepared
+                let (uid, flavour, identity, backend) = prepared
                 let all = try await feature.stored { users throws(StoreError) in try await users.all(of: uid) }
                 return .users(
                     all.filter { user in
-                        (identity.isEmpty || user.identity == identity)
+                        user.flavour == flavour && (identity.isEmpty || user.identity == identity)
                             && (backend == nil || user.backend.key == backend?.key)
                     }
                 )
             },
             stored("MPIN_BACKENDS") { feature, session, _ throws(MPinFailure) in
-                _ = try feature.client(of: session)
-                return try feature.uid(of: session)
-            } _: { feature, uid throws(MPinFailure) in
+                (try feature.uid(of: session), try feature.client(of: session).flavour)
+            } _: { feature, prepared throws(MPinFailure) in
+                let (uid, flavour) = prepared
                 let all = try await feature.stored { users throws(StoreError) in try await users.all(of: uid) }
                 var backends: [Backend] = []
-                for user in all where !backends.contains(where: { $0.key == user.backend.key }) {
+                for user in all
+                where user.flavour == flavour && !backends.contains(where: { $0.key == user.backend.key }) {
                     backends.append(user.backend)
                 }
                 return .backends(backends)
@@ -135,7 +169,12 @@ extension MPinFeature {
                 } else {
                     backend = try feature.settings(of: client).backend
                 }
-                let name = try feature.name(try feature.uid(of: session), try arguments.identity(), backend)
+                var customer = client.customer
+                if customer != nil, arguments.command.isPresent("customerId") {
+                    customer = try arguments.text("customerId", orEmptyTo: MPinUser.maximumCustomer)
+                }
+                let uid = try feature.uid(of: session)
+                let name = try feature.name(uid, try arguments.identity(), backend, customer: customer)
                 return (client, name)
             } _: { feature, prepared throws(MPinFailure) in
                 let (client, name) = prepared

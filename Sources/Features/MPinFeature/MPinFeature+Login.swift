@@ -10,14 +10,19 @@ import Store
 extension MPinFeature {
     var loginCommands: [CommandSpec] {
         [
-            userWorkflow("MPIN_START_AUTHENTICATION") { _, _ throws(MPinFailure) in
-            } _: { feature, _, dialogue, user, _ throws(MPinFailure) in
-                try await feature.startLogin(dialogue, user)
+            userWorkflow("MPIN_START_AUTHENTICATION") { arguments, settings throws(MPinFailure) in
+                settings.flavour == .mfa ? try arguments.accessCode() : nil
+            } _: { feature, _, dialogue, user, accessCode throws(MPinFailure) in
+                guard let accessCode else { return try await feature.startLogin(dialogue, user) }
+                return try await feature.announceLogin(dialogue, user, accessCode)
             },
             userWorkflow("MPIN_FINISH_AUTHENTICATION") { arguments, settings throws(MPinFailure) in
-                try Self.mode(arguments, settings)
-            } _: { feature, workflow, dialogue, user, mode throws(MPinFailure) in
-                try await feature.finishLogin(workflow, dialogue, user, mode)
+                try Login(arguments, settings)
+            } _: { feature, workflow, dialogue, user, login throws(MPinFailure) in
+                switch login {
+                case .mpin(let mode): try await feature.finishLogin(workflow, dialogue, user, mode)
+                case .mfa(let proof): try await feature.finishLogin(workflow, dialogue, user, proof)
+                }
             },
             userWorkflow("MPIN_LOGOUT") { _, _ throws(MPinFailure) in
             } _: { feature, _, dialogue, user, _ throws(MPinFailure) in
@@ -29,6 +34,19 @@ extension MPinFeature {
                 return .user(user)
             },
         ]
+    }
+
+    /// What MPIN_FINISH_AUTHENTICATION shall do.
+    private enum Login: Sendable {
+        case mpin(LoginMode)
+        case mfa(ProofOptions)
+
+        @Loop init(_ arguments: Arguments, _ settings: ClientSettings) throws(MPinFailure) {
+            switch settings.flavour {
+            case .mpin: self = .mpin(try MPinFeature.mode(arguments, settings))
+            case .mfa: self = .mfa(try ProofOptions(arguments))
+            }
+        }
     }
 
     private static func mode(_ arguments: Arguments, _ settings: ClientSettings) throws(MPinFailure) -> LoginMode {
@@ -88,7 +106,7 @@ extension MPinFeature {
         guard let token = try await stored({ users throws(StoreError) in try await users.token(dialogue.name) }) else {
             throw MPinFailure(.storageError, "the token of the user is lost: delete the user and register again")
         }
-        let pin = SecretBox(try await ask(workflow, MPinPrompt(isNew: false, user: user)))
+        let factors = try await ask(workflow, user, isNew: false, hasSecond: false)
         guard let held = dialogue.client.permits.removeValue(forKey: dialogue.name),
             held.begun.duration(to: .now) < MPinClient.HeldPermit.lifetime
         else { throw MPinFailure(.flowError, "the time permit is too old: \(again)") }
@@ -97,7 +115,7 @@ extension MPinFeature {
                 id,
                 mode,
                 token: token,
-                pin: pin,
+                factors,
                 permit: held.permit,
                 dialogue.settings
             )
@@ -110,7 +128,7 @@ extension MPinFeature {
     }
 
     /// Forgets the token of a user whom the server has blocked.
-    private func block(_ user: MPinUser, _ dialogue: Dialogue, _ session: Session) async {
+    func block(_ user: MPinUser, _ dialogue: Dialogue, _ session: Session) async {
         var user = user
         user.state = .blocked
         do throws(StoreError) {

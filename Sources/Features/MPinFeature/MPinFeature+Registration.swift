@@ -13,11 +13,12 @@ extension MPinFeature {
 
     private func backendCommand(_ name: String, keeps: Bool) -> CommandSpec {
         workflow(name) { feature, session, arguments throws(MPinFailure) in
-            (try feature.client(of: session), try arguments.backend())
+            let client = try feature.client(of: session)
+            return (client, try arguments.backend(client.flavour))
         } _: { feature, workflow, prepared in
             let (client, backend) = prepared
             do throws(MPinFailure) {
-                let settings = try await feature.connection(for: client).settings(of: backend)
+                let settings = try await feature.connection(for: client).settings(of: backend, client.flavour)
                 if keeps {
                     if client.settings?.backend.key != backend.key { (client.permits, client.logouts) = ([:], [:]) }
                     client.settings = settings
@@ -34,10 +35,21 @@ extension MPinFeature {
     private struct RegistrationOptions: Sendable {
         let userData: String
         let activateCode: String
+        let accessCode: String
+        let push: String
 
-        init(_ arguments: Arguments) throws(MPinFailure) {
+        init(_ arguments: Arguments, _ flavour: Flavour) throws(MPinFailure) {
             userData = try arguments.text("userData", orEmptyTo: 4096)
             activateCode = try arguments.text("activateCode", orEmptyTo: 128)
+            accessCode = flavour == .mfa ? try arguments.accessCode() : ""
+            push = flavour == .mfa ? try arguments.text("pushNotificationIdentifier", orEmptyTo: 512) : ""
+        }
+
+        func request(_ user: MPinUser) -> RegistrationRequest {
+            var request = RegistrationRequest(userID: user.identity)
+            (request.deviceName, request.userData, request.activateCode) = (user.deviceName, userData, activateCode)
+            (request.accessCode, request.push) = (accessCode, push)
+            return request
         }
     }
 
@@ -50,26 +62,24 @@ extension MPinFeature {
             } _: { feature, _, dialogue, user, push throws(MPinFailure) in
                 try await feature.confirm(dialogue, user, push: push)
             },
-            userWorkflow("MPIN_FINISH_REGISTRATION") { _, _ throws(MPinFailure) in
-            } _: { feature, workflow, dialogue, user, _ throws(MPinFailure) in
-                try await feature.finish(workflow, dialogue, user)
+            userWorkflow("MPIN_FINISH_REGISTRATION") { arguments, settings throws(MPinFailure) in
+                settings.flavour == .mfa ? try arguments.flag("pin1") : false
+            } _: { feature, workflow, dialogue, user, hasSecond throws(MPinFailure) in
+                try await feature.finish(workflow, dialogue, user, hasSecond: hasSecond)
             },
         ]
     }
 
     private func registrationCommand(_ name: String, isRepeated: Bool) -> CommandSpec {
-        userWorkflow(name) { arguments, _ throws(MPinFailure) in
-            try RegistrationOptions(arguments)
+        userWorkflow(name) { arguments, settings throws(MPinFailure) in
+            try RegistrationOptions(arguments, settings.flavour)
         } _: { feature, _, dialogue, user, options throws(MPinFailure) in
             // A registration whose secret was lost can be repeated, too.
             let states: [UserState] = isRepeated ? [.startedRegistration, .activated] : [.invalid]
             try Self.check(user, states)
             var user = user
             let registration = try await feature.connection(for: dialogue.client).register(
-                user.identity,
-                deviceName: user.deviceName,
-                userData: options.userData,
-                activateCode: options.activateCode,
+                options.request(user),
                 repeating: isRepeated ? user.registration : nil,
                 dialogue.settings
             )
@@ -95,19 +105,28 @@ extension MPinFeature {
         }
         let secret = pendingSecret(of: user, dialogue.name) ?? PendingSecret(regOTT: registration.regOTT)
         guard secret.clientSecret == nil else { return .user(user) }
-        let connection = connection(for: dialogue.client)
-        let first: FirstShare
-        if let kept = secret.first {
-            first = kept
-        } else {
-            first = try await connection.firstShare(registration, push: push, dialogue.settings)
-            secret.first = first
-            keep(secret, of: dialogue.name)
-        }
         do throws(MPinFailure) {
-            let second = try await connection.secondShare(first, dialogue.settings)
-            secret.first = nil
-            secret.clientSecret = try await ClientKeys.clientSecret(first.share, second).take()
+            if user.flavour == .mfa {
+                if secret.keyedShare == nil {
+                    secret.keyedShare = try await connection(for: dialogue.client).firstShare(
+                        registration,
+                        try await IdentityKeys.make(),
+                        dialogue.settings
+                    )
+                    keep(secret, of: dialogue.name)
+                }
+                try await completeKeyed(secret, dialogue)
+            } else {
+                if secret.first == nil {
+                    secret.first = try await connection(for: dialogue.client).firstShare(
+                        registration,
+                        push: push,
+                        dialogue.settings
+                    )
+                    keep(secret, of: dialogue.name)
+                }
+                try await complete(secret, dialogue)
+            }
         } catch {
             // After a refusal the first share is of no use any more.
             if (400...499).contains(error.http ?? 0) || error.status == .cryptoError { dropPending(dialogue.name) }
@@ -120,20 +139,38 @@ extension MPinFeature {
         return .user(user)
     }
 
+    private func complete(_ secret: PendingSecret, _ dialogue: Dialogue) async throws(MPinFailure) {
+        guard let first = secret.first else { return }
+        let second = try await connection(for: dialogue.client).secondShare(first, dialogue.settings)
+        secret.first = nil
+        secret.clientSecret = try await ClientKeys.clientSecret(first.share, second).take()
+    }
+
+    /// Fetches the second share for an identity with a public key.
+    func completeKeyed(_ secret: PendingSecret, _ dialogue: Dialogue) async throws(MPinFailure) {
+        guard let first = secret.keyedShare else { return }
+        let second = try await connection(for: dialogue.client).secondShare(first, dialogue.settings)
+        (secret.keyedShare, secret.identity) = (nil, first.identity)
+        secret.clientSecret = try await first.keys.clientSecret(first.share, second).take()
+    }
+
     /// Asks for the new PIN and keeps the token.
     private func finish(
         _ workflow: Workflow,
         _ dialogue: Dialogue,
-        _ user: MPinUser
+        _ user: MPinUser,
+        hasSecond: Bool
     ) async throws(MPinFailure) -> Content {
         try Self.check(user, [.startedRegistration, .activated])
-        guard let id = user.id, let secret = pendingSecret(of: user, dialogue.name)?.copy else {
+        let pending = pendingSecret(of: user, dialogue.name)
+        guard let id = user.id, let secret = pending?.copy else {
             let advice = "send MPIN_CONFIRM_REGISTRATION first, or MPIN_RESTART_REGISTRATION if it was confirmed"
             throw MPinFailure(.flowError, "there is no client secret: \(advice)")
         }
-        let pin = SecretBox(try await ask(workflow, MPinPrompt(isNew: true, user: user)))
-        let token = try await ClientKeys.token(from: secret, pin, id)
+        let factors = try await ask(workflow, user, isNew: true, hasSecond: hasSecond)
+        let token = try await ClientKeys.token(from: secret, factors, pending?.identity?.signingID ?? id)
         var user = user
+        user.account?.login = pending?.identity
         (user.state, user.regOTT, user.expiration) = (.registered, nil, nil)
         let changed = user
         try await stored { users throws(StoreError) in
@@ -143,8 +180,22 @@ extension MPinFeature {
         return .user(user)
     }
 
+    /// Asks for the PIN, and for the second factor if the user has one.
+    func ask(
+        _ workflow: Workflow,
+        _ user: MPinUser,
+        isNew: Bool,
+        hasSecond: Bool
+    ) async throws(MPinFailure) -> Factors {
+        let pin = SecretBox(try await ask(workflow, MPinPrompt(isNew: isNew, user: user, factor: .pin)))
+        var second: Secret?
+        if hasSecond { second = try await ask(workflow, MPinPrompt(isNew: isNew, user: user, factor: .second)) }
+        guard let digits = pin.take() else { throw MPinFailure(.pinInputCanceled, "it was cancelled") }
+        return Factors(digits, second: second)
+    }
+
     /// Asks for a PIN.
-    func ask(_ workflow: Workflow, _ prompt: MPinPrompt) async throws(MPinFailure) -> Secret {
+    private func ask(_ workflow: Workflow, _ prompt: MPinPrompt) async throws(MPinFailure) -> Secret {
         do throws(Interruption) {
             guard let digits = try await workflow.ask(prompt).take() else {
                 throw Interruption.cancelled

@@ -13,6 +13,8 @@ package import Store
     private var clients: [ObjectIdentifier: MPinClient] = [:]
     /// By the name of a user in the store.
     private var pending: [String: PendingSecret] = [:]
+    /// Registrations for signing, by the name of a user in the store.
+    private var pendingSigners: [String: PendingSecret] = [:]
     /// The users with whom a dialogue runs.
     private var busy: Set<String> = []
 
@@ -22,7 +24,9 @@ package import Store
 
     package func sessionEnded(_ session: Session) { clients[ObjectIdentifier(session)] = nil }
 
-    package var commands: [CommandSpec] { localCommands + backendCommands + registrationCommands + loginCommands }
+    package var commands: [CommandSpec] {
+        localCommands + backendCommands + registrationCommands + loginCommands + sessionCommands + signingCommands
+    }
 
     // MARK: Clients
 
@@ -52,7 +56,7 @@ package import Store
     }
 
     func connection(for client: MPinClient) -> MPinConnection {
-        MPinConnection(configuration, headers: client.headers, domains: client.domains)
+        MPinConnection(configuration, headers: client.allHeaders, domains: client.domains)
     }
 
     // MARK: Registrations under way
@@ -65,6 +69,10 @@ package import Store
     func keep(_ secret: PendingSecret, of name: String) { pending[name] = secret }
 
     func dropPending(_ name: String) { pending[name] = nil }
+
+    func pendingSigner(_ name: String) -> PendingSecret? { pendingSigners[name] }
+
+    func keepSigner(_ secret: PendingSecret?, of name: String) { pendingSigners[name] = secret }
 
     // MARK: Commands
 
@@ -162,7 +170,7 @@ package import Store
             let client = try feature.client(of: session)
             let settings = try feature.settings(of: client)
             let (uid, identity) = (try feature.uid(of: session), try arguments.identity())
-            let stored = try feature.name(uid, identity, settings.backend)
+            let stored = try feature.name(uid, identity, settings.backend, customer: client.customer)
             let dialogue = Dialogue(client: client, settings: settings, name: stored, uid: uid)
             return (dialogue, try options(arguments, settings))
         } _: { feature, workflow, prepared in
@@ -201,13 +209,19 @@ package import Store
         }
         try await stored { users throws(StoreError) in try await users.remove(name) }
         dropPending(name)
+        keepSigner(nil, of: name)
     }
 
     private static let isBusy = MPinFailure(.flowError, "another dialogue with this user runs: wait for its end")
 
-    func name(_ uid: UInt32, _ identity: String, _ backend: Backend) throws(MPinFailure) -> String {
+    func name(
+        _ uid: UInt32,
+        _ identity: String,
+        _ backend: Backend,
+        customer: String?
+    ) throws(MPinFailure) -> String {
         do throws(CryptoError) {
-            return try MPinUser.name(uid, identity, backend)
+            return try MPinUser.name(uid, identity, backend, customer: customer)
         } catch {
             throw MPinFailure(error)
         }

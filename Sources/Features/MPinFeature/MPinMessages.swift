@@ -22,6 +22,11 @@ struct MPinResultMessage: Message {
         case backends([Backend])
         case value(String)
         case login(LoginResult)
+        case service(ServiceDetails)
+        case session(SessionDetails)
+        case accessCode(String)
+        case verified(Bool)
+        case signature(DocumentSignature)
     }
 
     let operation: String
@@ -56,9 +61,21 @@ struct MPinResultMessage: Message {
                 }
             }
         case .value(let value): object.member("value", value)
+        case .service(let details):
+            object.object("serviceDetails") { object in
+                object.member("name", details.name)
+                object.member("backendUrl", details.backendURL)
+                object.member("rpsPrefix", details.prefix)
+                object.member("logoUrl", details.logoURL)
+            }
+        case .session(let details): object.object("sessionDetails") { Self.write(details, to: &$0) }
+        case .accessCode(let code): object.member("accessCode", code)
+        case .verified(let isRight): object.member("verified", isRight)
+        case .signature(let signature): object.object("signature") { Self.write(signature, to: &$0) }
         case .login(let result):
             object.member("authResultData", result.data)
             object.member("canLogout", result.logout != nil)
+            if !result.authorizationCode.isEmpty { object.member("authzCode", result.authorizationCode) }
             if let code = result.code {
                 object.object("otp") { object in
                     object.member("otp", code.otp)
@@ -70,6 +87,23 @@ struct MPinResultMessage: Message {
         }
     }
 
+    private static func write(_ details: SessionDetails, to object: inout JSONWriter) {
+        object.member("prerollId", details.prerollID)
+        object.member("appName", details.appName)
+        object.member("appIconUrl", details.appIconURL)
+        object.member("customerId", details.customerID)
+        object.member("customerName", details.customerName)
+        object.member("customerIconUrl", details.customerIconURL)
+    }
+
+    private static func write(_ signature: DocumentSignature, to object: inout JSONWriter) {
+        object.member("hash", Hex.encode(signature.hash))
+        object.member("u", Hex.encode(signature.u))
+        object.member("v", Hex.encode(signature.v))
+        object.member("epochTime", signature.epochTime)
+        signature.identity.write(to: &object)
+    }
+
     private static func write(_ user: MPinUser, to object: inout JSONWriter) {
         object.member("userId", user.identity)
         object.member("state", user.state.rawValue)
@@ -79,5 +113,8 @@ struct MPinResultMessage: Message {
         object.member("mpinId", user.id?.text)
         object.member("registrationExpiration", user.expiration)
         object.member("pinLength", PIN.length)
+        guard let account = user.account else { return }
+        object.member("customerId", account.customer)
+        object.member("canSign", account.signer != nil)
     }
 }

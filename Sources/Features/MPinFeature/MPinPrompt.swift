@@ -11,15 +11,22 @@ import Wire
 struct MPinPrompt: Prompt {
     typealias Answer = SecretBox
 
+    /// What is asked: the PIN, or the second factor of MPinMFA.
+    enum Factor: Int {
+        case pin
+        case second
+    }
+
     let isNew: Bool
     let user: MPinUser
+    let factor: Factor
 
     var name: String {
         isNew ? EnterNewMPinPINMessage.name.description : EnterMPinPINMessage.name.description
     }
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
-        let question = MPinQuestion(user: user, number: number, error: error)
+        let question = MPinQuestion(user: user, factor: factor, number: number, error: error)
         return isNew ? EnterNewMPinPINMessage(question: question) : EnterMPinPINMessage(question: question)
     }
 
@@ -31,7 +38,12 @@ struct MPinPrompt: Prompt {
         guard name == (open.prompt.isNew ? "SET_NEW_PIN" : "SET_PIN"), open.isMeant(by: command) else {
             return .badState
         }
-        if let pin = open.secret(of: command, .digits(PIN.length...PIN.length)) { open.answer(pin) }
+        let form: SecretForm =
+            switch open.prompt.factor {
+            case .pin: .digits(PIN.length...PIN.length)
+            case .second: .text(1...64)
+            }
+        if let pin = open.secret(of: command, form) { open.answer(pin) }
         return .answered
     }
 }
@@ -39,6 +51,7 @@ struct MPinPrompt: Prompt {
 /// The members of an ENTER message.
 struct MPinQuestion {
     let user: MPinUser
+    let factor: MPinPrompt.Factor
     let number: Int
     let error: String?
 
@@ -47,7 +60,8 @@ struct MPinQuestion {
         object.member("question", number)
         object.member("userId", user.identity)
         object.member("backend", user.backend.text)
-        object.member("pinLength", PIN.length)
+        object.member("pinLength", factor == .pin ? PIN.length : nil)
+        object.member("factor", factor.rawValue)
     }
 }
 

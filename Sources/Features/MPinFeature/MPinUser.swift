@@ -17,6 +17,8 @@ struct MPinUser: Sendable, Equatable {
     let identity: String
     let deviceName: String
     let backend: Backend
+    /// What MPinMFA needs; nil for a user of MPin.
+    var account: Account?
     var state = UserState.invalid
     /// nil until the registration has begun.
     var id: MPinID?
@@ -25,17 +27,37 @@ struct MPinUser: Sendable, Equatable {
     /// When the registration expires, as the server wrote it.
     var expiration: String?
 
+    var flavour: Flavour { account == nil ? .mpin : .mfa }
+
     /// The most bytes of an identity.
     static let maximumIdentity = 255
     static let maximumDeviceName = 128
 
-    init(identity: String, deviceName: String, backend: Backend) {
+    /// A user of MPinMFA.
+    struct Account: Sendable, Equatable {
+        let customer: String
+        /// With what the user logs in; nil before the registration.
+        var login: KeyedIdentity?
+        /// With what the user signs documents; nil before the registration for it.
+        var signer: KeyedIdentity?
+    }
+
+    /// The most bytes of the identifier of a customer.
+    static let maximumCustomer = 255
+
+    init(identity: String, deviceName: String, backend: Backend, customer: String? = nil) {
         (self.identity, self.deviceName, self.backend) = (identity, deviceName, backend)
+        account = customer.map { Account(customer: $0) }
     }
 
     /// The name in the store: the user of the system, and a hash, since names in the store are not sealed.
-    static func name(_ uid: UInt32, _ identity: String, _ backend: Backend) throws(CryptoError) -> String {
-        let text = Array("\(backend.key)\n\(identity)".utf8)
+    static func name(
+        _ uid: UInt32,
+        _ identity: String,
+        _ backend: Backend,
+        customer: String?
+    ) throws(CryptoError) -> String {
+        let text = Array(("\(backend.key)\n\(identity)" + (customer.map { "\nMFA\n\($0)" } ?? "")).utf8)
         return Self.prefix(uid) + Hex.encode(try DigestAlgorithm.sha256.hash(text))
     }
 
@@ -63,6 +85,10 @@ struct MPinUser: Sendable, Equatable {
             let state = json["state"]?.string.flatMap(UserState.init)
         else { return nil }
         self.init(identity: identity, deviceName: deviceName, backend: backend)
+        if let account = json["account"] {
+            guard let account = Account(account) else { return nil }
+            self.account = account
+        }
         self.state = state
         id = json["mpinId"]?.string.flatMap { MPinID($0) }
         regOTT = json["regOTT"]?.string
@@ -81,7 +107,40 @@ struct MPinUser: Sendable, Equatable {
             object.member("mpinId", id?.text)
             object.member("regOTT", regOTT)
             object.member("expiration", expiration)
+            if let account { object.object("account") { account.write(to: &$0) } }
         }
         return writer.bytes
+    }
+}
+
+/// The record of a user in the store, for the fuzz target.
+package enum MPinUserRecord {
+    /// Reads a record, writes it and reads it again.
+    /// - Returns: nil for bytes that are no record; false if the second user differs from the first.
+    package static func isStable(_ bytes: [UInt8]) -> Bool? {
+        guard let user = MPinUser(bytes) else { return nil }
+        return MPinUser(user.bytes) == user
+    }
+}
+
+extension MPinUser.Account {
+    /// Reads an object of the store; nil if it is damaged.
+    fileprivate init?(_ json: JSON) {
+        guard let customer = json["customer"]?.string else { return nil }
+        self.init(customer: customer)
+        if let login = json["login"] {
+            guard let login = KeyedIdentity(login) else { return nil }
+            self.login = login
+        }
+        if let signer = json["signer"] {
+            guard let signer = KeyedIdentity(signer) else { return nil }
+            self.signer = signer
+        }
+    }
+
+    fileprivate func write(to object: inout JSONWriter) {
+        object.member("customer", customer)
+        if let login { object.object("login") { login.write(to: &$0) } }
+        if let signer { object.object("signer") { signer.write(to: &$0) } }
     }
 }

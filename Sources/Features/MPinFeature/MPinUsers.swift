@@ -3,6 +3,12 @@ import MPin
 import Secrets
 import Store
 
+/// What a token is for.
+enum TokenPurpose: Sendable {
+    case login
+    case signing
+}
+
 /// The users of M-Pin, with their tokens, in the store. A user belongs to the user of the system who has made it.
 struct MPinUsers: Sendable {
     private let store: StateStore
@@ -10,6 +16,8 @@ struct MPinUsers: Sendable {
     private static let users = StoreSpace("mpin users")
     /// 65 bytes: a point.
     private static let tokens = StoreSpace("mpin tokens")
+    /// Tokens for signing documents.
+    private static let signingTokens = StoreSpace("mpin signing tokens")
     /// The second share of a time permit: the day in 4 bytes, and a point.
     private static let permits = StoreSpace("mpin permits")
 
@@ -59,32 +67,37 @@ struct MPinUsers: Sendable {
     }
 
     /// Keeps a user who is registered now, with the token.
-    func keep(_ user: MPinUser, _ name: String, token: SecretBox) async throws(StoreError) {
+    func keep(
+        _ user: MPinUser,
+        _ name: String,
+        token: SecretBox,
+        for purpose: TokenPurpose = .login
+    ) async throws(StoreError) {
         try await store.required().transaction { values throws(StoreError) in
             try values.set(name, in: Self.users, to: SecretBox(Secret(user.bytes)))
-            try values.set(name, in: Self.tokens, to: token)
+            try values.set(name, in: Self.space(purpose), to: token)
         }
     }
+
+    private static func space(_ purpose: TokenPurpose) -> StoreSpace { purpose == .login ? tokens : signingTokens }
 
     /// Keeps a user who has no token any more.
     func dropToken(_ user: MPinUser, _ name: String) async throws(StoreError) {
         try await store.required().transaction { values throws(StoreError) in
             try values.set(name, in: Self.users, to: SecretBox(Secret(user.bytes)))
-            try values.remove(name, in: Self.tokens)
-            try values.remove(name, in: Self.permits)
+            for space in [Self.tokens, Self.signingTokens, Self.permits] { try values.remove(name, in: space) }
         }
     }
 
     func remove(_ name: String) async throws(StoreError) {
         try await store.required().transaction { values throws(StoreError) in
             try values.remove(name, in: Self.users)
-            try values.remove(name, in: Self.tokens)
-            try values.remove(name, in: Self.permits)
+            for space in [Self.tokens, Self.signingTokens, Self.permits] { try values.remove(name, in: space) }
         }
     }
 
-    func token(_ name: String) async throws(StoreError) -> SecretBox? {
-        try await store.required().value(name, in: Self.tokens)
+    func token(_ name: String, for purpose: TokenPurpose = .login) async throws(StoreError) -> SecretBox? {
+        try await store.required().value(name, in: Self.space(purpose))
     }
 
     /// Returns the second share of the last time permit.

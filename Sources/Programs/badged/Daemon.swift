@@ -38,6 +38,7 @@ import Wire
     /// nil: services are reached without a proxy.
     private let proxies: ProxySettings?
     private let antelope: AntelopeServices
+    private let mpin: MPinConfiguration
     private let anchors: TrustAnchorFolder
     /// The trust point of virtual cards; nil: the test authority that is built into them.
     private let trustPoint: [UInt8]?
@@ -60,11 +61,12 @@ import Wire
         trustPoint: [UInt8]?,
         proxies: ProxySettings?,
         antelope: AntelopeServices,
+        mpin: MPinConfiguration,
         management: ManagementSocket?
     ) {
         (self.options, self.settings, self.signals, self.socket) = (options, settings, signals, socket)
         (self.trustPoint, self.proxies, self.configuration) = (trustPoint, proxies, configuration)
-        (self.management, self.antelope) = (management, antelope)
+        (self.management, self.antelope, self.mpin) = (management, antelope, mpin)
         var warnings: [String] = []
         access = AccessControl(AccessPolicy(rules: [], warnings: &warnings))
         anchors = TrustAnchorFolder(
@@ -127,7 +129,7 @@ import Wire
                 rootServesAll: configuration.rootServesAll
             ),
             WalletFeature(registry, store, trust: settings.keycardTrust, antelope: antelope),
-            MPinFeature(store, MPinConfiguration(proxies)),
+            MPinFeature(store, mpin),
             DoorFeature(radio),
             ConfinementFeature(settings, configuration),
         ]

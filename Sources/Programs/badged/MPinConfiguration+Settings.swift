@@ -5,8 +5,15 @@ import MPin
 
 extension MPinConfiguration {
     /// What the daemon uses for M-Pin servers.
-    init(_ proxies: ProxySettings?) {
-        self.init(userAgent: "badged/\(Version.current)")
-        self.proxies = proxies
+    static func read(_ settings: Settings, _ proxies: ProxySettings?) throws(StartError) -> MPinConfiguration {
+        var configuration = MPinConfiguration(userAgent: "badged/\(Version.current)")
+        configuration.proxies = proxies
+        for domain in settings.trustedDomains where !configuration.domains.add(domain) {
+            throw .inConfiguration(
+                "[mpin] trusted_domains has '\(domain)'",
+                hint: "allowed: a list of names of hosts, with commas, such as example.org"
+            )
+        }
+        return configuration
     }
 }

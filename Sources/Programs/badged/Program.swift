@@ -4,6 +4,7 @@ import EService
 import Glibc
 import HTTP
 import Host
+import MPin
 import ScannerMgmt
 import WalletFeature
 
@@ -34,6 +35,7 @@ import WalletFeature
         let trustPoint = try settings.readVirtualTrustPoint()
         let proxies = try ProxySettings.read(settings)
         let antelope = try AntelopeServices.read(settings, proxies)
+        let mpin = try MPinConfiguration.read(settings, proxies)
         // Signals are blocked before the first other thread starts, because threads inherit the signal mask.
         let signals = try Signals()
         let socket = try ListeningSocket.open(options: options, configuration: configuration)
@@ -52,6 +54,7 @@ import WalletFeature
                 trustPoint: trustPoint,
                 proxies: proxies,
                 antelope: antelope,
+                mpin: mpin,
                 management: management
             ).start()
         }

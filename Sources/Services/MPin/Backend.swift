@@ -12,6 +12,8 @@ package struct Backend: Sendable, Equatable {
 
     /// The folder if the client names none.
     package static let defaultPrefix = "rps"
+    /// The folder of MIRACL's service.
+    package static let servicePrefix = "rps/v2"
 
     /// Reads an address and a folder; nil for addresses with a query and for folders that are no path.
     package init?(_ text: String, prefix: String) {
@@ -35,7 +37,6 @@ package struct Backend: Sendable, Equatable {
     }
 
     var settingsAddress: String { prefix.isEmpty ? "\(text)/clientSettings" : "\(text)/\(prefix)/clientSettings" }
-    var serviceAddress: String { "\(text)/service" }
 
     /// Finds an address of the settings. One that begins with a slash is appended to the address of the backend.
     func address(_ text: String) throws(MPinFailure) -> WebAddress {
@@ -47,12 +48,23 @@ package struct Backend: Sendable, Equatable {
     }
 }
 
+/// Which class of the SDK a client uses, and with it which servers.
+package enum Flavour: Sendable, Equatable {
+    /// `MPin`: the servers of Apache Milagro.
+    case mpin
+    /// `MPinMFA`: the service of MIRACL.
+    case mfa
+}
+
 /// What a login server tells its clients about itself: clientSettings.
 package struct ClientSettings: Sendable {
     package let backend: Backend
+    package let flavour: Flavour
     private let json: JSON
 
-    package init(_ backend: Backend, _ json: JSON) { (self.backend, self.json) = (backend, json) }
+    package init(_ backend: Backend, _ json: JSON, _ flavour: Flavour = .mpin) {
+        (self.backend, self.flavour, self.json) = (backend, flavour, json)
+    }
 
     /// Returns a member as text: a string as it is, a whole number, `true` or `false`; anything else is empty.
     package func parameter(_ name: String) -> String {
@@ -64,7 +76,14 @@ package struct ClientSettings: Sendable {
         }
     }
 
+    /// The addresses of MIRACL's service, below the folder of the login server, for those that settings do not name.
+    private static let usual = [
+        "registerURL": "/user", "signatureURL": "/signature", "mpinAuthServerURL": "", "dvsRegURL": "/dvsregister",
+        "authenticateURL": "/authenticate", "codeStatusURL": "/codeStatus",
+    ]
+
     private func text(_ name: String) throws(MPinFailure) -> String {
+        if flavour == .mfa, json[name] == nil, let path = Self.usual[name] { return "/\(backend.prefix)\(path)" }
         guard let text = json[name]?.string, !text.isEmpty else {
             throw MPinFailure(.responseParseError, "clientSettings have no \(name)")
         }

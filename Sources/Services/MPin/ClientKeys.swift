@@ -39,41 +39,73 @@ extension ClientKeys {
         }
     }
 
-    /// Takes the PIN out of the client secret, outside of the thread of the server. Secret and PIN are taken once.
+    /// Takes the PIN out of the client secret, outside of the thread of the server. The secret is taken once.
     @concurrent
     package static func token(
         from clientSecret: SecretBox,
-        _ digits: SecretBox,
+        _ factors: Factors,
         _ id: MPinID
     ) async throws(MPinFailure) -> SecretBox {
-        guard let secret = clientSecret.take(), let digits = digits.take(), let pin = PIN(digits) else {
-            throw MPinFailure(.invalidKey)
-        }
+        guard let secret = clientSecret.take() else { throw MPinFailure(.invalidKey) }
         do throws(CryptoError) {
-            return SecretBox(try token(from: secret, pin, id))
+            return SecretBox(try token(from: secret, try factors.pin(), id))
         } catch {
             throw MPinFailure(error)
         }
     }
 }
 
-/// The digits of a PIN for M-Pin.
+/// The digits of a PIN for M-Pin, and a second factor, if the user has one.
 package struct PIN: ~Copyable {
     /// The number of digits.
     package static let length = 4
 
     private let digits: Secret
+    /// 0 without a second factor.
+    private let factor: UInt32
 
     /// Takes digits; nil for another number of them and for other characters.
     package init?(_ digits: consuming Secret) {
-        let isValid = digits.withBytes { $0.count == Self.length && $0.allSatisfy { (0x30...0x39).contains($0) } }
-        guard isValid else { return nil }
+        guard Self.isValid(digits) else { return nil }
         self.digits = digits
+        factor = 0
+    }
+
+    /// Takes digits and a second factor, of which 31 bits of the hash count.
+    /// - Throws: `.invalidKey` for digits that are no PIN.
+    package init(_ digits: borrowing Secret, _ factor: borrowing Secret?) throws(CryptoError) {
+        guard PIN.isValid(digits) else { throw .invalidKey }
+        let number: UInt32
+        switch factor {
+        case nil: number = 0
+        case .some(let factor):
+            let digest = try DigestAlgorithm.sha256.hash(factor)
+            number = digest.withBytes { $0.prefix(4).reduce(0) { $0 << 8 | UInt32($1) } } >> 1
+        }
+        self.digits = digits.clone()
+        self.factor = number
+    }
+
+    private static func isValid(_ digits: borrowing Secret) -> Bool {
+        digits.withBytes { $0.count == length && $0.allSatisfy { (0x30...0x39).contains($0) } }
     }
 
     fileprivate borrowing func scalar() throws(CryptoError) -> Scalar {
-        try Scalar(digits.withBytes { $0.reduce(0) { $0 * 10 + UInt32($1 - 0x30) } })
+        try Scalar(factor + digits.withBytes { $0.reduce(0) { $0 * 10 + UInt32($1 - 0x30) } })
     }
+}
+
+/// What the user has typed: a PIN, and a second factor if there is one. It can be used for several computations.
+package final class Factors: Sendable {
+    private let digits: Secret
+    private let second: Secret?
+
+    package init(_ digits: consuming Secret, second: consuming Secret? = nil) {
+        self.digits = digits
+        self.second = second
+    }
+
+    func pin() throws(CryptoError) -> PIN { try PIN(digits, second) }
 }
 
 /// A proof that the client has the token and the PIN: the commitment of pass 1, and the answer of pass 2.
@@ -128,6 +160,26 @@ package struct LoginProof: ~Copyable {
     }
 
     borrowing func respond(to y: borrowing Secret, key: borrowing Point) throws(CryptoError) -> [UInt8] {
-        try key.multiplied(by: try x.adding(try Scalar(y))).negated().encoded()
+        try respond(toScalar: try Scalar(y), key: key)
+    }
+
+    private borrowing func respond(
+        toScalar y: borrowing Scalar,
+        key: borrowing Point
+    ) throws(CryptoError) -> [UInt8] {
+        try key.multiplied(by: try x.adding(y)).negated().encoded()
+    }
+
+    /// Returns V for a document: the challenge is the hash of the time, of U and of the hash of the document.
+    borrowing func sign(
+        _ documentHash: [UInt8],
+        at epochTime: UInt32,
+        token: borrowing Secret,
+        _ pin: borrowing PIN
+    ) throws(CryptoError) -> [UInt8] {
+        let time = withUnsafeBytes(of: epochTime.bigEndian) { Array($0) }
+        let y = try Scalar(reducing: try DigestAlgorithm.sha256.hash(time + u + documentHash))
+        let none: Secret? = nil
+        return try respond(toScalar: y, key: try Self.key(id, token: token, pin, permit: none))
     }
 }

@@ -11,6 +11,9 @@ package struct MPinConfiguration: Sendable {
     /// The header User-Agent, unless the client has set another one.
     package var userAgent: String
 
+    /// The domains to which the administrator lets requests go, whatever a client trusts.
+    package var domains = TrustedDomains()
+
     package init(userAgent: String) { self.userAgent = userAgent }
 }
 

@@ -18,6 +18,11 @@ package struct MPinID: Sendable, Equatable {
         (self.text, self.octets) = (text, octets)
     }
 
+    private init(_ text: String, _ octets: [UInt8]) { (self.text, self.octets) = (text, octets) }
+
+    /// The identifier of a user who has a public key: its points belong to the identifier and the key together.
+    func with(publicKey: [UInt8]) -> MPinID { MPinID(text, octets + publicKey) }
+
     package func digest() throws(CryptoError) -> [UInt8] { try DigestAlgorithm.sha256.hash(octets) }
 
     /// The point A of the identifier.

@@ -89,3 +89,27 @@ package struct ServerAnswer: ~Copyable {
         }
     }
 }
+
+/// The errors that a service of MIRACL names in the body of a refusal.
+enum ServerRefusal: String {
+    case expired = "EXPIRED_MPINID"
+    case revoked = "REVOKED_MPINID"
+    case invalidSession = "INVALID_AUTH_SESSION"
+    case unsuccessful = "UNSUCCESSFUL_AUTHENTICATION"
+    case invalidActivation = "INVALID_ACTIVATION_TOKEN"
+
+    /// Reads a body; nil if it names none of them.
+    init?(body: [UInt8]) {
+        guard let error = (try? ServerAnswer(body))?.json()["error"]?.string else { return nil }
+        self.init(rawValue: error)
+    }
+
+    var status: MPinStatus {
+        switch self {
+        case .expired: .clientSecretExpired
+        case .revoked, .unsuccessful: .incorrectPIN
+        case .invalidSession: .requestExpired
+        case .invalidActivation: .identityNotVerified
+        }
+    }
+}

@@ -52,6 +52,7 @@ let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "zip-archive": zipArchive,
     "proxy-answer": proxyAnswer,
     "mpin-answer": mpinAnswer,
+    "mpin-user": mpinUser,
     "advertising-data": advertisingData,
     "advertising-reports": advertisingReports,
     "btsnoop": btsnoop,

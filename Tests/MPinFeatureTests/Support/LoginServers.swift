@@ -34,15 +34,17 @@ final class LoginServers: Sendable {
 
     /// Sends a request to the double itself.
     @discardableResult
-    func lab(_ method: HTTPRequest.Method, _ path: String) throws -> JSON { try send(method, "/lab/\(path)") }
+    func lab(_ method: HTTPRequest.Method, _ path: String, _ body: JSON? = nil) throws -> JSON {
+        try send(method, "/lab/\(path)", body)
+    }
 
     @discardableResult
-    func send(_ method: HTTPRequest.Method, _ path: String) throws -> JSON {
+    func send(_ method: HTTPRequest.Method, _ path: String, _ body: JSON? = nil) throws -> JSON {
         let canceller = HTTPCanceller()
         let addresses = HostAddresses(HostAddresses.system, canceller)
         let session = try HTTPSession(nil, HTTPLimits(), nil, canceller, addresses)
         let address = try #require(WebAddress(url + path))
-        let request = HTTPRequest(method: method, address: address, maximumLength: 64 << 20)
+        let request = HTTPRequest(method: method, address: address, body: body?.bytes ?? [], maximumLength: 64 << 20)
         return try JSON(try session.run(request, by: .now + .seconds(300)).body)
     }
 

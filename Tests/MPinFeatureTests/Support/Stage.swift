@@ -18,11 +18,16 @@ import Text
     /// A user name that no other test has.
     let user: String
 
+    /// What answers a question for the second factor of MPinMFA.
+    var secondFactor = "card 17"
+
     /// The store of this server; nil if the test has none.
     let store: Store?
 
     /// Makes a server with a new store, or with the store of an earlier server, as if badged had been started again.
-    init(_ name: String = "alice", after earlier: Stage? = nil, permissions: Permissions = .all) async throws {
+    init(_ name: String = "alice", after earlier: Stage? = nil, permissions: Permissions = .all, domains: [String] = [])
+        async throws
+    {
         let store: Store
         if let same = earlier?.store {
             store = same
@@ -31,7 +36,7 @@ import Text
         }
         self.store = store
         servers = try await LoginServers.running()
-        (server, client) = try await Self.start(StateStore { () throws(StoreError) in store }, permissions)
+        (server, client) = try await Self.start(StateStore { () throws(StoreError) in store }, permissions, domains)
         user = Self.user(name)
     }
 
@@ -45,9 +50,15 @@ import Text
 
     private static func start(
         _ state: StateStore,
-        _ permissions: Permissions = .all
+        _ permissions: Permissions = .all,
+        _ domains: [String] = []
     ) async throws -> (TestServer, TestClient) {
-        let feature = MPinFeature(state, MPinConfiguration(userAgent: "badged/test"))
+        var configuration = MPinConfiguration(userAgent: "badged/test")
+        for domain in domains {
+            let isAdded = configuration.domains.add(domain)
+            #expect(isAdded)
+        }
+        let feature = MPinFeature(state, configuration)
         let server = try await TestServer(readers: 0, permissions: permissions, moreFeatures: { _ in [feature] })
         return (server, try server.connect(uid: 1000))
     }
@@ -61,8 +72,10 @@ import Text
         await client.send(#"{"cmd":"\#(command)"\#(members.isEmpty ? "" : ",")\#(members)}"#)
         while let message = await client.next() {
             switch message["msg"]?.string {
-            case "ENTER_PIN": await client.send(#"{"cmd":"SET_PIN","value":"\#(pin)"}"#)
-            case "ENTER_NEW_PIN": await client.send(#"{"cmd":"SET_NEW_PIN","value":"\#(pin)"}"#)
+            case "ENTER_PIN", "ENTER_NEW_PIN":
+                let answer = message["msg"]?.string == "ENTER_PIN" ? "SET_PIN" : "SET_NEW_PIN"
+                let value = message["factor"]?.int == 0 ? pin : secondFactor
+                await client.send(#"{"cmd":"\#(answer)","value":"\#(value)"}"#)
             case "MPIN_RESULT", "BAD_STATE", "ACCESS_DENIED", "UNKNOWN_COMMAND", "INVALID": return message
             default: continue
             }

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BN254
+import Crypto
+package import Secrets
+package import Text
+
+/// An identity with a public key of its own. The trust authorities together cannot compute its client secret, since the
+/// client multiplies it by the private key.
+package struct KeyedIdentity: Sendable, Equatable {
+    package let id: MPinID
+    /// 128 bytes: a point of the second group.
+    package let publicKey: [UInt8]
+    /// Which trust authorities have given the secret, as the server wrote it.
+    package let dtas: String
+
+    /// The most bytes of `dtas`.
+    static let maximumAuthorities = 4096
+
+    /// - Returns: nil for a key that is no point, and for a text that is too long.
+    package init?(id: MPinID, publicKey: [UInt8], dtas: String) {
+        guard (try? SecondPoint(publicKey)) != nil, dtas.utf8.count <= Self.maximumAuthorities else { return nil }
+        (self.id, self.publicKey, self.dtas) = (id, publicKey, dtas)
+    }
+
+    /// The identifier to which the client secret belongs.
+    package var signingID: MPinID { id.with(publicKey: publicKey) }
+
+    /// Reads an object of the store; nil if it is damaged.
+    package init?(_ json: JSON) {
+        guard let id = json["mpinId"]?.string.flatMap({ MPinID($0) }), let dtas = json["dtas"]?.string,
+            let publicKey = json["publicKey"]?.string.flatMap({ Hex.decode($0) })
+        else { return nil }
+        self.init(id: id, publicKey: publicKey, dtas: dtas)
+    }
+
+    package func write(to object: inout JSONWriter) {
+        object.member("mpinId", id.text)
+        object.member("dtas", dtas)
+        object.member("publicKey", Hex.encode(publicKey))
+    }
+}
+
+/// A key pair that the client makes for a registration. The private key is gone when the client secret is computed.
+package struct IdentityKeys: Sendable {
+    /// 32 bytes.
+    private let privateKey: SecretBox
+    package let publicKey: [UInt8]
+
+    /// Makes a pair, outside of the thread of the server.
+    @concurrent
+    package static func make() async throws(MPinFailure) -> IdentityKeys {
+        do throws(CryptoError) {
+            return try IdentityKeys(try Scalar.random())
+        } catch {
+            throw MPinFailure(error)
+        }
+    }
+
+    /// The public key is the generator multiplied by the inverse of the private key.
+    init(_ privateKey: consuming Scalar) throws(CryptoError) {
+        publicKey = try SecondPoint.generator(times: try privateKey.inverted()).encoded()
+        self.privateKey = SecretBox(try privateKey.encoded())
+    }
+
+    /// Adds both shares and multiplies the sum by the private key, which is taken once.
+    @concurrent
+    package func clientSecret(_ first: SecretBox, _ second: SecretBox) async throws(MPinFailure) -> SecretBox {
+        guard let first = first.take(), let second = second.take(), let key = privateKey.take() else {
+            throw MPinFailure(.invalidKey)
+        }
+        do throws(CryptoError) {
+            let sum = try Point(try ClientKeys.sum(first, second))
+            return SecretBox(try sum.multiplied(by: try Scalar(key)).secret())
+        } catch {
+            throw MPinFailure(error)
+        }
+    }
+}
+
+/// A signature that the verifier alone can check, because it needs the secret of the server.
+package struct DocumentSignature: Sendable, Equatable {
+    package let identity: KeyedIdentity
+    /// 32 bytes.
+    package let hash: [UInt8]
+    /// Seconds since 1970.
+    package let epochTime: UInt32
+    /// Points, 65 bytes each.
+    package let u: [UInt8]
+    package let v: [UInt8]
+
+    /// Signs outside of the thread of the server. The token is taken once.
+    @concurrent
+    package static func sign(
+        _ hash: [UInt8],
+        at epochTime: UInt32,
+        _ identity: KeyedIdentity,
+        token: SecretBox,
+        _ factors: Factors
+    ) async throws(MPinFailure) -> DocumentSignature {
+        guard let token = token.take() else { throw MPinFailure(.invalidKey) }
+        do throws(CryptoError) {
+            let proof = try LoginProof(identity.signingID, day: nil)
+            let v = try proof.sign(hash, at: epochTime, token: token, try factors.pin())
+            return DocumentSignature(identity: identity, hash: hash, epochTime: epochTime, u: proof.u, v: v)
+        } catch {
+            throw MPinFailure(error)
+        }
+    }
+}

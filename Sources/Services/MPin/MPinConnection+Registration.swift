@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import HTTP
+package import Secrets
+import Text
+
+/// A registration as the login server has begun it.
+package struct Registration: Sendable, Equatable {
+    package let id: MPinID
+    /// The one-time token with which the client gets its secret.
+    package let regOTT: String
+    /// Whether the identity needs no other confirmation.
+    package let isActive: Bool
+    /// When the registration expires, as the server wrote it; nil if it did not say.
+    package let expiration: String?
+
+    package init(id: MPinID, regOTT: String, isActive: Bool, expiration: String?) {
+        (self.id, self.regOTT, self.isActive, self.expiration) = (id, regOTT, isActive, expiration)
+    }
+}
+
+/// What a client says to begin a registration. Texts that are empty are not sent.
+package struct RegistrationRequest: Sendable {
+    package let userID: String
+    package var deviceName = ""
+    package var userData = ""
+    package var activateCode = ""
+    /// The code of the session of a browser.
+    package var accessCode = ""
+    /// An identifier for push messages.
+    package var push = ""
+
+    package init(userID: String) { self.userID = userID }
+
+    func writeOptions(to object: inout JSONWriter) {
+        if !deviceName.isEmpty { object.member("deviceName", deviceName) }
+        if !userData.isEmpty { object.member("userData", userData) }
+        if !activateCode.isEmpty { object.member("activateCode", activateCode) }
+        if !accessCode.isEmpty { object.member("wid", accessCode) }
+        if !push.isEmpty { object.member("pushToken", push) }
+    }
+}
+
+/// The first share of a client secret, and the signed request for the second one.
+package struct FirstShare: Sendable {
+    package let share: SecretBox
+    let parameters: String
+}
+
+extension MPinConnection {
+    /// Begins a registration, or repeats one whose answer is `earlier`.
+    package nonisolated func register(
+        _ request: RegistrationRequest,
+        repeating earlier: Registration?,
+        _ settings: ClientSettings
+    ) async throws(MPinFailure) -> Registration {
+        try await cancellable { server throws(MPinFailure) in
+            var body = JSONWriter()
+            body.object { object in
+                object.member("userId", request.userID)
+                object.member("mobile", 1)
+                request.writeOptions(to: &object)
+                if let earlier { object.member("regOTT", earlier.regOTT) }
+            }
+            let address = try settings.address("registerURL", earlier.map { "/\($0.id.text)" } ?? "")
+            let response = try server.send(.put, address, body.bytes) { $0 == 403 ? .identityNotAuthorized : nil }
+            let answer = try ServerAnswer(response.body)
+            let json = answer.json()
+            guard let id = MPinID(try answer.string("mpinId")) else {
+                throw MPinFailure(.responseParseError, "the M-Pin id of the server is not hexadecimal")
+            }
+            let regOTT = try answer.string("regOTT")
+            guard (1...256).contains(regOTT.utf8.count), Hex.decode(regOTT) != nil else {
+                throw MPinFailure(.responseParseError, "the token of the registration is not hexadecimal")
+            }
+            let expiration = (try? answer.string("expireTime")).flatMap { text in
+                text.utf8.count <= 64 && text.utf8.allSatisfy { (0x20...0x7E).contains($0) } ? text : nil
+            }
+            // The service of MIRACL confirms an identity before it begins the registration, and does not say so.
+            let isActive = settings.flavour == .mfa ? json["active"]?.bool ?? true : try answer.bool("active")
+            return Registration(id: id, regOTT: regOTT, isActive: isActive, expiration: expiration)
+        }
+    }
+
+    /// Fetches the first share of the client secret. The server gives it once. `push` is an identifier for push messages,
+    /// which is passed on, and may be empty.
+    package nonisolated func firstShare(
+        _ registration: Registration,
+        push: String,
+        _ settings: ClientSettings
+    ) async throws(MPinFailure) -> FirstShare {
+        try await cancellable { server throws(MPinFailure) in
+            let token = push.isEmpty ? "" : "&pmiToken=\(Self.percentEncoded(push))"
+            let address = try settings.address(
+                "signatureURL",
+                "/\(registration.id.text)?regOTT=\(registration.regOTT)\(token)"
+            )
+            let response = try server.get(address) { $0 == 400 || $0 == 401 ? .identityNotVerified : nil }
+            let answer = try ServerAnswer(response.body)
+            let share = try answer.secret("clientSecretShare", count: Self.pointCount)
+            return FirstShare(share: SecretBox(share), parameters: try answer.string("params"))
+        }
+    }
+
+    /// Fetches the second share of the client secret.
+    package nonisolated func secondShare(
+        _ first: FirstShare,
+        _ settings: ClientSettings
+    ) async throws(MPinFailure) -> SecretBox {
+        try await cancellable { server throws(MPinFailure) in
+            let address = try settings.authority("clientSecret?\(first.parameters)")
+            let response = try server.get(address) { $0 == 408 ? .requestExpired : nil }
+            return SecretBox(try ServerAnswer(response.body).secret("clientSecret", count: Self.pointCount))
+        }
+    }
+}
