@@ -69,6 +69,71 @@ import Text
         await stage.server.stopListening()
     }
 
+    @Test("a user of MPinMFA registers, logs in in each way, and signs")
+    func wholeWayOfMFA() async throws {
+        let stage = try await Stage()
+        let mfa = MPinMFA(try await DaemonConnection.connect(to: try stage.server.listen()))
+        #expect(try await mfa.initSDK(headers: ["X-One": "1"]).isOK)
+        #expect(try await mfa.setClientId("c1").isOK)
+        let service = try #require(try await mfa.getServiceDetails(stage.servers.url).details)
+        #expect(service.name == "Lab")
+        #expect(try await mfa.setBackend(service.backendUrl, rpsPrefix: service.rpsPrefix).isOK)
+        let code = try await mfa.getAccessCode(stage.servers.url + "/authorize").accessCode
+        #expect(try await mfa.getSessionDetails(code).details?.appName == "App")
+        let user = try #require(try await mfa.makeNewUser(stage.user).user)
+        #expect(try await mfa.startRegistration(user, accessCode: code, regCode: "123456", pmi: "p").isOK)
+        #expect(try await mfa.confirmRegistration(user).isOK)
+        #expect(try await mfa.finishRegistration(user, pin0: pin("7391"), pin1: pin("card 17")).isOK)
+        #expect(try await mfa.isUserExisting(stage.user, customerId: "c1"))
+        #expect(try await !mfa.isUserExisting(stage.user, customerId: "c2"))
+
+        #expect(try await mfa.startAuthentication(user, accessCode: code).isOK)
+        let login = try await mfa.finishAuthentication(user, pin0: pin("7391"), pin1: pin("card 17"), accessCode: code)
+        #expect(login.status.isOK)
+        #expect(login.authzCode == "c-\(code)")
+        #expect(try await mfa.startAuthenticationOTP(user).isOK)
+        let otp = try await mfa.finishAuthenticationOTP(user, pin0: pin("7391"), pin1: pin("card 17"))
+        #expect(otp.otp.utf8.count == 6)
+        #expect(try await mfa.startAuthenticationRegCode(user).isOK)
+        let regCode = try await mfa.finishAuthenticationRegCode(user, pin0: pin("7391"), pin1: pin("card 17"))
+        #expect(regCode.status.isOK)
+        #expect(regCode.expireTime - regCode.nowTime == regCode.ttlSeconds)
+        #expect(try await mfa.abortSession(code).isOK)
+
+        let token = try #require(try stage.servers.lab(.post, "permit/\(stage.user)")["token"]?.string)
+        #expect(try await mfa.startRegistrationDVS(user, token: token).isOK)
+        #expect(try await mfa.finishRegistrationDVS(user, pinDVS: pin("4321"), nfc: pin("tag")).isOK)
+        #expect(try await mfa.listUsers().map(\.canSign) == [true])
+        let hash = try #require(Hex.decode("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"))
+        #expect(try await mfa.verifyDocument("abc", hash: hash))
+        let signed = try await mfa.sign(
+            user,
+            documentHash: hash,
+            pin0: pin("4321"),
+            pin1: pin("tag"),
+            epochTime: 1_700_000_000
+        )
+        let signature = try #require(signed.signature)
+        #expect(signature.strHash == hash)
+        var writer = JSONWriter()
+        writer.object { object in
+            object.member("hash", Hex.encode(signature.strHash))
+            object.member("mpinId", Hex.encode(signature.strMpinId))
+            object.member("u", Hex.encode(signature.strU))
+            object.member("v", Hex.encode(signature.strV))
+            object.member("publicKey", Hex.encode(signature.strPublicKey))
+            object.member("epochTime", signature.epochTime)
+        }
+        #expect(try stage.servers.lab(.post, "verify", try JSON(writer.bytes))["valid"] == .bool(true))
+        // A second factor that is asked for and not given cancels the call, and spends no try.
+        #expect(try await mfa.startAuthentication(user).isOK)
+        let wrong = try await mfa.finishAuthentication(user, pin0: pin("0000"), pin1: pin(""))
+        #expect(wrong.status.status == .pinInputCanceled)
+        #expect(try await mfa.deleteUser(user).isOK)
+        #expect(try await mfa.listUsers().isEmpty)
+        await stage.server.stopListening()
+    }
+
     @Test("a PIN of a wrong length cancels the call")
     func wrongLength() async throws {
         let stage = try await Stage()

@@ -22,6 +22,10 @@ public struct IUser: Sendable, Equatable {
     public var registrationExpiration: String?
     /// The number of digits.
     public var pinLength: Int
+    /// MPinMFA: the customer to whom the user belongs; empty for `MPin`.
+    public var customerId = ""
+    /// MPinMFA: whether the user can sign documents.
+    public var canSign = false
 
     public init(
         identity: String,
@@ -52,6 +56,8 @@ public struct IUser: Sendable, Equatable {
             registrationExpiration: json["registrationExpiration"]?.string,
             pinLength: length
         )
+        customerId = json["customerId"]?.string ?? ""
+        canSign = json["canSign"]?.bool ?? false
     }
 }
 
@@ -81,5 +87,16 @@ public struct OTP: Sendable, Equatable {
     public init(status: MpinStatus, otp: String = "", expireTime: Int = 0, ttlSeconds: Int = 0, nowTime: Int = 0) {
         (self.status, self.otp, self.expireTime) = (status, otp, expireTime)
         (self.ttlSeconds, self.nowTime) = (ttlSeconds, nowTime)
+    }
+
+    /// Reads `otp` of MPIN_RESULT.
+    init(_ status: MpinStatus, _ json: JSON?) {
+        self.init(
+            status: status,
+            otp: json?["otp"]?.string ?? "",
+            expireTime: json?["expireTime"]?.int ?? 0,
+            ttlSeconds: json?["ttlSeconds"]?.int ?? 0,
+            nowTime: json?["nowTime"]?.int ?? 0
+        )
     }
 }
