@@ -103,7 +103,7 @@ let fuzzing: [Target] =
                 "EID", "CountryAuthorities", "AnchorImport", "HTTP", "Antelope", "EService", "MPin", "BN254",
                 "MPinFeature",
                 "ReadersVirtual", "VirtualEID",
-                "Keycard",
+                "Keycard", "PKOC",
                 "VirtualKeycard", "HDWallet", "Secp256k1", "WalletFeature", "DoorReaders", "ScannerMgmt", "Activation",
                 "BadgedClient",
                 "BadgedSDKWrapper", "CLinux", "Concurrency", "Host", "Scanners", "ScannerBlueZ",
@@ -160,6 +160,7 @@ let package = Package(
         card.target("EID", ["Secrets", "ISO7816", "Crypto"]),
         card.target("CountryAuthorities", ["EID", "Crypto", "Text"]),
         card.target("AnchorImport", ["CountryAuthorities", "EID", "Crypto", "Text", "CZlib"]),
+        card.target("PKOC", ["Secrets", "ISO7816", "Crypto", "EID"]),
         card.target("Keycard", ["Secrets", "ISO7816", "Crypto", "Secp256k1", "HDWallet"]),
 
         // Readers
@@ -325,6 +326,7 @@ let package = Package(
                 "Secrets", "Text", "TestSupport", "KeycardTestSupport",
             ]
         ),
+        tests("PKOCTests", ["PKOC", "EID", "ISO7816", "Crypto", "Secrets", "Text", "TestSupport"]),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
         tests("ISODEPTests", ["ISODEP", "NFCTestSupport", "TestSupport"]),
         tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),

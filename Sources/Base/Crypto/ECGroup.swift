@@ -42,6 +42,19 @@ struct ECPoint: ~Copyable {
     /// - Throws: `.invalidPoint` for another length, and for a point that is not on the curve.
     init(_ encoding: [UInt8], on group: ECGroup) throws(CryptoError) {
         guard encoding.first == 4, encoding.count == 1 + 2 * group.curve.fieldLength else { throw .invalidPoint }
+        try self.init(anyForm: encoding, on: group)
+    }
+
+    /// Reads a compressed point: 02 or 03, and x.
+    /// - Throws: `.invalidPoint` for another length, and for an x that no point of the curve has.
+    init(compressed encoding: [UInt8], on group: ECGroup) throws(CryptoError) {
+        guard encoding.first == 2 || encoding.first == 3, encoding.count == 1 + group.curve.fieldLength else {
+            throw .invalidPoint
+        }
+        try self.init(anyForm: encoding, on: group)
+    }
+
+    private init(anyForm encoding: [UInt8], on group: ECGroup) throws(CryptoError) {
         let point = try ECPoint(on: group)
         try check(EC_POINT_oct2point(group.pointer, point.pointer, encoding, encoding.count, nil), .invalidPoint)
         guard !point.isInfinity(on: group) else { throw .invalidPoint }

@@ -13,9 +13,19 @@ package struct ECPublicKey: Sendable, Equatable {
         self.init(checked: uncompressed, on: curve)
     }
 
+    /// Reads a compressed point: 02 or 03, and x at full field length. TR-03111 3.2.1.
+    /// - Throws: `.invalidPoint` for another length or form, and for an x that no point of the curve has.
+    package init(compressedPoint encoding: [UInt8], on curve: Curve) throws(CryptoError) {
+        let group = try curve.group
+        self.init(checked: try ECPoint(compressed: encoding, on: group).uncompressed(on: group), on: curve)
+    }
+
     init(checked uncompressed: [UInt8], on curve: Curve) {
         (self.curve, self.uncompressed) = (curve, uncompressed)
     }
+
+    /// The compressed encoding: 02 or 03, and x at full field length. TR-03111 3.2.1.
+    package var compressedPoint: [UInt8] { [2 | (uncompressed.last ?? 0) & 1] + compressed }
 
     /// Comp(): the x coordinate at full field length, with leading zero bytes. TR-03110-3 A.2.2.3.
     package var compressed: [UInt8] { Array(uncompressed.dropFirst().prefix(curve.fieldLength)) }

@@ -35,6 +35,8 @@ let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "keycard-dialogue": keycardDialogue,
     "keycard-channel": keycardChannel,
     "virtual-keycard": virtualKeycard,
+    "pkoc-certificate": pkocCertificate,
+    "pkoc-dialogue": pkocDialogue,
     "mnemonic": mnemonic,
     "qr-payload": qrPayload,
     "typed-data": typedData,

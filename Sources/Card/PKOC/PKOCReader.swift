@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+package import EID
+package import ISO7816
+
+/// The edition of PKOC that a card was read with.
+package enum PKOCEdition: String, Sendable {
+    /// Every card and phone: a key and a signature.
+    case one = "pkoc-se1"
+    /// A certificate, and a signature with its key.
+    case two = "pkoc-se2"
+}
+
+/// A key of which a card has shown that it has the private part.
+package struct PKOCCredential: Sendable, Equatable {
+    package let edition: PKOCEdition
+    package let key: PKOCKey
+    /// What the card has signed: 16 random bytes (SE V1) or 32 (SE V2).
+    package let transaction: [UInt8]
+    /// nil in SE V1.
+    package let certificate: PKOCCertificate?
+    /// Why the certificate does not count; nil: it is valid, or there is none. In validated mode always nil.
+    package let certificateProblem: PKOCProblem?
+}
+
+/// What reading a card has given.
+package enum PKOCReading: Sendable, Equatable {
+    case credential(PKOCCredential)
+    /// The card has shown no credential.
+    case failed(PKOCProblem, PKOCEdition)
+}
+
+/// The reader's side of one PKOC card on one connection. PKOC NFC 1.1 and 2.0.1.
+///
+/// Each reading signs new random bytes. No command is sent again: a phone allows one signature per activation.
+package struct PKOCReader: Sendable {
+    /// The source of the transaction identifiers and challenges: returns so many bytes, or nil when it fails.
+    package typealias RandomBytes = @Sendable (Int) -> [UInt8]?
+
+    private let channel: CompletingChannel
+    /// What the card told when it was selected.
+    package let versions: PKOCVersions
+
+    private init(_ channel: CompletingChannel, _ versions: PKOCVersions) {
+        (self.channel, self.versions) = (channel, versions)
+    }
+
+    /// Selects the application of a card; nil if the card has none.
+    /// - Throws: `CardError` if the card does not answer.
+    package static func select(on channel: any CardChannel) async throws(CardError) -> PKOCReader? {
+        let channel = CompletingChannel(channel)
+        let answer = try await channel.transmit(PKOCCommand.select)
+        guard answer.status == .ok, let versions = PKOCVersions(selectAnswer: answer.data) else { return nil }
+        return PKOCReader(channel, versions)
+    }
+
+    /// Reads the credential: SE V2 if the card has it, otherwise SE V1.
+    ///
+    /// In validated mode a card that does not come to the end of SE V2 with a valid certificate has no credential. In the
+    /// other mode SE V1 follows when the card does not finish SE V2, but never after a wrong signature.
+    /// - Throws: `CardError` if the card does not answer.
+    @concurrent
+    package func read(
+        for site: PKOCSite,
+        on day: CVDate,
+        random: RandomBytes = { try? Random.bytes($0) }
+    ) async throws(CardError) -> PKOCReading {
+        let information = try await channel.transmit(PKOCCommand.getInformation)
+        let hasCertificate =
+            information.status == .ok
+            && PKOCVersions(information: information.data)?.values.contains(PKOCVersions.two) == true
+        if hasCertificate {
+            do throws(Stop) {
+                return .credential(try await readCertified(for: site, on: day, random))
+            } catch {
+                let problem = try error.problem
+                if site.isValidated || problem == .wrongSignature { return .failed(problem, .two) }
+            }
+        } else if site.isValidated {
+            return .failed(.noCertificate, .two)
+        }
+        do throws(Stop) {
+            return .credential(try await readPlain(for: site, random))
+        } catch {
+            return .failed(try error.problem, .one)
+        }
+    }
+
+    /// Why a reading has ended.
+    private enum Stop: Error {
+        case card(CardError)
+        case problem(PKOCProblem)
+
+        /// The problem with an answer of the card.
+        /// - Throws: `CardError` if there was no answer.
+        var problem: PKOCProblem {
+            get throws(CardError) {
+                switch self {
+                case .card(let error): throw error
+                case .problem(let problem): return problem
+                }
+            }
+        }
+
+        /// Runs a step that sends nothing.
+        static func check<Value>(_ step: () throws(PKOCProblem) -> Value) throws(Stop) -> Value {
+            do throws(PKOCProblem) {
+                return try step()
+            } catch {
+                throw .problem(error)
+            }
+        }
+    }
+
+    /// SE V1: the card tells its key and signs a transaction identifier.
+    private func readPlain(for site: PKOCSite, _ random: RandomBytes) async throws(Stop) -> PKOCCredential {
+        guard let version = versions.forAuthenticate else { throw .problem(.unsupported) }
+        let transaction = try Self.draw(PKOCCommand.transactionLength, random)
+        let command = PKOCCommand.authenticate(
+            version: version,
+            transaction: transaction,
+            readerIdentifier: site.readerIdentifier
+        )
+        let answer = try await answer(to: command)
+        let proof = try Stop.check { () throws(PKOCProblem) in try PKOCProof(answer, hasKey: true) }
+        guard let key = try? PKOCKey(proof.point ?? []) else { throw .problem(.malformed) }
+        try Self.verify(proof, of: transaction, with: key)
+        return PKOCCredential(
+            edition: .one,
+            key: key,
+            transaction: transaction,
+            certificate: nil,
+            certificateProblem: nil
+        )
+    }
+
+    /// SE V2: the card shows a certificate and signs a challenge with its key.
+    private func readCertified(
+        for site: PKOCSite,
+        on day: CVDate,
+        _ random: RandomBytes
+    ) async throws(Stop) -> PKOCCredential {
+        let bytes = try await answer(to: PKOCCommand.getCertificate)
+        let certificate = try Stop.check { () throws(PKOCProblem) in try PKOCCertificate(bytes) }
+        let challenge = try Self.draw(PKOCCommand.challengeLength, random)
+        let answer = try await answer(to: PKOCCommand.internalAuthenticate(challenge))
+        let proof = try Stop.check { () throws(PKOCProblem) in try PKOCProof(answer, hasKey: false) }
+        try Self.verify(proof, of: challenge, with: certificate.key)
+        let problem = certificate.problem(at: site, on: day)
+        if site.isValidated, let problem { throw .problem(problem) }
+        return PKOCCredential(
+            edition: .two,
+            key: certificate.key,
+            transaction: challenge,
+            certificate: certificate,
+            certificateProblem: problem
+        )
+    }
+
+    /// Sends a command and returns the data of the answer; another status word than 9000 is a refusal.
+    private func answer(to command: CommandAPDU) async throws(Stop) -> [UInt8] {
+        let answer: ResponseAPDU
+        do throws(CardError) {
+            answer = try await channel.transmit(command)
+        } catch {
+            throw .card(error)
+        }
+        guard answer.status == .ok else { throw .problem(.refused) }
+        return answer.data
+    }
+
+    private static func draw(_ count: Int, _ random: RandomBytes) throws(Stop) -> [UInt8] {
+        guard let bytes = random(count), bytes.count == count else { throw .problem(.internalError) }
+        return bytes
+    }
+
+    private static func verify(_ proof: PKOCProof, of message: [UInt8], with key: PKOCKey) throws(Stop) {
+        do throws(CryptoError) {
+            let isRight = try ECDSA.verify(proof.signature, of: message, with: key.publicKey, digest: .sha256)
+            if isRight { return }
+        } catch {
+            throw .problem(.internalError)
+        }
+        throw .problem(.wrongSignature)
+    }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+import EID
+import PKOC
+import Secrets
+import TestSupport
+import Testing
+import Text
+
+@Suite("Numbers, certificates and sessions of PKOC", .timeLimit(.minutes(5)))
+struct KeyTests {
+    @Test(
+        "card numbers are the rightmost bits of X, and keep leading zeros",
+        arguments: ["workedExample", "coreExample", "own", "leadingZero"]
+    )
+    func numbers(name: String) throws {
+        let example = try pkocVectors().object(name)
+        let point =
+            try name == "own"
+            ? example.object("card").bytes("public")
+            : example[name == "leadingZero" ? "public" : "publicKey"].map { Hex.decode($0.string ?? "") ?? [] } ?? []
+        let key = try PKOCKey(point)
+        let numbers = try example.object("identifiers")
+        for bits in PKOCKey.numberLengths {
+            #expect(try key.number(bits: bits) == numbers.bytes("bits\(bits)"))
+        }
+        #expect(String(key.decimal64) == numbers["decimal64"]?.string)
+        #expect(key.number(bits: 26).count == 4)
+        #expect(key.number(bits: 26).first.map { $0 <= 3 } == true)
+        #expect(key.number(bits: 0) == key.number(bits: 1))
+        #expect(key.number(bits: 1000) == key.identifier)
+    }
+
+    @Test("a point that is not on the curve is no key")
+    func wrongPoint() throws {
+        var point = try pkocVectors().object("workedExample").bytes("publicKey")
+        point[64] ^= 1
+        #expect(throws: CryptoError.invalidPoint) { try PKOCKey(point) }
+        #expect(throws: CryptoError.invalidPoint) { try PKOCKey([UInt8](repeating: 0, count: 65)) }
+        #expect(throws: CryptoError.invalidPoint) { try PKOCKey([]) }
+    }
+
+    @Test("a compressed point is the point")
+    func compressedPoint() throws {
+        let card = try pkocVectors().object("own").object("card")
+        let key = try ECPublicKey(compressedPoint: try card.bytes("compressed"), on: .secp256r1)
+        #expect(try key.uncompressed == card.bytes("public"))
+        #expect(try key.compressedPoint == card.bytes("compressed"))
+        #expect(throws: CryptoError.invalidPoint) {
+            try ECPublicKey(compressedPoint: try card.bytes("public"), on: .secp256r1)
+        }
+    }
+
+    // MARK: Certificates
+
+    private static func day(_ year: Int, _ month: Int = 6, _ day: Int = 1) throws -> CVDate {
+        try #require(CVDate(year: year, month: month, day: day))
+    }
+
+    private static func site(_ keys: String...) throws -> PKOCSite {
+        let cvc = try pkocVectors().object("cvc")
+        let reference = Array(try #require(cvc["iir"]?.string).utf8)
+        let issuers = try keys.map {
+            let key = try ECPublicKey(try cvc.object($0).bytes("public"), on: .secp256r1)
+            return try #require(PKOCIssuer(reference: reference, key: key))
+        }
+        return PKOCSite(issuers: issuers)
+    }
+
+    @Test(
+        "a certificate of a known issuer is valid between its days",
+        arguments: ["certificate", "sameWithOlderOidArc"]
+    )
+    func certificate(name: String) throws {
+        let cvc = try pkocVectors().object("cvc")
+        let certificate = try PKOCCertificate(try cvc.bytes(name))
+        #expect(try certificate.key.point == cvc.object("subject").bytes("public"))
+        #expect(certificate.subjectReference == Array("CARD000000000042".utf8))
+        #expect(certificate.extensions.count == 1)
+        let site = try Self.site("issuer")
+        #expect(certificate.problem(at: site, on: try Self.day(2026, 1, 1)) == nil)
+        #expect(certificate.problem(at: site, on: try Self.day(2036, 1, 1)) == nil)
+        #expect(certificate.problem(at: site, on: try Self.day(2025, 12, 31)) == .notYetValid)
+        #expect(certificate.problem(at: site, on: try Self.day(2036, 1, 2)) == .expired)
+        #expect(certificate.problem(at: PKOCSite(), on: try Self.day(2026)) == .unknownIssuer)
+        #expect(certificate.problem(at: try Self.site("subject"), on: try Self.day(2026)) == .wrongCertificateSignature)
+        #expect(certificate.problem(at: try Self.site("subject", "issuer"), on: try Self.day(2026)) == nil)
+    }
+
+    @Test("a changed certificate is refused, and one with a part missing cannot be read")
+    func changedCertificate() throws {
+        let cvc = try pkocVectors().object("cvc")
+        #expect(throws: PKOCProblem.malformed) { try PKOCCertificate(try cvc.bytes("tampered")) }
+        let good = try cvc.bytes("certificate")
+        let site = try Self.site("issuer")
+        let day = try Self.day(2026)
+        for index in good.indices {
+            var changed = good
+            changed[index] ^= 1
+            // Nothing but the certificate itself counts.
+            if let read = try? PKOCCertificate(changed) { #expect(read.problem(at: site, on: day) != nil) }
+            #expect(throws: PKOCProblem.malformed) { try PKOCCertificate(Array(good.prefix(index))) }
+        }
+        #expect(throws: PKOCProblem.malformed) { try PKOCCertificate(good + good) }
+    }
+
+    // MARK: Encryption over Bluetooth
+
+    @Test("both sides of the ECDHE flow compute the same key, and a forged message is refused")
+    func session() throws {
+        let example = try pkocVectors().object("ecdhe")
+        let group = try Curve.secp256r1.group
+        let reader = try ECPrivateKey(Secret(try example.object("reader").bytes("private")), on: group)
+        let credential = try ECPrivateKey(Secret(try example.object("credential").bytes("private")), on: group)
+        let signed = try example.bytes("signedBytes")
+        let transcript = PKOCTranscript(
+            site: Array(signed[..<16]),
+            location: Array(signed[16..<32]),
+            credential: credential.publicKey,
+            reader: reader.publicKey
+        )
+        #expect(transcript?.bytes == signed)
+        let plain = try example.bytes("plaintext")
+        var sender = try PKOCSession(own: credential, peer: reader.publicKey)
+        let sealed = try sender.seal(Secret(plain))
+        #expect(try sealed == example.bytes("ciphertext"))
+        var receiver = try PKOCSession(own: reader, peer: credential.publicKey)
+        let opened = try receiver.open(sealed)?.withBytes { Array($0) }
+        #expect(opened == plain)
+        // The same message again has a wrong number.
+        let isAccepted = try receiver.open(sealed) != nil
+        #expect(!isAccepted)
+    }
+}
