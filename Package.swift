@@ -103,7 +103,7 @@ let fuzzing: [Target] =
                 "EID", "CountryAuthorities", "AnchorImport", "HTTP", "Antelope", "EService", "MPin", "BN254",
                 "MPinFeature",
                 "ReadersVirtual", "VirtualEID",
-                "Keycard", "PKOC",
+                "Keycard", "PKOC", "VirtualPKOC",
                 "VirtualKeycard", "HDWallet", "Secp256k1", "WalletFeature", "DoorReaders", "ScannerMgmt", "Activation",
                 "BadgedClient",
                 "BadgedSDKWrapper", "CLinux", "Concurrency", "Host", "Scanners", "ScannerBlueZ",
@@ -182,6 +182,7 @@ let package = Package(
                 "Keycard",
             ]
         ),
+        readers.target("VirtualPKOC", ["Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "Crypto", "PKOC"]),
         readers.target("VirtualEID", ["Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "EID", "Crypto"]),
 
         // Doors
@@ -229,6 +230,10 @@ let package = Package(
             ["Secrets", "Text", "Crypto", "Concurrency", "Wire", "Server", "Host", "Cards", "MPin", "Store"]
         ),
         features.target(
+            "CredentialFeature",
+            ["Text", "Concurrency", "Wire", "Server", "Host", "Cards", "ISO7816", "EID", "PKOC"]
+        ),
+        features.target(
             "DoorFeature",
             ["Text", "Concurrency", "Wire", "Server", "Host", "DoorReaders", "Scanners"]
         ),
@@ -245,9 +250,10 @@ let package = Package(
             "badged",
             [
                 "Concurrency", "Host", "Text", "Wire", "Server", "Cards", "EIDFeature", "WalletFeature", "DoorFeature",
-                "MPinFeature", "MPin", "EID", "CountryAuthorities", "HTTP", "Antelope", "EService", "Readers",
-                "Keycard", "Store", "ReadersPCSC", "ReadersNFC", "ReadersVirtual", "VirtualEID", "VirtualKeycard",
-                "CLinux", "DoorReaders", "Scanners", "ScannerBlueZ", "ScannerMgmt",
+                "MPinFeature", "CredentialFeature", "PKOC", "VirtualPKOC", "Crypto", "MPin", "EID", "CountryAuthorities",
+                "HTTP", "Antelope", "EService", "Readers", "Keycard", "Store", "ReadersPCSC", "ReadersNFC",
+                "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders", "Scanners", "ScannerBlueZ",
+                "ScannerMgmt",
             ],
             isResident: true
         ),
@@ -263,7 +269,7 @@ let package = Package(
         programs.program("badged-activation", ["Activation", "Confinement", "Host", "Text", "Wire", "CLinux"]),
         programs.program(
             "badged-virtual-card",
-            ["Host", "Text", "Readers", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux"]
+            ["Host", "Text", "Readers", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "VirtualPKOC", "CLinux"]
         ),
 
         // What tests share
@@ -381,6 +387,14 @@ let package = Package(
                 "WalletFeature", "Cards", "Concurrency", "Crypto", "HDWallet", "Host", "ISO7816", "Keycard", "Readers",
                 "ReadersVirtual", "Secp256k1", "Secrets", "Server", "Store", "Text", "TestSupport", "VirtualKeycard",
                 "ReadersNFC", "NFCTestSupport",
+            ]
+        ),
+        tests(
+            "CredentialFeatureTests",
+            [
+                "CredentialFeature", "PKOC", "VirtualPKOC", "Cards", "Concurrency", "Crypto", "EID", "Host", "Keycard",
+                "Readers", "ReadersVirtual", "ReadersNFC", "NFCTestSupport", "Server", "Store", "Text", "TestSupport",
+                "VirtualKeycard", "WalletFeature", "BadgedClient", "badgectl",
             ]
         ),
         tests("MPinTests", ["MPin", "BN254", "HTTP", "Crypto", "Secrets", "Text"]),

@@ -60,6 +60,11 @@ struct ConfigurationTests {
             origins = https://App.example, http://localhost:3000
             [log]
             level = debug
+            [credentials]
+            site = 36cdb1b2-b9ea-cc47-7e7f-21e5fe1e14c3
+            location = 643F2D33306A82CC94FDBC1AF0519454
+            issuers = ABCDEFGHIJKLMN12:02\(String(repeating: "ab", count: 32))
+            validated = yes
             [access]
             user:alice = readers, cards, agent
             group:kiosk=readers
@@ -86,6 +91,9 @@ struct ConfigurationTests {
         #expect(!configuration.isPCSCEnabled && !configuration.isNFCEnabled)
         #expect(configuration.nfcDevices == ["pn532_uart:/dev/ttyUSB0:9600", "acr122_usb"])
         #expect(configuration.logLevel == .debug)
+        #expect(configuration.credentials.site.first == 0x36 && configuration.credentials.location.last == 0x54)
+        #expect(configuration.credentials.issuers.map(\.name) == ["ABCDEFGHIJKLMN12"])
+        #expect(configuration.credentials.isValidated)
         #expect(
             configuration.access == [
                 AccessRule(.user("alice"), [.readers, .cards, .agent]), AccessRule(.group("kiosk"), .readers),
@@ -128,6 +136,10 @@ struct ConfigurationTests {
             ("[wallet]\nnode_ca=ca.pem", "line 2", "a path that begins with /"),
             ("[wallet]\nhttp_callbacks=loopback", "line 2", "yes, no"),
             ("[wallet]\ncards=04\(String(repeating: "00", count: 32))", "line 2", "66 hexadecimal digits"),
+            ("[credentials]\nsite=0123", "line 2", "a UUID, or 32 hexadecimal digits"),
+            ("[credentials]\nissuers=SHORT:02", "line 2", "a list of NAME:KEY"),
+            ("[credentials]\nissuers=ABCDEFGHIJKLMNOP:04ab", "line 2", "a list of NAME:KEY"),
+            ("[credentials]\nvalidated=perhaps", "line 2: [credentials] validated cannot be 'perhaps'", "yes, no"),
             ("[pcsc]\nenabled=maybe", "line 2: [pcsc] enabled cannot be 'maybe'", "yes, no"),
             ("[nfc]\nenabled=2", "line 2: [nfc] enabled cannot be '2'", "yes, no"),
             ("[nfc]\ndevices=a,,b", "line 2", "a list such as"),
@@ -139,8 +151,8 @@ struct ConfigurationTests {
                 "a list of origins like https://example.org, with commas"
             ),
             ("[log]\nlevel=loud", "line 2", "error, warning, notice, info, debug"),
-            ("[access]\ndefault=read", "line 2", "readers, cards, wallet, mpin, agent, scan, admin"),
-            ("[access]\ndefault=readers,", "line 2", "readers, cards, wallet, mpin, agent, scan, admin"),
+            ("[access]\ndefault=read", "line 2", "readers, cards, wallet, mpin, agent, scan, credentials, admin"),
+            ("[access]\ndefault=readers,", "line 2", "readers, cards, wallet, mpin, agent, scan, credentials, admin"),
             ("[access]\nalice=readers", "line 2: [access] alice is no user", "user:NAME"),
             ("[access]\nuser:=readers", "line 2", "user:NAME"),
             ("key=1", "line 1: 'key' stands before", "[section]"),

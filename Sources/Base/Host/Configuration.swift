@@ -33,6 +33,8 @@ package struct Configuration: Sendable, Equatable {
     package var node = NodeConfiguration()
     /// `[mpin] trusted_domains`: names of hosts; empty: clients choose.
     package var trustedDomains: [String] = []
+    /// `[credentials]`
+    package var credentials = CredentialConfiguration()
     /// `[pcsc] enabled`
     package var isPCSCEnabled = true
     /// `[nfc] enabled`
@@ -107,6 +109,10 @@ package struct Configuration: Sendable, Equatable {
             case ("wallet", "node_ca"): node.authorityFile = value.text.isEmpty ? nil : try value.absolutePath()
             case ("wallet", "http_callbacks"): node.allowsHTTPCallbacks = try value.bool()
             case ("mpin", "trusted_domains"): trustedDomains = value.text.isEmpty ? [] : value.words
+            case ("credentials", "site"): credentials.site = try value.identifier()
+            case ("credentials", "location"): credentials.location = try value.identifier()
+            case ("credentials", "issuers"): credentials.issuers = try value.issuers()
+            case ("credentials", "validated"): credentials.isValidated = try value.bool()
             case ("pcsc", "enabled"): isPCSCEnabled = try value.bool()
             case ("nfc", "enabled"): isNFCEnabled = try value.bool()
             case ("nfc", "devices"): nfcDevices = try value.text.isEmpty ? [] : value.connectionStrings()
@@ -132,7 +138,7 @@ package struct Configuration: Sendable, Equatable {
                 let rule = AccessRule(try value.subject(key), try value.permissions())
                 access.removeAll { $0.subject == rule.subject }
                 access.append(rule)
-            case ("server", _), ("virtual", _), ("eid", _), ("pcsc", _), ("nfc", _), ("ble", _),
+            case ("server", _), ("virtual", _), ("eid", _), ("credentials", _), ("pcsc", _), ("nfc", _), ("ble", _),
                 ("activation", _), ("log", _):
                 warnings.append("\(place): unknown key '\(entry.key)' in [\(entry.section)]")
             default:
@@ -265,6 +271,34 @@ package struct Configuration: Sendable, Equatable {
             return id
         }
 
+        /// 16 bytes: a UUID, or 32 hexadecimal digits.
+        func identifier() throws(StartError) -> [UInt8] {
+            guard let bytes = Hex.decode(text.filter { $0 != "-" }, limit: 16), bytes.count == 16 else {
+                throw refuse("a UUID, or 32 hexadecimal digits")
+            }
+            return bytes
+        }
+
+        /// Issuers of card certificates, as NAME:KEY.
+        func issuers() throws(StartError) -> [CredentialConfiguration.Issuer] {
+            if text.isEmpty { return [] }
+            var issuers: [CredentialConfiguration.Issuer] = []
+            for word in words {
+                let parts = word.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
+                guard parts.count == 2, parts[0].utf8.count == 16,
+                    parts[0].utf8.allSatisfy({ (0x41...0x5A).contains($0) || (0x30...0x39).contains($0) }),
+                    let key = Self.compressedKey(parts[1])
+                else {
+                    throw refuse(
+                        "a list of NAME:KEY with commas; a name has 16 letters A to Z or digits, a compressed key 66"
+                            + " hexadecimal digits"
+                    )
+                }
+                issuers.append(.init(name: parts[0], key: key))
+            }
+            return issuers
+        }
+
         /// A point of a curve with 256 bits: 02 or 03, and x. SEC 1, 2.3.3.
         private static func compressedKey(_ word: String) -> [UInt8]? {
             guard let key = Hex.decode(word, limit: 33), key.count == 33, key[0] == 2 || key[0] == 3 else { return nil }
@@ -344,6 +378,28 @@ package struct NodeConfiguration: Sendable, Equatable {
     package init() {}
 }
 
+/// How credentials that people tap are read: `[credentials]`.
+package struct CredentialConfiguration: Sendable, Equatable {
+    /// An issuer of card certificates.
+    package struct Issuer: Sendable, Equatable {
+        /// 16 letters A to Z or digits.
+        package let name: String
+        /// A compressed point, 33 bytes.
+        package let key: [UInt8]
+    }
+
+    /// `site`: the site that the readers tell cards; 16 bytes.
+    package var site = [UInt8](repeating: 0, count: 16)
+    /// `location`: the place that the readers tell cards; 16 bytes.
+    package var location = [UInt8](repeating: 0, count: 16)
+    /// `issuers`
+    package var issuers: [Issuer] = []
+    /// `validated`: whether only a key with a valid certificate is a credential.
+    package var isValidated = false
+
+    package init() {}
+}
+
 /// A day of the years 2000 to 2099.
 package struct Day: Sendable, Equatable {
     package let year: Int
@@ -382,6 +438,7 @@ package struct Settings: Sendable, Equatable {
     package var node: NodeConfiguration
     /// The domains to which requests of M-Pin may go; empty: clients choose.
     package var trustedDomains: [String]
+    package var credentials: CredentialConfiguration
     package var isPCSCEnabled: Bool
     package var isNFCEnabled: Bool
     package var nfcDevices: [String]
@@ -397,6 +454,7 @@ package struct Settings: Sendable, Equatable {
         (cardAuthorities, pinnedCards) = (configuration.cardAuthorities, configuration.pinnedCards)
         node = configuration.node
         trustedDomains = configuration.trustedDomains
+        credentials = configuration.credentials
         isPCSCEnabled = configuration.isPCSCEnabled && !options.isWithoutPCSC
         isNFCEnabled = configuration.isNFCEnabled && !options.isWithoutNFC
         nfcDevices = configuration.nfcDevices

@@ -23,14 +23,18 @@ package struct Permissions: OptionSet, Sendable, Hashable {
     /// Log users in with M-Pin; needs `cards`, too.
     package static let mpin = Permissions(rawValue: 128)
 
+    /// Hear of the credentials that people tap on readers.
+    package static let credentials = Permissions(rawValue: 256)
+
     /// Have the user interface authenticate for a browser. Only the browser port has it; no configuration grants it.
     package static let activate = Permissions(rawValue: 16)
 
     /// Everything that a configuration can grant.
-    package static let all: Permissions = [.readers, .cards, .wallet, .mpin, .agent, .scan, .admin]
+    package static let all: Permissions = [.readers, .cards, .wallet, .mpin, .agent, .scan, .credentials, .admin]
     static let names: [(name: String, value: Permissions)] = [
         ("readers", .readers), ("cards", .cards), ("wallet", .wallet), ("mpin", .mpin), ("agent", .agent),
         ("scan", .scan),
+        ("credentials", .credentials),
         ("admin", .admin),
     ]
 }

@@ -22,4 +22,10 @@ package protocol CardProfile: Sendable {
     var members: [JSON.Member] { get }
     /// Whether any workflow can use the card. SET_CARD may replace a card that no workflow can use.
     var isUsable: Bool { get }
+    /// Whether the card is reset after it was recognised.
+    var needsReset: Bool { get }
+}
+
+extension CardProfile {
+    package var needsReset: Bool { false }
 }

@@ -9,6 +9,8 @@ package import Readers
     /// Called after each change that clients can see, with the name of the reader.
     var observer: @Loop (_ reader: String) -> Void = { _ in }
     package var log: @Loop (Log.Level, _ text: String) -> Void = { _, _ in }
+    /// Called for each card of a known kind, once per insertion, after clients were told of the card.
+    private var recognitionHandlers: [@Loop (Reader, any CardProfile) -> Void] = []
     /// The kinds of cards, in the order of recognition.
     package var kinds: [any CardKind] = []
 
@@ -46,6 +48,11 @@ package import Readers
                 for await event in events { self?.handle(event, from: backend) }
             }
         )
+    }
+
+    /// Adds a handler that is called when a card was recognised.
+    package func onRecognition(_ handler: @escaping @Loop (Reader, any CardProfile) -> Void) {
+        recognitionHandlers.append(handler)
     }
 
     /// Returns when at least this number of readers is known.
@@ -137,6 +144,8 @@ package import Readers
             guard case .recognizing = reader.card else { return }
             reader.card = card
             changed(reader.name)
+            guard case .known(let profile) = card else { return }
+            for handler in recognitionHandlers { handler(reader, profile) }
         }
     }
 
@@ -180,7 +189,7 @@ package import Readers
             await connection.disconnect(reset: true)
             throw error
         }
-        await connection.disconnect(reset: false)
+        await connection.disconnect(reset: profile?.needsReset ?? false)
         return profile
     }
 

@@ -7,6 +7,7 @@ import ReadersVirtual
 import Text
 import VirtualEID
 import VirtualKeycard
+import VirtualPKOC
 
 /// Connects a virtual card to vpcd of vsmartcard, for other software.
 @main struct Program {
@@ -22,7 +23,7 @@ import VirtualKeycard
             case .version: Output.line("badged-virtual-card \(Version.current)")
             case .run(let host, let port, let file, let trustPoint):
                 // A new kind of virtual card is one entry here and one target.
-                let kinds = VirtualCardKinds([try eidCards(trustPoint), VirtualKeycardKind()])
+                let kinds = VirtualCardKinds([try eidCards(trustPoint), VirtualKeycardKind(), VirtualPKOCKind()])
                 let card = try card(from: file, kinds)
                 try VPCDSlot(card: card, host: host, port: port, signals: signals).serve()
             }

@@ -2,6 +2,7 @@
 import Cards
 import Concurrency
 import CountryAuthorities
+import CredentialFeature
 import DoorFeature
 import DoorReaders
 import EIDFeature
@@ -11,6 +12,7 @@ import HTTP
 import Host
 import MPin
 import MPinFeature
+import PKOC
 import Readers
 import ReadersNFC
 import ReadersPCSC
@@ -21,6 +23,7 @@ import Server
 import Store
 import VirtualEID
 import VirtualKeycard
+import VirtualPKOC
 import WalletFeature
 import Wire
 
@@ -39,6 +42,7 @@ import Wire
     private let proxies: ProxySettings?
     private let antelope: AntelopeServices
     private let mpin: MPinConfiguration
+    private let site: PKOCSite
     private let anchors: TrustAnchorFolder
     /// The trust point of virtual cards; nil: the test authority that is built into them.
     private let trustPoint: [UInt8]?
@@ -62,11 +66,12 @@ import Wire
         proxies: ProxySettings?,
         antelope: AntelopeServices,
         mpin: MPinConfiguration,
+        site: PKOCSite,
         management: ManagementSocket?
     ) {
         (self.options, self.settings, self.signals, self.socket) = (options, settings, signals, socket)
         (self.trustPoint, self.proxies, self.configuration) = (trustPoint, proxies, configuration)
-        (self.management, self.antelope, self.mpin) = (management, antelope, mpin)
+        (self.management, self.antelope, self.mpin, self.site) = (management, antelope, mpin, site)
         var warnings: [String] = []
         access = AccessControl(AccessPolicy(rules: [], warnings: &warnings))
         anchors = TrustAnchorFolder(
@@ -101,7 +106,7 @@ import Wire
         if settings.virtualReaders > 0 {
             do throws(CardShelfError) {
                 // A new kind of virtual card is one entry here and one target.
-                let kinds: [any VirtualCardKind] = [try eidCards(), VirtualKeycardKind()]
+                let kinds: [any VirtualCardKind] = [try eidCards(), VirtualKeycardKind(), VirtualPKOCKind()]
                 registry.add(VirtualReaders(count: settings.virtualReaders, kinds: kinds))
             } catch {
                 Log.error("cannot make the virtual readers: \(Self.text(error))")
@@ -130,6 +135,7 @@ import Wire
             ),
             WalletFeature(registry, store, trust: settings.keycardTrust, antelope: antelope),
             MPinFeature(store, mpin),
+            CredentialFeature(registry, site, today: settings.certificateDay),
             DoorFeature(radio),
             ConfinementFeature(settings, configuration),
         ]

@@ -5,6 +5,7 @@ import Glibc
 import HTTP
 import Host
 import MPin
+import PKOC
 import ScannerMgmt
 import WalletFeature
 
@@ -36,6 +37,7 @@ import WalletFeature
         let proxies = try ProxySettings.read(settings)
         let antelope = try AntelopeServices.read(settings, proxies)
         let mpin = try MPinConfiguration.read(settings, proxies)
+        let site = try PKOCSite.read(settings)
         // Signals are blocked before the first other thread starts, because threads inherit the signal mask.
         let signals = try Signals()
         let socket = try ListeningSocket.open(options: options, configuration: configuration)
@@ -55,6 +57,7 @@ import WalletFeature
                 proxies: proxies,
                 antelope: antelope,
                 mpin: mpin,
+                site: site,
                 management: management
             ).start()
         }

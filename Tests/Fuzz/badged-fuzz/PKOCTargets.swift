@@ -3,6 +3,8 @@ import Dispatch
 import EID
 import ISO7816
 import PKOC
+import ReadersVirtual
+import VirtualPKOC
 
 /// The certificate of a card. No input is a certificate of an issuer whose key nobody has.
 @Sendable func pkocCertificate(_ input: UnsafeRawBufferPointer) {
@@ -32,6 +34,26 @@ import PKOC
             }
         }
         require(await channel.count < 1000, "the dialogue does not end")
+        done.signal()
+    }
+    done.wait()
+}
+
+/// Commands to a virtual card, each after one byte of length. Every answer has a status word.
+@Sendable func virtualPKOC(_ input: UnsafeRawBufferPointer) {
+    var description = VirtualPKOCDescription()
+    if let first = input.first, first & 1 == 1 { description.certificate = [0x7F, 0x21, 0x00] }
+    guard let card = try? description.makeCard() else { return require(false, "no card") }
+    let bytes = Array(input.dropFirst())
+    let done = DispatchSemaphore(value: 0)
+    Task {
+        var rest = bytes[...]
+        while let count = rest.popFirst() {
+            if case .answer(let answer) = await card.exchange(Array(rest.prefix(Int(count)))) {
+                require(answer.count >= 2, "an answer without a status word")
+            }
+            rest = rest.dropFirst(Int(count))
+        }
         done.signal()
     }
     done.wait()

@@ -37,6 +37,7 @@ let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "virtual-keycard": virtualKeycard,
     "pkoc-certificate": pkocCertificate,
     "pkoc-dialogue": pkocDialogue,
+    "virtual-pkoc": virtualPKOC,
     "mnemonic": mnemonic,
     "qr-payload": qrPayload,
     "typed-data": typedData,

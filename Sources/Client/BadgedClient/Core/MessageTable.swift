@@ -9,6 +9,7 @@ enum MessageTable {
         + walletMessages
         + browserMessages
         + doorReaderMessages
+        + credentialMessages
 
     private static let types: [String: any NamedMessage.Type] = {
         let entries = all.flatMap { type in type.names.map { ($0, type) } }

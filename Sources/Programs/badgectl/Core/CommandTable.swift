@@ -9,6 +9,7 @@ enum CommandTable {
         anchorFeature,
         walletFeature,
         mpinFeature,
+        credentialFeature,
         browserFeature,
         doorReaderFeature,
         scriptingFeature,

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+import Text
+
+/// What a card or phone has shown that was put on a reader: CREDENTIAL.
+///
+/// A key that is verified says that somebody holds it, and nothing about who may enter. docs/protocol/credentials.md.
+public struct Credential: ServerMessage, NamedMessage {
+    static let names = ["CREDENTIAL"]
+
+    /// The name of the reader.
+    public var reader: String
+    /// How the card was read: `pkoc-se1` or `pkoc-se2`.
+    public var technology: String
+    /// The key and its numbers; nil: the card has shown no credential, and `reason` says why.
+    public var key: Key?
+    /// Such as `wrongSignature` or `expired`; nil for a credential.
+    public var reason: String?
+    /// The certificate of the card; nil: it has none, or was read without it.
+    public var certificate: Certificate?
+    /// The random bytes that the card has signed.
+    public var transaction: [UInt8]
+
+    /// A key that the card has proven.
+    public struct Key: Sendable, Equatable {
+        /// 04, x and y: 65 bytes.
+        public var point: [UInt8]
+        /// The card numbers by their length in bits: 64, 75, 128, 200 and 256.
+        public var numbers: [Int: [UInt8]]
+        /// The 64-bit number as panels show it, in decimal.
+        public var decimal: String
+
+        public init(point: [UInt8], numbers: [Int: [UInt8]], decimal: String) {
+            (self.point, self.numbers, self.decimal) = (point, numbers, decimal)
+        }
+    }
+
+    /// The certificate of a card.
+    public struct Certificate: Sendable, Equatable {
+        /// `valid`, or why the certificate does not count, such as `unknownIssuer`.
+        public var state: String
+        /// The names of the issuer and of the card, 16 letters and digits each.
+        public var issuer: String
+        public var subject: String
+        /// The first and the last day, `yyyy-MM-dd`.
+        public var from: String
+        public var to: String
+
+        public init(state: String, issuer: String, subject: String, from: String, to: String) {
+            (self.state, self.issuer, self.subject, self.from, self.to) = (state, issuer, subject, from, to)
+        }
+    }
+
+    public init(
+        reader: String,
+        technology: String,
+        key: Key? = nil,
+        reason: String? = nil,
+        certificate: Certificate? = nil,
+        transaction: [UInt8] = []
+    ) {
+        (self.reader, self.technology, self.key, self.reason) = (reader, technology, key, reason)
+        (self.certificate, self.transaction) = (certificate, transaction)
+    }
+
+    init(_ json: JSON) throws(UnreadableMember) {
+        self.init(
+            reader: try json.required("reader", as: \.string),
+            technology: try json.required("protocol", as: \.string)
+        )
+        guard try json.required("verified", as: \.bool) else {
+            reason = json["reason"]?.string ?? "unknown"
+            return
+        }
+        let point = try json.required("publicKey") { $0.string.flatMap { Hex.decode($0) } }
+        let members = try json.required("numbers", as: \.members)
+        var numbers: [Int: [UInt8]] = [:]
+        for member in members where member.key.hasPrefix("bits") {
+            guard let bits = Int(member.key.dropFirst(4)), let text = member.value.string else { continue }
+            numbers[bits] = Hex.decode(text)
+        }
+        key = Key(point: point, numbers: numbers, decimal: json["numbers"]?["decimal64"]?.string ?? "")
+        certificate = json["certificate"].flatMap(Certificate.init)
+        transaction = json["transaction"]?.string.flatMap { Hex.decode($0) } ?? []
+    }
+}
+
+extension Credential.Certificate {
+    /// nil for a message without a certificate.
+    fileprivate init?(_ json: JSON) {
+        guard let state = json["state"]?.string else { return nil }
+        self.init(
+            state: state,
+            issuer: json["issuer"]?.string ?? "",
+            subject: json["subject"]?.string ?? "",
+            from: json["from"]?.string ?? "",
+            to: json["to"]?.string ?? ""
+        )
+    }
+}
+
+/// Whether badged tells this client of credentials: CREDENTIALS.
+public struct CredentialStatus: ServerMessage, NamedMessage {
+    static let names = ["CREDENTIALS"]
+
+    public var isWatching: Bool
+    /// Validated mode: only a key with a valid certificate is a credential.
+    public var isValidated: Bool
+    /// How many issuers badged knows.
+    public var issuers: Int
+
+    public init(isWatching: Bool, isValidated: Bool, issuers: Int) {
+        (self.isWatching, self.isValidated, self.issuers) = (isWatching, isValidated, issuers)
+    }
+
+    init(_ json: JSON) throws(UnreadableMember) {
+        self.init(
+            isWatching: try json.required("watching", as: \.bool),
+            isValidated: json["validated"]?.bool ?? false,
+            issuers: json["issuers"]?.int ?? 0
+        )
+    }
+}
+
+/// The messages about credentials.
+let credentialMessages: [any NamedMessage.Type] = [Credential.self, CredentialStatus.self]
+
+extension DaemonConnection {
+    /// START_CREDENTIALS. Each card that is put on a reader from now on arrives as the event `Credential`, until
+    /// `stopCredentials` or the end of the connection. Needs the permission `credentials`.
+    @discardableResult
+    public func startCredentials() async throws(ClientError) -> CredentialStatus { try await ask("START_CREDENTIALS") }
+
+    /// STOP_CREDENTIALS.
+    @discardableResult
+    public func stopCredentials() async throws(ClientError) -> CredentialStatus { try await ask("STOP_CREDENTIALS") }
+}

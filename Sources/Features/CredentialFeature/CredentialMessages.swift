@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import EID
+import PKOC
+import Text
+import Wire
+
+/// CREDENTIALS: whether this client is told of credentials.
+struct CredentialsMessage: Message {
+    static let name: StaticString = "CREDENTIALS"
+    let isWatching: Bool
+    let isValidated: Bool
+    let issuers: Int
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        object.member("watching", isWatching)
+        object.member("validated", isValidated)
+        object.member("issuers", issuers)
+    }
+}
+
+/// CREDENTIAL: what a card that was put on a reader has shown.
+///
+/// A key that the card has not proven is not told, so that no client takes it for a credential.
+struct CredentialMessage: Message {
+    static let name: StaticString = "CREDENTIAL"
+    let reader: String
+    let reading: PKOCReading
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        object.member("reader", reader)
+        switch reading {
+        case .failed(let problem, let edition):
+            object.member("protocol", edition.rawValue)
+            object.member("verified", false)
+            object.member("reason", problem.rawValue)
+        case .credential(let credential):
+            object.member("protocol", credential.edition.rawValue)
+            object.member("verified", true)
+            object.object("numbers") { numbers in
+                for bits in PKOCKey.numberLengths {
+                    numbers.key("bits\(bits)" as String)
+                    numbers.string(Hex.encode(credential.key.number(bits: bits)))
+                }
+                numbers.member("decimal64", String(credential.key.decimal64))
+            }
+            object.member("publicKey", Hex.encode(credential.key.point))
+            if let certificate = credential.certificate {
+                object.object("certificate") { write(certificate, credential.certificateProblem, to: &$0) }
+            } else {
+                object.member("certificate", JSON.null)
+            }
+            object.member("transaction", Hex.encode(credential.transaction))
+        }
+    }
+
+    /// Other members than those of a valid certificate could be made by anybody.
+    private func write(_ certificate: PKOCCertificate, _ problem: PKOCProblem?, to object: inout JSONWriter) {
+        object.member("state", problem?.rawValue ?? "valid")
+        object.member("issuer", Self.text(certificate.issuerReference))
+        object.member("subject", Self.text(certificate.subjectReference))
+        object.member("from", Self.text(certificate.from))
+        object.member("to", Self.text(certificate.to))
+        guard problem == nil else { return }
+        object.array("extensions", certificate.extensions) { array, entry in
+            array.object {
+                $0.member("identifier", Hex.encode(entry.identifier))
+                $0.member("value", Hex.encode(entry.value))
+            }
+        }
+    }
+
+    private static func text(_ reference: [UInt8]) -> String { String(decoding: reference, as: UTF8.self) }
+
+    /// yyyy-MM-dd
+    private static func text(_ day: CVDate) -> String {
+        func two(_ number: Int) -> String { number < 10 ? "0\(number)" : String(number) }
+        return "\(day.year)-\(two(day.month))-\(two(day.day))"
+    }
+}

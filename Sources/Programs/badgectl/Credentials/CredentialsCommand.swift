@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import Text
+
+/// The commands for credentials that people tap.
+let credentialFeature = Feature(
+    commands: [CredentialsCommand.spec],
+    describeCard: { card in
+        guard card.kind == "pkoc" else { return nil }
+        let versions = card.members["versions"]?.array?.compactMap(\.string).joined(separator: ", ") ?? ""
+        return "PKOC credential" + (versions.isEmpty ? "" : ", version \(versions)")
+    }
+)
+
+/// `badgectl credentials`: shows what a card or phone shows that is put on a reader.
+enum CredentialsCommand {
+    static let spec = CommandSpec(
+        name: "credentials",
+        summary: "show the credential of the next card or phone on a reader",
+        options: [OptionSpec("--watch", "show every credential, until Ctrl-C")],
+        details: [
+            """
+            Waits for a PKOC card or phone, and shows its 64-bit number in hexadecimal and decimal, or the reason why it
+            is no credential. A card that is on a reader already must be put there again. Needs the permission
+            credentials.
+            """,
+            "Without --watch: ends with 0 after a credential, and with 1 after a card that has shown none.",
+        ],
+        run: run
+    )
+
+    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let isWatching = invocation.has("--watch")
+        let connection = try await invocation.connect(keepsEvents: true)
+        _ = try await Invocation.ask { () throws(ClientError) in try await connection.startCredentials() }
+        for await event in connection.events {
+            guard let credential = event.message as? Credential else { continue }
+            if !invocation.wantsJSON { Output.line(line(credential).printable) }
+            if !isWatching { return credential.key == nil ? .failed : .done }
+        }
+        throw Failure(connection.ending ?? .closed)
+    }
+
+    /// Such as `Desk: 3f1e4cc6d712764d (4548157090586326605), pkoc-se1`.
+    static func line(_ credential: Credential) -> String {
+        guard let key = credential.key else {
+            return "\(credential.reader): no credential, \(credential.reason ?? "unknown"), \(credential.technology)"
+        }
+        var text =
+            "\(credential.reader): \(Hex.encode(key.numbers[64] ?? [])) (\(key.decimal)), \(credential.technology)"
+        if let certificate = credential.certificate {
+            text += ", certificate \(certificate.state) of \(certificate.issuer) for \(certificate.subject)"
+        }
+        return text
+    }
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CountryAuthorities
+import Crypto
+import EID
+import Host
+import PKOC
+
+extension PKOCSite {
+    /// Makes the site of `[credentials]`.
+    /// - Throws: `StartError` for an issuer whose key is no point of P-256.
+    static func read(_ settings: Settings) throws(StartError) -> PKOCSite {
+        var issuers: [PKOCIssuer] = []
+        for entry in settings.credentials.issuers {
+            guard let key = try? ECPublicKey(compressedPoint: entry.key, on: .secp256r1),
+                let issuer = PKOCIssuer(reference: Array(entry.name.utf8), key: key)
+            else {
+                throw .inConfiguration(
+                    "[credentials] issuers: the key of \(entry.name) is no point of P-256",
+                    hint: "copy the compressed public key of the issuer, 66 hexadecimal digits"
+                )
+            }
+            issuers.append(issuer)
+        }
+        return PKOCSite(
+            site: settings.credentials.site,
+            location: settings.credentials.location,
+            issuers: issuers,
+            isValidated: settings.credentials.isValidated
+        )
+    }
+}
+
+extension Settings {
+    /// The day for which certificates are checked: that of `[eid] date`, or today.
+    var certificateDay: @Sendable () -> CVDate {
+        guard let date, let day = CVDate(year: date.year, month: date.month, day: date.day) else {
+            return { CVDate.today }
+        }
+        return { day }
+    }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import CredentialFeature
+import Crypto
+import EID
+import Foundation
+import Host
+import NFCTestSupport
+import PKOC
+import Readers
+import ReadersNFC
+import ReadersVirtual
+import Server
+import TestSupport
+import Testing
+import Text
+import VirtualPKOC
+
+@testable import Cards
+
+/// Tests/Vectors/pkoc-nfc.json.
+enum Vectors {
+    static func all(file: String = #filePath) throws -> JSON {
+        let folder = URL(fileURLWithPath: file).deletingLastPathComponent().deletingLastPathComponent()
+        return try JSON([UInt8](Data(contentsOf: folder.appendingPathComponent("Vectors/pkoc-nfc.json"))))
+    }
+
+    /// The string at a path of members.
+    static func text(_ path: String...) throws -> String {
+        var json = try all()
+        for key in path { json = json[key] ?? .null }
+        let text = json.string
+        return try #require(text)
+    }
+
+    /// The issuer of the certificate.
+    static func issuer() throws -> PKOCIssuer {
+        let point = Hex.decode(try text("cvc", "issuer", "compressed")) ?? []
+        let key = try ECPublicKey(compressedPoint: point, on: .secp256r1)
+        return try #require(PKOCIssuer(reference: Array(try text("cvc", "iir").utf8), key: key))
+    }
+
+    /// The entry `key` of the card of the own example.
+    static func plainCard() throws -> String { #""key":"\#(try text("own", "card", "private"))""# }
+
+    /// The entries of the card with the certificate.
+    static func certifiedCard() throws -> String {
+        let (key, certificate) = (try text("cvc", "subject", "private"), try text("cvc", "certificate"))
+        return #""key":"\#(key)","certificate":"\#(certificate)""#
+    }
+}
+
+/// A server that reads credentials, with one reader: a virtual one, or an emulated PN532.
+@Loop final class CredentialStage {
+    let server: TestServer
+    let board: EmulatedPN532?
+    let reader: String
+
+    init(
+        _ site: PKOCSite = PKOCSite(),
+        on board: EmulatedPN532? = nil,
+        permissions: Permissions = .all,
+        today: @escaping @Sendable () -> CVDate = { CVDate(year: 2026, month: 11, day: 22) ?? .earliest },
+        moreCards: [any VirtualCardKind] = [],
+        moreFeatures: (ReaderRegistry) -> [any Feature] = { _ in [] }
+    ) async throws {
+        self.board = board
+        reader = board.map { "pn532_uart:\($0.path)" } ?? "Simulator"
+        server = try await TestServer(
+            readers: board == nil ? 1 : 0,
+            backends: board.map { [NFCBackend(devices: [$0.connection])] } ?? [],
+            permissions: permissions,
+            moreCards: [VirtualPKOCKind()] + moreCards,
+            moreFeatures: { moreFeatures($0) + [CredentialFeature($0, site, today: today)] }
+        )
+        await server.ready([reader])
+    }
+
+    /// A client that has said START_CREDENTIALS.
+    func watcher() async throws -> TestClient {
+        let client = try server.connect()
+        _ = try #require(await client.ask(#"{"cmd":"START_CREDENTIALS"}"#, "CREDENTIALS"))
+        return client
+    }
+
+    /// Makes a card of these entries of `card`.
+    static func card(_ entries: String) throws -> VirtualCard {
+        let text = #"{"kind":"pkoc"\#(entries.isEmpty ? "" : ",")\#(entries)}"#
+        return try VirtualCardKinds([VirtualPKOCKind()]).describe(simulator: nil, card: try JSON(text.utf8)).makeCard()
+    }
+
+    /// Puts a new card on the reader.
+    func tap(_ entries: String, technology: PICC.Technology = .a) async throws {
+        if let board {
+            board.field.insert(.virtual(try Self.card(entries), technology))
+        } else {
+            let text = #"{"kind":"pkoc"\#(entries.isEmpty ? "" : ",")\#(entries)}"#
+            let target = try #require(server.registry[reader])
+            let shelf = try #require(server.readers)
+            let description = try shelf.describe(simulator: nil, card: try JSON(text.utf8))
+            try await server.registry.insert(description, into: target)
+        }
+    }
+
+    /// Takes the card away, and waits until the server knows.
+    func remove() async {
+        if let board { board.field.remove() } else { await server.withdraw() }
+        await wait { $0.insertion == nil }
+    }
+
+    /// The number of cards that left before they were recognised.
+    var losses: Int { server.registry.unseenLosses[reader] ?? 0 }
+
+    /// Waits until a card is recognised, or has left before it was; `before` is the number of losses before the card.
+    func settle(since before: Int) async {
+        await wait { [self] in $0.showsCard || losses > before }
+    }
+
+    func wait(until condition: (Reader) -> Bool) async {
+        while let reader = server.registry[reader], !condition(reader) { await server.registry.nextChange() }
+    }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import NFCTestSupport
+import PKOC
+import ReadersVirtual
+import TestSupport
+import Testing
+import Text
+import VirtualPKOC
+
+@testable import Cards
+
+/// A fault at each command of a tap. Whatever happens, no wrong number is told, and the next tap is read.
+@Suite("Faults of tapped credentials", .timeLimit(.minutes(5)))
+@Loop struct FaultTests {
+    private static let faults = [
+        "remove", "removeAfter", "mute", "muteAfter", "truncate", "garbage", "flipBit", "replay", "sw:6F00", "sw:6985",
+        "swAfter:6F00",
+    ]
+
+    /// The number of commands of one tap.
+    private static func length(_ card: String, _ site: PKOCSite) async throws -> Int {
+        let stage = try await CredentialStage(site)
+        let client = try await stage.watcher()
+        try await stage.tap(card)
+        _ = try #require(await client.next("CREDENTIAL"))
+        return try #require(await stage.server.readers?.card(in: "Simulator")?.apdus)
+    }
+
+    /// Checks what a client was told of the card with the fault, and that the good card behind it is read.
+    private static func check(_ client: TestClient, key: String, good: String, _ place: String) async throws {
+        while let message = await client.next("CREDENTIAL") {
+            guard message["verified"] == .bool(true) else {
+                #expect(message["reason"]?.string != nil, "\(place)")
+                #expect(message["publicKey"] == nil && message["numbers"] == nil, "\(place)")
+                continue
+            }
+            let told = message["publicKey"]?.string
+            if told == good { return }
+            #expect(told == key, "\(place)")
+        }
+        Issue.record("the good card was not read: \(place)")
+    }
+
+    @Test(
+        "virtual reader: SE V1 and SE V2, with validated mode or not",
+        arguments: ["plain", "certified", "validated"]
+    )
+    func virtualReader(mode: String) async throws {
+        let site = PKOCSite(issuers: [try Vectors.issuer()], isValidated: mode == "validated")
+        let card = try mode == "plain" ? Vectors.plainCard() : Vectors.certifiedCard()
+        let key = try mode == "plain" ? Vectors.text("own", "card", "public") : Vectors.text("cvc", "subject", "public")
+        let good = try mode == "plain" ? Vectors.certifiedCard() : Vectors.plainCard()
+        let goodKey =
+            try mode == "plain" ? Vectors.text("cvc", "subject", "public") : Vectors.text("own", "card", "public")
+        let count = try await Self.length(card, site)
+        let stage = try await CredentialStage(site)
+        let client = try await stage.watcher()
+        for index in 0..<count {
+            for fault in Self.faults {
+                let place = "\(mode), command \(index), \(fault)"
+                let losses = stage.losses
+                try await stage.tap(card + #","faults":[{"afterApdu":\#(index),"do":"\#(fault)"}]"#)
+                await stage.settle(since: losses)
+                await stage.remove()
+                if mode == "validated" {
+                    // SE V1 never follows, so nothing but the certified card counts.
+                    try await stage.tap(try Vectors.plainCard())
+                    await stage.wait { $0.showsCard }
+                    await stage.remove()
+                    try await stage.tap(card)
+                    await stage.wait { $0.showsCard }
+                    await stage.remove()
+                    try await Self.check(client, key: key, good: key, place)
+                    // What else was told of this round is not in the next one.
+                    _ = await client.exchange()
+                    #expect(!client.hasHeard(goodKey), "\(place)")
+                } else {
+                    try await stage.tap(good)
+                    try await Self.check(client, key: key, good: goodKey, place)
+                    await stage.remove()
+                }
+            }
+        }
+    }
+
+    @Test(
+        "emulated PN532: each exchange with a card that leaves, loses power or is disturbed",
+        arguments: [false, true]
+    )
+    func board(isTypeB: Bool) async throws {
+        let technology = isTypeB ? PICC.Technology.b : .a
+        let board = try EmulatedPN532()
+        let stage = try await CredentialStage(on: board)
+        let client = try await stage.watcher()
+        try await stage.tap(try Vectors.plainCard(), technology: technology)
+        _ = try #require(await client.next("CREDENTIAL"))
+        let count = board.field.exchanges
+        await stage.remove()
+        let (key, good) = (try Vectors.text("own", "card", "public"), try Vectors.text("cvc", "subject", "public"))
+        let faults: [RadioField.Fault] = [
+            .removed, .removedAfter, .powerLost, .answerDamaged, .answerRepeated, .commandLost,
+        ]
+        for index in 0..<count {
+            let fault = faults[index % faults.count]
+            board.field.plan([index: fault])
+            try await stage.tap(try Vectors.plainCard(), technology: technology)
+            try await board.field.wait { board.field.faultsLeft == 0 }
+            board.field.remove()
+            await stage.wait { $0.insertion == nil }
+            try await stage.tap(try Vectors.certifiedCard(), technology: technology)
+            try await Self.check(client, key: key, good: good, "exchange \(index), \(fault)")
+            await stage.remove()
+        }
+    }
+}

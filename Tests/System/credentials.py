@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Virtual PKOC cards behind vpcd, a real pcscd, and badged. Started by credentials.sh."""
+
+import json
+import os
+import subprocess
+import sys
+
+from cards import READER, Card
+from harness import Client, Daemon, check, children, finish
+
+binaries, work, vectors = sys.argv[1:4]
+with open(vectors, encoding="utf-8") as file:
+    data = json.load(file)
+PLAIN = {"key": data["own"]["card"]["private"]}
+CERTIFIED = {"key": data["cvc"]["subject"]["private"], "certificate": data["cvc"]["certificate"]}
+KEYS = {"pkoc-se1": data["own"]["card"]["public"], "pkoc-se2": data["cvc"]["subject"]["public"]}
+ISSUER = f"{data['cvc']['iir']}:{data['cvc']['issuer']['compressed']}"
+
+
+def card(description):
+    return Card(f"{binaries}/badged-virtual-card", work, {"kind": "pkoc", **description})
+
+
+def start(name, settings):
+    """Starts badged with these lines of [credentials], and a client that watches."""
+    path, configuration = os.path.join(work, name + ".sock"), os.path.join(work, name + ".conf")
+    with open(configuration, "w", encoding="utf-8") as file:
+        file.write("[nfc]\nenabled=no\n[ble]\nenabled=no\n[eid]\ndate=2026-11-22\n[credentials]\n" + settings)
+    daemon = Daemon(f"{binaries}/badged", ["--socket", path, "--config", configuration], work)
+    client = Client(path)
+    while client.wait_for("READER")["name"] != READER:
+        pass
+    state = client.ask("CREDENTIALS", cmd="START_CREDENTIALS")
+    check("the client watches", state["watching"], state)
+    return daemon, client, path
+
+
+def await_card(client, present):
+    while (client.wait_for("READER").get("card") is not None) != present:
+        pass
+
+
+os.makedirs("/run/pcscd", exist_ok=True)
+with open(os.path.join(work, "pcscd.log"), "ab") as log:
+    children.append(subprocess.Popen(["pcscd", "--foreground"], stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+daemon, client, path = start("plain", f"issuers = {ISSUER}\n")
+
+for name, description, expected in [
+        ("SE V1", PLAIN, ("pkoc-se1", True, None)),
+        ("SE V2", CERTIFIED, ("pkoc-se2", True, "valid")),
+        ("SE V2 in parts", {**CERTIFIED, "partLength": 50}, ("pkoc-se2", True, "valid")),
+        ("a wrong signature of SE V1", {**PLAIN, "signature": "wrong"}, ("pkoc-se1", False, None)),
+        ("a wrong signature of SE V2", {**CERTIFIED, "signature": "wrong"}, ("pkoc-se2", False, None))]:
+    virtual = card(description)
+    told = client.wait_for("CREDENTIAL")
+    state = (told.get("certificate") or {}).get("state")
+    check(f"{name} is told as it is", (told["protocol"], told["verified"], state) == expected, told)
+    if told["verified"]:
+        check("the key is that of the card", told["publicKey"] == KEYS[told["protocol"]], told)
+    else:
+        check("a wrong signature has no key", told["reason"] == "wrongSignature" and "publicKey" not in told, told)
+    virtual.remove()
+    await_card(client, False)
+
+# A phone signs once per activation; each tap is an activation.
+virtual = card({**PLAIN, "phone": True})
+taps = []
+for _ in range(3):
+    taps.append(client.wait_for("CREDENTIAL"))
+    virtual.toggle()
+    await_card(client, False)
+    virtual.toggle()
+taps.append(client.wait_for("CREDENTIAL"))
+check("a phone is read at each tap", all(tap["verified"] for tap in taps), taps)
+check("each tap has new random bytes", len({tap["transaction"] for tap in taps}) == 4, taps)
+commands = virtual.state()["apdus"]
+virtual.remove()
+await_card(client, False)
+
+# A fault at each command. No wrong key is told, and the next tap is read.
+for count in range(commands):
+    for fault in ("remove", "removeAfter", "garbage", "flipBit", "sw:6F00", "replay"):
+        virtual = card({**PLAIN, "faults": [{"afterApdu": count, "do": fault}]})
+        if fault.startswith("remove"):
+            virtual.wait_for("withdrawn")
+            virtual.toggle()
+        else:
+            await_card(client, True)
+            virtual.toggle()
+            virtual.wait_for("withdrawn")
+            await_card(client, False)
+            virtual.toggle()
+        told = []
+        while not told or not told[-1]["verified"]:
+            told.append(client.wait_for("CREDENTIAL"))
+        check(f"after {fault} at command {count} the next tap is read", told[-1]["publicKey"] == KEYS["pkoc-se1"], told)
+        virtual.remove()
+        await_card(client, False)
+
+# badgectl
+program = subprocess.Popen([f"{binaries}/badgectl", "--socket", path, "credentials"], stdout=subprocess.PIPE, text=True)
+children.append(program)
+while True:
+    # The program has no sign of its start, so the card is tapped until the program has heard of it.
+    virtual = card(CERTIFIED)
+    client.wait_for("CREDENTIAL")
+    virtual.remove()
+    await_card(client, False)
+    if program.poll() is not None:
+        break
+line = program.communicate()[0]
+check("badgectl shows the number", "pkoc-se2, certificate valid of 0100BADGED000001" in line and program.returncode == 0, line)
+client.close()
+code, _ = daemon.end()
+check("badged ends without an error", code == 0, daemon.log())
+check("the log has no key and no number", data["own"]["identifiers"]["bits64"] not in daemon.log(), daemon.log())
+
+# Validated mode
+daemon, client, path = start("validated", f"issuers = {ISSUER}\nvalidated = yes\n")
+for description, expected in ((CERTIFIED, (True, None)), (PLAIN, (False, "noCertificate"))):
+    virtual = card(description)
+    told = client.wait_for("CREDENTIAL")
+    check("validated mode takes a valid certificate alone", (told["verified"], told.get("reason")) == expected, told)
+    virtual.remove()
+    await_card(client, False)
+client.close()
+daemon.end()
+finish()
