@@ -7,6 +7,7 @@ import Host
 import Keycard
 import NFCTestSupport
 import PKOC
+import Readers
 import ReadersVirtual
 import Server
 import Store
@@ -137,6 +138,40 @@ import WalletFeature
             .init("reason", .string("wrongSignature")),
         ])
         #expect(message == expected)
+    }
+
+    @Test("SET_CARD inserts a virtual PKOC card, which is read, and which no workflow takes")
+    func setCard() async throws {
+        let stage = try await CredentialStage()
+        let client = try await stage.watcher()
+        _ = try #require(await client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD"))
+        await client.send(#"{"cmd":"SET_CARD","name":"Simulator","card":{"kind":"pkoc"}}"#)
+        await client.wait { client.hasHeard(#""CREDENTIAL""#) && client.hasHeard("is not an eID card") }
+        // The card is of no use for workflows, so SET_CARD may replace it.
+        await client.send(#"{"cmd":"SET_CARD","name":"Simulator","card":{"kind":"pkoc",\#(try Vectors.plainCard())}}"#)
+        let number = try Vectors.text("own", "identifiers", "bits64")
+        await client.wait { client.hasHeard(number) }
+    }
+
+    @Test(
+        "a wrong description of a virtual card is refused by the name of its entry",
+        arguments: [
+            (#""key":"00""#, "card.key is not 32 bytes in hexadecimal"),
+            (#""versions":"01""#, "card.versions is not one to eight versions of two bytes"),
+            (#""partLength":0"#, "card.partLength is not a whole number from 1 to 256"),
+            (#""signature":"good""#, "card.signature is not right, wrong or replayed"),
+            (#""phone":1"#, "card.phone is not true or false"),
+        ]
+    )
+    func wrongDescription(entry: String, error: String) throws {
+        let json = try JSON(#"{"kind":"pkoc",\#(entry)}"#.utf8)
+        #expect(throws: CardShelfError.invalid(error)) {
+            try VirtualCardKinds([VirtualPKOCKind()]).describe(simulator: nil, card: json)
+        }
+        let zeros = String(repeating: "0", count: 64)
+        #expect(throws: CardShelfError.invalid("card.key is no private key of P-256")) {
+            try CredentialStage.card(#""key":"\#(zeros)""#)
+        }
     }
 
     // MARK: SE V2
