@@ -106,7 +106,8 @@ let fuzzing: [Target] =
                 "Keycard", "PKOC", "VirtualPKOC",
                 "VirtualKeycard", "HDWallet", "Secp256k1", "WalletFeature", "DoorReaders", "ScannerMgmt", "Activation",
                 "BadgedClient",
-                "BadgedSDKWrapper", "CLinux", "Concurrency", "Host", "Scanners", "ScannerBlueZ",
+                "BadgedSDKWrapper", "CLinux", "Concurrency", "Host", "Scanners", "ScannerBlueZ", "DoorOpening",
+                "Credentials",
             ],
             in: "Fuzz/badged-fuzz"
         ),
@@ -153,6 +154,8 @@ let package = Package(
         ),
         base.target("Store", ["Secrets", "Crypto", "CSQLite"]),
         base.target("BN254", ["Secrets", "Text", "Crypto", "COpenSSL"]),
+        base.target("Credentials", ["Text"]),
+        base.target("BN254", ["Secrets", "Crypto", "COpenSSL"]),
 
         // Card
         card.target("ISO7816", ["Secrets", "Text"]),
@@ -187,9 +190,13 @@ let package = Package(
 
         // Doors
         doors.target("DoorReaders", ["Host", "Text"]),
+        doors.target(
+            "DoorOpening",
+            ["DoorReaders", "Concurrency", "Threads", "Credentials", "Crypto", "Secrets"]
+        ),
         doors.target("Scanners", ["DoorReaders", "Concurrency", "Host"]),
         doors.target("ScannerMgmt", ["Scanners", "DoorReaders", "Concurrency", "CBluetooth"]),
-        doors.target("ScannerBlueZ", ["Scanners", "DoorReaders", "Concurrency", "CSystemd"]),
+        doors.target("ScannerBlueZ", ["Scanners", "DoorReaders", "DoorOpening", "Concurrency", "Threads", "CSystemd"]),
 
         // Services
         services.target("HTTP", ["Secrets", "Text", "CCurl", "COpenSSL", "Concurrency"]),
@@ -292,6 +299,11 @@ let package = Package(
             ["Keycard", "ISO7816", "Crypto", "Secp256k1", "HDWallet", "Secrets", "Text"]
         ),
         testLibrary("DoorWalks", ["DoorReaders", "Host"]),
+        // A PKOC reader in software, and the connection to it
+        testLibrary(
+            "DoorModel",
+            ["DoorOpening", "DoorReaders", "Concurrency", "Credentials", "Crypto", "Secrets"]
+        ),
         // An eService with its eID-Server
         testLibrary("EIDServer", ["Secrets", "ISO7816", "Crypto", "EID", "Text", "Wire", "COpenSSL"]),
         testProgram("badged-eidserver", ["EIDServer", "EID", "Text", "Wire"], in: "EIDServerProgram"),
@@ -357,11 +369,22 @@ let package = Package(
             ]
         ),
         tests("DoorReadersTests", ["DoorReaders", "DoorWalks", "Host", "TestSupport"]),
+        tests(
+            "DoorOpeningTests",
+            [
+                "DoorOpening", "DoorModel", "DoorReaders", "Concurrency", "Credentials", "Crypto", "Secrets", "Text",
+                "TestSupport",
+            ]
+        ),
         tests("ScannersTests", ["Scanners", "DoorReaders", "Concurrency", "TestSupport"]),
         tests("ScannerMgmtTests", ["ScannerMgmt", "Scanners", "DoorReaders", "Concurrency", "CLinux", "TestSupport"]),
         tests(
             "ScannerBlueZTests",
-            ["ScannerBlueZ", "Scanners", "DoorReaders", "Concurrency", "CLinux", "TestSupport"]
+            [
+                "ScannerBlueZ", "Scanners", "DoorReaders", "DoorOpening", "DoorModel", "Concurrency", "Crypto",
+                "CLinux",
+                "TestSupport",
+            ]
         ),
         tests(
             "EServiceTests",

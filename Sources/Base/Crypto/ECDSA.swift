@@ -58,6 +58,19 @@ package enum ECDSA {
         return Array(out.prefix(count))
     }
 
+    /// Makes a plain signature of a digest that was computed before. The C function is EVP_PKEY_sign.
+    package static func sign(digest: [UInt8], with key: borrowing ECPrivateKey) throws(CryptoError) -> [UInt8] {
+        let handle = try EVPKey(key)
+        let context = try check(EVP_PKEY_CTX_new_from_pkey(nil, handle.pointer, nil))
+        defer { EVP_PKEY_CTX_free(context) }
+        try check(EVP_PKEY_sign_init(context))
+        var count = 0
+        try check(EVP_PKEY_sign(context, nil, &count, digest, digest.count))
+        var out = [UInt8](repeating: 0, count: count)
+        try check(EVP_PKEY_sign(context, &out, &count, digest, digest.count))
+        return try plainSignature(fromDER: Array(out.prefix(count)), curve: key.group.curve)
+    }
+
     /// Converts r||s to an ECDSA-Sig-Value; nil when the length does not fit the curve. TR-03111 5.2.1, 5.2.2.
     package static func derSignature(fromPlain plain: [UInt8], curve: Curve) throws(CryptoError) -> [UInt8]? {
         let length = curve.scalarLength

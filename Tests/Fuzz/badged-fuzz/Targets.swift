@@ -60,6 +60,8 @@ let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "advertising-reports": advertisingReports,
     "btsnoop": btsnoop,
     "management-event": managementEvent,
+    "pkoc-dialogue": pkocDialogue,
+    "pkoc-reader-certificate": pkocReaderCertificate,
     "bluez-messages": blueZMessages,
     "activation": activation,
     "loopback-client": loopbackClient,

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Concurrency
+package import DoorReaders
+
+/// Where PKOC readers have their values in GATT. UUIDs are in lower case.
+package enum PKOCService {
+    /// The services under which readers offer PKOC, the present one first.
+    package static let services = [
+        "0000fff0-0000-1000-8000-00805f9b34fb", "41fb60a1-d4d0-4ae9-8cbb-b62b5ae81810",
+    ]
+    /// Written by the credential.
+    package static let write = "fe278a85-89ae-191f-5dde-841202693835"
+    /// Notified by the reader.
+    package static let notify = "e5b1b3b5-3cca-3f76-cd86-a884cc239692"
+}
+
+/// Why a reader cannot be reached.
+package enum DoorLinkFailure: Error, Sendable, Equatable {
+    /// Nothing was received within the time limit.
+    case timedOut
+    /// The connection was not possible or was lost, with the reason.
+    case failed(String)
+}
+
+/// A connection to a reader whose notifications are on.
+@Loop package protocol DoorLink: AnyObject {
+    /// The bytes that one write carries, which is three less than the MTU.
+    var capacity: Int { get }
+
+    /// Returns the next notification. Notifications are kept until they are asked for.
+    func notification(within limit: Milliseconds) async throws(DoorLinkFailure) -> [UInt8]
+
+    /// Writes at most `capacity` bytes, and returns when the reader or the system has taken them.
+    func write(_ bytes: [UInt8], within limit: Milliseconds) async throws(DoorLinkFailure)
+
+    /// Ends the connection, and returns when it has ended.
+    func disconnect() async
+}
+
+/// Connects to readers.
+@Loop package protocol DoorConnector: AnyObject {
+    /// Connects to a PKOC reader and switches its notifications on. After a failure nothing stays connected.
+    /// - Parameters:
+    ///   - address: the present address of the reader.
+    ///   - adapter: the number of the adapter, such as 0 for hci0.
+    ///   - limit: the time for the connection, the services and the notifications together.
+    /// - Returns: the connection, which the caller ends with `disconnect`.
+    /// - Throws: why there is no connection.
+    func connect(
+        _ address: DeviceAddress,
+        adapter: Int,
+        within limit: Milliseconds
+    ) async throws(DoorLinkFailure) -> any DoorLink
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import DoorReaders
+
+/// How an opening has ended. The raw value is the name in messages.
+package enum OpeningStatus: String, Sendable, CaseIterable {
+    /// The dialogue was complete. Whether the door opens is told by `AccessDecision`, if at all.
+    case success
+    case bluetoothCommunicationFailed
+    /// There was no connection in time.
+    case timedOut
+    case outOfRange
+    /// The adapter opens another reader, or the reader was opened a moment ago.
+    case busy
+    case motionNotSupported
+    case tapNotSupported
+    case keyNotFound
+    case readerAntiPassback
+    /// The reader has sent something wrong, has not proved its site, or has refused the dialogue.
+    case readerFailure
+    case communicationFailedWithDeadLock
+    case deviceTimedOutEarly
+    /// The key has not signed in time.
+    case deviceTimedOutAPDU
+    case deviceTimedOutFragment
+    /// The reader has not taken a write in time.
+    case readerTimedOutBLE
+    /// The reader has sent no message in time.
+    case readerTimedOutAPDU
+    /// The reader has not sent the next piece of a message in time.
+    case readerTimedOutFragment
+    case openingTypeNotSupported
+}
+
+/// What the reader says about the door. Nothing authenticates it.
+package enum AccessDecision: String, Sendable {
+    case granted, denied, unknown
+}
+
+package struct OpeningResult: Sendable, Equatable {
+    package let status: OpeningStatus
+    package let decision: AccessDecision
+    /// The code of the reader: one byte, or empty.
+    package let payload: [UInt8]
+    /// The reason of a failure for people.
+    package let reason: String?
+    /// The identifier of the key that was chosen; nil before the reader has told its site.
+    package var key: String?
+
+    package init(
+        _ status: OpeningStatus,
+        decision: AccessDecision = .unknown,
+        payload: [UInt8] = [],
+        reason: String? = nil,
+        key: String? = nil
+    ) {
+        (self.status, self.decision, self.payload, self.reason, self.key) = (status, decision, payload, reason, key)
+    }
+
+    init(_ answer: PKOCHandshake.Answer) {
+        switch answer {
+        case .error(let code):
+            self.init(.readerFailure, payload: [code], reason: "the reader has ended the dialogue with error \(code)")
+        case .response(let code):
+            switch PKOCResponse(rawValue: code) {
+            case .granted: self.init(.success, decision: .granted, payload: [code])
+            case .denied: self.init(.success, decision: .denied, payload: [code])
+            case .notRecognised:
+                self.init(.success, decision: .denied, payload: [code], reason: "the reader does not know the key")
+            case .completed, .unknown: self.init(.success, payload: [code])
+            case nil:
+                self.init(.readerFailure, payload: [code], reason: "the reader has answered with code \(code)")
+            }
+        }
+    }
+
+    init(_ failure: PKOCFailure) {
+        let status: OpeningStatus =
+            switch failure {
+            case .unknownSite, .keyFailed: .keyNotFound
+            default: .readerFailure
+            }
+        self.init(status, reason: failure.text)
+    }
+}
+
+/// How long an opening waits, in milliseconds.
+package struct OpeningTimeouts: Sendable, Equatable {
+    /// Between two pieces of a message.
+    package var fragment: Milliseconds = 300
+    /// For the next message, a write, or a signature.
+    package var apdu: Milliseconds = 1200
+    /// For the connection, the services and the notifications together.
+    package var connect: Milliseconds = 3200
+
+    package init() {}
+}
+
+package enum OpeningState: String, Sendable {
+    case connecting
+    /// The reader is expected to speak.
+    case connected
+    /// The reader has proved its site, or is legacy, and the key signs.
+    case authenticating
+}

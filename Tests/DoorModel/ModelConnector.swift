@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Concurrency
+package import DoorOpening
+package import DoorReaders
+
+/// Connects to model readers, without Bluetooth. A wait that would need time ends at once.
+@Loop package final class ModelConnector: DoorConnector {
+    /// The next reader that is connected.
+    package var reader: ModelReader
+    package var dialect = PKOCFraming.Dialect.fragments
+    /// The MTU of the connections.
+    package var mtu = 517
+    /// The failure of the next connection.
+    package var failure: DoorLinkFailure?
+    /// The connection is lost when the reader has received this number of messages.
+    package var isLostAfter: Int?
+    /// The connection is not complete before `release`.
+    package var holds = false
+    package private(set) var connections = 0
+    /// The connections that have not ended.
+    package private(set) var open = 0
+    package private(set) var addresses: [DeviceAddress] = []
+    private let changes = Waiters()
+
+    package init(_ reader: ModelReader) { self.reader = reader }
+
+    package func release() {
+        holds = false
+        changes.check()
+    }
+
+    /// Returns when this number of connections was asked for.
+    package func wait(connections number: Int) async { await changes.wait { self.connections >= number } }
+
+    package func connect(
+        _ address: DeviceAddress,
+        adapter: Int,
+        within limit: Milliseconds
+    ) async throws(DoorLinkFailure) -> any DoorLink {
+        connections += 1
+        addresses.append(address)
+        changes.check()
+        await changes.wait { !self.holds }
+        if let failure { throw failure }
+        open += 1
+        return ModelLink(self)
+    }
+
+    fileprivate func ended() { open -= 1 }
+}
+
+/// One connection to a model reader.
+@Loop private final class ModelLink: DoorLink {
+    private let connector: ModelConnector
+    private var waiting: [[UInt8]] = []
+    /// The pieces that the credential has written, and the framing of the reader, which mirrors that of the credential.
+    private var input = PKOCFraming()
+    private var output = PKOCFraming()
+    private var messages = 0
+
+    init(_ connector: ModelConnector) {
+        self.connector = connector
+        if let greeting = try? connector.reader.greeting() { notify(greeting) }
+    }
+
+    var capacity: Int { connector.mtu - 3 }
+
+    private func notify(_ message: [UInt8]) {
+        if connector.dialect == .fragments {
+            // One piece fixes the dialect of the framing.
+            if output.dialect == nil { _ = try? output.receive([2, 0x0C]) }
+            waiting += output.divide(message, capacity: capacity) ?? []
+        } else {
+            waiting.append(message)
+        }
+    }
+
+    func notification(within limit: Milliseconds) async throws(DoorLinkFailure) -> [UInt8] {
+        guard let first = waiting.first else {
+            if let number = connector.isLostAfter, messages >= number { throw .failed("the connection was lost") }
+            throw .timedOut
+        }
+        waiting.removeFirst()
+        return first
+    }
+
+    func write(_ bytes: [UInt8], within limit: Milliseconds) async throws(DoorLinkFailure) {
+        guard bytes.count <= capacity else { throw .failed("too long for the MTU") }
+        let message: [UInt8]?
+        if connector.dialect == .fragments { message = try? input.receive(bytes) } else { message = bytes }
+        guard let message else { return }
+        messages += 1
+        if let number = connector.isLostAfter, messages >= number { return }
+        if case .message(let answer) = try? connector.reader.receive(message) { notify(answer) }
+    }
+
+    func disconnect() async { connector.ended() }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Credentials
+import Crypto
+import DoorModel
+import DoorReaders
+import Testing
+
+@testable import DoorOpening
+
+@Suite("Opening a reader in software", .timeLimit(.minutes(5)))
+struct DoorOpenerTests {
+    private static let siteScalar = [UInt8](repeating: 5, count: 32)
+    private static let address = DeviceAddress(bits: 0xC000_0000_0001, isRandom: true)
+
+    private static func credentials(isLegacy: Bool = false, key: (any CredentialKey)? = nil) throws -> [DoorCredential]
+    {
+        let site = try DoorSite(
+            identifier: Array(repeating: 0x51, count: 16),
+            siteKey: ModelReader.key(siteScalar).publicKey.uncompressed,
+            isLegacy: isLegacy
+        )
+        return [
+            DoorCredential(id: "other", key: BrokenKey(), sites: [], lastUpdate: 0),
+            DoorCredential(id: "door", key: try key ?? ModelKey(), sites: [site], lastUpdate: 1),
+        ]
+    }
+
+    @Test("a reader grants in both flows, in both dialects, also at MTU 23")
+    @Loop func grants() async throws {
+        for isEncrypted in [true, false] {
+            for (dialect, information, mtu) in [
+                (PKOCFraming.Dialect.fragments, [UInt8]([3, 1, 0, 0, 0, 1]), 23),
+                (.fragments, [3, 1, 0, 0, 0, 1], 517),
+                (.whole, [3, 0, 0, 0, 1], 185), (.whole, [3, 1, 0, 0, 0, 1], 185),
+            ] {
+                var reader = ModelReader(signer: Self.siteScalar)
+                (reader.isEncrypted, reader.information) = (isEncrypted, information)
+                let connector = ModelConnector(reader)
+                (connector.dialect, connector.mtu) = (dialect, mtu)
+                var states: [OpeningState] = []
+                let result = await DoorOpener(connector).open(
+                    Self.address,
+                    adapter: 0,
+                    try Self.credentials(isLegacy: !isEncrypted)
+                ) { states.append($0) }
+                #expect(result == OpeningResult(.success, decision: .granted, payload: [3], key: "door"))
+                #expect(states == [.connecting, .connected, .authenticating])
+                #expect(connector.reader.visitors == [try ModelKey().publicKey])
+                #expect(connector.open == 0)
+            }
+        }
+    }
+
+    @Test("a reader that knows only the flow without encryption learns nothing unless its site is legacy")
+    @Loop func noDowngrade() async throws {
+        var reader = ModelReader(signer: Self.siteScalar)
+        reader.isEncrypted = false
+        let connector = ModelConnector(reader)
+        connector.reader.fault = .silentAfterGreeting
+        let result = await DoorOpener(connector).open(Self.address, adapter: 0, try Self.credentials())
+        #expect(result.status == .readerTimedOutAPDU)
+        // The reader has received an ephemeral key only.
+        #expect(connector.reader.received.allSatisfy { $0.first == 0x07 })
+        #expect(connector.reader.visitors.isEmpty)
+    }
+
+    @Test(
+        "a faulty reader ends the opening, learns no key, and is disconnected",
+        arguments: [
+            (ModelReader.Fault.wrongSiteKey, OpeningStatus.readerFailure), (.garbledProof, .readerFailure),
+            (.replayedGreeting, .readerFailure), (.cutGreeting, .readerFailure),
+            (.silentAfterGreeting, .readerTimedOutAPDU), (.earlyGrant, .readerFailure), (.refusal, .readerFailure),
+        ]
+    )
+    @Loop func faults(_ fault: ModelReader.Fault, _ status: OpeningStatus) async throws {
+        let connector = ModelConnector(ModelReader(signer: Self.siteScalar))
+        connector.reader.fault = fault
+        let result = await DoorOpener(connector).open(Self.address, adapter: 0, try Self.credentials())
+        #expect((result.status, result.decision) == (status, .unknown))
+        #expect(result.reason != nil)
+        #expect(connector.reader.visitors.isEmpty)
+        #expect(connector.open == 0)
+    }
+
+    @Test("a reader that stays silent after the credential, and one that is lost, are told apart")
+    @Loop func lost() async throws {
+        let connector = ModelConnector(ModelReader(signer: Self.siteScalar))
+        let opener = DoorOpener(connector)
+        connector.reader.fault = .silentAtEnd
+        #expect(
+            await opener.open(Self.address, adapter: 0, try Self.credentials()).status == .readerTimedOutAPDU
+        )
+        for number in 1...2 {
+            connector.isLostAfter = number
+            let result = await opener.open(Self.address, adapter: 0, try Self.credentials())
+            #expect(result.status == .bluetoothCommunicationFailed)
+        }
+        connector.isLostAfter = nil
+        connector.failure = .timedOut
+        #expect(await opener.open(Self.address, adapter: 0, try Self.credentials()).status == .timedOut)
+        connector.failure = .failed("no adapter")
+        let failed = await opener.open(Self.address, adapter: 0, try Self.credentials())
+        #expect(failed == OpeningResult(.bluetoothCommunicationFailed, reason: "no adapter"))
+        #expect(connector.open == 0)
+    }
+
+    @Test("answers of the reader become a status and a decision")
+    @Loop func answers() async throws {
+        let expected: [UInt8: (OpeningStatus, AccessDecision)] = [
+            0: (.success, .unknown), 1: (.success, .unknown), 2: (.success, .denied), 3: (.success, .granted),
+            5: (.readerFailure, .unknown), 6: (.readerFailure, .unknown), 7: (.readerFailure, .unknown),
+            8: (.success, .denied), 77: (.readerFailure, .unknown),
+        ]
+        for (code, (status, decision)) in expected {
+            let connector = ModelConnector(ModelReader(signer: Self.siteScalar))
+            connector.reader.code = code
+            let result = await DoorOpener(connector).open(Self.address, adapter: 0, try Self.credentials())
+            #expect((result.status, result.decision, result.payload) == (status, decision, [code]))
+        }
+    }
+
+    @Test("a key that cannot sign, and a reader without fragments at MTU 23, end the opening")
+    @Loop func ends() async throws {
+        let connector = ModelConnector(ModelReader(signer: Self.siteScalar))
+        let opener = DoorOpener(connector)
+        let broken = try Self.credentials(key: BrokenKey())
+        #expect(await opener.open(Self.address, adapter: 0, broken).status == .keyNotFound)
+        (connector.dialect, connector.mtu) = (.whole, 23)
+        let result = await opener.open(Self.address, adapter: 0, try Self.credentials())
+        #expect(result.status == .bluetoothCommunicationFailed)
+        #expect(result.reason?.contains("MTU of 23") == true)
+        #expect(connector.open == 0)
+    }
+
+    @Test("an adapter opens one reader at a time, another adapter opens another one")
+    @Loop func busy() async throws {
+        let connector = ModelConnector(ModelReader(signer: Self.siteScalar))
+        connector.holds = true
+        let opener = DoorOpener(connector)
+        let credentials = try Self.credentials()
+        let first = Task { @Loop in await opener.open(Self.address, adapter: 0, credentials) }
+        await connector.wait(connections: 1)
+        #expect(await opener.open(Self.address, adapter: 0, credentials).status == .busy)
+        connector.release()
+        #expect(await first.value.status == .success)
+        #expect(await opener.open(Self.address, adapter: 0, credentials).status == .success)
+        #expect(connector.connections == 2)
+    }
+}
