@@ -5,6 +5,8 @@ enum BlueZName {
     static let service = "org.bluez"
     static let adapter = "org.bluez.Adapter1"
     static let device = "org.bluez.Device1"
+    static let gattService = "org.bluez.GattService1"
+    static let characteristic = "org.bluez.GattCharacteristic1"
     static let objects = "org.freedesktop.DBus.ObjectManager"
     static let properties = "org.freedesktop.DBus.Properties"
     static let bus = "org.freedesktop.DBus"

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import DoorOpening
+import DoorReaders
+import Threads
+
+/// A connection to one reader: org.bluez.Device1 and org.bluez.GattCharacteristic1.
+@Loop final class BlueZLink: DoorLink {
+    private let bus: SystemBus
+    private let adapterPath: String
+    private let devicePath: String
+    private let isRandom: Bool
+    /// The unique bus name of bluetoothd. Only its signals count.
+    private var owner = ""
+    private var gatt = BlueZGATT()
+    /// Whether `disconnect` must tell bluetoothd to disconnect.
+    private var mayBeConnected = false
+    private var isConnected = false
+    private var isResolved = false
+    /// Why nothing more can be received.
+    private var failure: DoorLinkFailure?
+    private var notifications: [[UInt8]] = []
+    /// Fulfilled at the next change of the values above.
+    private var change: OneShot<Void>?
+
+    /// A reader that sends more than this before it is asked is disconnected.
+    private static let mostNotifications = 64
+    /// How long the end of a connection may take, in milliseconds.
+    private static let disconnectLimit: Milliseconds = 5000
+
+    init(_ bus: SystemBus, _ address: DeviceAddress, adapter: Int) {
+        self.bus = bus
+        isRandom = address.isRandom
+        adapterPath = "/org/bluez/hci\(adapter)"
+        devicePath = adapterPath + "/dev_" + address.description.replacing(":", with: "_")
+        bus.onMessage = { [weak self] message in self?.handle(message) }
+        bus.onEnd = { [weak self] in self?.fail("the connection to the D-Bus has ended") }
+    }
+
+    var capacity: Int { gatt.mtu - 3 }
+
+    // MARK: Connecting
+
+    func establish(within limit: Milliseconds) async throws(DoorLinkFailure) {
+        let deadline = Loop.now + limit
+        // A call to bluetoothd itself would start it.
+        owner = try await ask(
+            (BlueZName.bus, BlueZName.busPath, BlueZName.bus, "GetNameOwner"),
+            arguments: { $0.append(BlueZName.service) },
+            until: deadline,
+            refusal: "bluetoothd is not running"
+        ) { answer throws(BusMessage.Malformed) in try answer.string() }
+        for rule in [
+            "type='signal',sender='\(BlueZName.service)',path_namespace='\(devicePath)'",
+            "type='signal',sender='\(BlueZName.service)',interface='\(BlueZName.objects)'",
+            "type='signal',sender='\(BlueZName.bus)',member='NameOwnerChanged',arg0='\(BlueZName.service)'",
+        ] {
+            bus.call(BlueZName.bus, BlueZName.busPath, BlueZName.bus, "AddMatch", arguments: { $0.append(rule) })
+        }
+        try await readObjects(until: deadline)
+        guard gatt.hasAdapter else { throw .failed("bluetoothd does not know \(adapterName)") }
+        guard gatt.isPowered else { throw .failed("\(adapterName) is switched off") }
+        if !gatt.hasDevice { try await discover(until: deadline) }
+        if gatt.isRandom != nil, gatt.isRandom != isRandom {
+            throw .failed("bluetoothd knows the address of the reader with another type")
+        }
+        mayBeConnected = true
+        try await call(devicePath, BlueZName.device, "Connect", until: deadline)
+        isConnected = true
+        // What was signalled before may be of an earlier connection.
+        try await readObjects(until: deadline)
+        if gatt.isResolved { isResolved = true }
+        try await wait(until: deadline) { self.isResolved }
+        try await readObjects(until: deadline)
+        guard let notify = gatt.notifyPath, gatt.writePath != nil else {
+            throw .failed("the reader does not offer PKOC")
+        }
+        try await call(notify, BlueZName.characteristic, "StartNotify", until: deadline)
+    }
+
+    private var adapterName: String { adapterPath.split(separator: "/").last.map(String.init) ?? "" }
+
+    /// Lets bluetoothd find the reader, which it does not know when another scanner has received it.
+    private func discover(until deadline: Milliseconds) async throws(DoorLinkFailure) {
+        try await call(adapterPath, BlueZName.adapter, "SetDiscoveryFilter", until: deadline) { message in
+            message.container("a", "{sv}") {
+                message.property("Transport", "s") { message.append("le") }
+            }
+        }
+        try await call(adapterPath, BlueZName.adapter, "StartDiscovery", until: deadline)
+        try await wait(until: deadline) { self.gatt.hasDevice }
+        // A controller connects more reliably while it does not search.
+        try await call(adapterPath, BlueZName.adapter, "StopDiscovery", until: deadline)
+    }
+
+    private func readObjects(until deadline: Milliseconds) async throws(DoorLinkFailure) {
+        let (adapterPath, devicePath) = (adapterPath, devicePath)
+        gatt = try await ask(
+            (BlueZName.service, "/", BlueZName.objects, "GetManagedObjects"),
+            until: deadline,
+            refusal: "bluetoothd does not tell its objects"
+        ) { answer throws(BusMessage.Malformed) in
+            var gatt = BlueZGATT()
+            try answer.eachInterface { path, name throws(BusMessage.Malformed) in
+                try gatt.read(answer, path, name, adapter: adapterPath, device: devicePath)
+            }
+            return gatt
+        }
+    }
+
+    // MARK: DoorLink
+
+    func notification(within limit: Milliseconds) async throws(DoorLinkFailure) -> [UInt8] {
+        // What was received before the end of the connection still counts.
+        if notifications.isEmpty { try await wait(until: Loop.now + limit) { !self.notifications.isEmpty } }
+        guard !notifications.isEmpty else { throw .timedOut }
+        return notifications.removeFirst()
+    }
+
+    func write(_ bytes: [UInt8], within limit: Milliseconds) async throws(DoorLinkFailure) {
+        guard let path = gatt.writePath, bytes.count <= capacity else {
+            throw .failed("the write does not fit the MTU")
+        }
+        let type = gatt.writesWithResponse ? "request" : "command"
+        try await call(path, BlueZName.characteristic, "WriteValue", until: Loop.now + limit) { message in
+            message.append(bytes)
+            message.container("a", "{sv}") {
+                message.property("type", "s") { message.append(type) }
+            }
+        }
+    }
+
+    func disconnect() async {
+        // The opening may be cancelled, and the reader must be disconnected nevertheless.
+        await Task { @Loop in
+            if mayBeConnected {
+                mayBeConnected = false
+                failure = nil
+                do throws(DoorLinkFailure) {
+                    let deadline = Loop.now + Self.disconnectLimit
+                    try await call(devicePath, BlueZName.device, "Disconnect", until: deadline)
+                } catch {
+                    // Without bluetoothd there is no connection.
+                }
+            }
+            bus.close()
+        }.value
+    }
+
+    // MARK: Calls
+
+    private func call(
+        _ path: String,
+        _ interface: String,
+        _ member: String,
+        until deadline: Milliseconds,
+        _ arguments: (BusMessage) -> Void = { _ in }
+    ) async throws(DoorLinkFailure) {
+        try await ask((BlueZName.service, path, interface, member), arguments: arguments, until: deadline) {
+            _ throws(BusMessage.Malformed) in
+        }
+    }
+
+    /// Calls a method and returns what `read` makes of the answer.
+    private func ask<Result: Sendable>(
+        _ method: (destination: String, path: String, interface: String, member: String),
+        arguments: (BusMessage) -> Void = { _ in },
+        until deadline: Milliseconds,
+        refusal: String? = nil,
+        read: @escaping @Loop (BusMessage) throws(BusMessage.Malformed) -> Result
+    ) async throws(DoorLinkFailure) -> Result {
+        if let failure { throw failure }
+        let answered = OneShot<Swift.Result<Result, DoorLinkFailure>>()
+        let isSent = bus.call(
+            method.destination,
+            method.path,
+            method.interface,
+            method.member,
+            arguments: arguments,
+            answer: { answer in
+                guard let answer else { return _ = answered.fill(.failure(.timedOut)) }
+                guard answer.kind == .return else {
+                    let name = answer.errorName ?? "an error"
+                    answered.fill(.failure(.failed(refusal ?? "bluetoothd answers \(method.member) with \(name)")))
+                    return
+                }
+                do throws(BusMessage.Malformed) {
+                    answered.fill(.success(try read(answer)))
+                } catch {
+                    answered.fill(.failure(.failed("bluetoothd answers \(method.member) in an unknown form")))
+                }
+            }
+        )
+        guard isSent else { throw .failed("the D-Bus cannot be reached") }
+        pending = { answered.fill(.failure($0)) }
+        let alarm = Loop.Alarm { answered.fill(.failure(.timedOut)) }
+        alarm.set(after: deadline - Loop.now)
+        let result = await answered.value(whenCancelled: .failure(.failed("the opening was cancelled")))
+        alarm.cancel()
+        pending = nil
+        return try result.get()
+    }
+
+    /// Ends the call in progress.
+    private var pending: ((DoorLinkFailure) -> Void)?
+
+    /// Returns when the condition holds.
+    private func wait(until deadline: Milliseconds, for condition: () -> Bool) async throws(DoorLinkFailure) {
+        let alarm = Loop.Alarm { [weak self] in self?.change?.fill(()) }
+        alarm.set(after: deadline - Loop.now)
+        defer { alarm.cancel() }
+        while !condition() {
+            if let failure { throw failure }
+            if Task.isCancelled { throw .failed("the opening was cancelled") }
+            guard Loop.now < deadline else { throw .timedOut }
+            let change = OneShot<Void>()
+            self.change = change
+            await change.value(whenCancelled: ())
+        }
+    }
+
+    private func fail(_ reason: String) {
+        failure = failure ?? .failed(reason)
+        pending?(.failed(reason))
+        change?.fill(())
+    }
+
+    // MARK: Signals
+
+    private func handle(_ message: BusMessage) {
+        guard message.kind == .signal else { return }
+        if message.sender == BlueZName.bus {
+            guard message.member == "NameOwnerChanged" else { return }
+            // A call would start bluetoothd again.
+            mayBeConnected = false
+            return fail("bluetoothd has ended")
+        }
+        guard message.sender == owner else { return }
+        do throws(BusMessage.Malformed) {
+            switch message.member {
+            case "InterfacesAdded": try handleAdded(message)
+            case "PropertiesChanged" where message.path == devicePath: try handleDevice(message)
+            case "PropertiesChanged" where message.path == gatt.notifyPath: try handleValue(message)
+            default: return
+            }
+        } catch {
+            fail("bluetoothd has sent a signal in an unknown form")
+        }
+        change?.fill(())
+    }
+
+    private func handleAdded(_ message: BusMessage) throws(BusMessage.Malformed) {
+        let path = try message.string("o")
+        guard path == devicePath else { return }
+        try message.interfaces { name throws(BusMessage.Malformed) in
+            try gatt.read(message, path, name, adapter: adapterPath, device: devicePath)
+        }
+    }
+
+    private func handleDevice(_ message: BusMessage) throws(BusMessage.Malformed) {
+        guard try message.string() == BlueZName.device else { return }
+        try message.properties(["Connected": "b", "ServicesResolved": "b"]) { key throws(BusMessage.Malformed) in
+            let value = try message.bool()
+            if key == "ServicesResolved" {
+                isResolved = value
+            } else if !value, isConnected {
+                fail("the reader has ended the connection")
+            }
+        }
+    }
+
+    private func handleValue(_ message: BusMessage) throws(BusMessage.Malformed) {
+        guard try message.string() == BlueZName.characteristic else { return }
+        try message.properties(["Value": "ay"]) { _ throws(BusMessage.Malformed) in
+            let value = try message.bytes()
+            guard notifications.count < Self.mostNotifications else {
+                return fail("the reader sends too much")
+            }
+            notifications.append(value)
+        }
+    }
+}
+
+/// What bluetoothd tells about an adapter, a reader and the values of PKOC on this reader.
+struct BlueZGATT: Sendable {
+    private(set) var hasAdapter = false
+    private(set) var isPowered = false
+    private(set) var hasDevice = false
+    /// nil until bluetoothd has told the type of the address.
+    private(set) var isRandom: Bool?
+    private(set) var isResolved = false
+    private var services: Set<String> = []
+    private var characteristics: [Characteristic] = []
+
+    private struct Characteristic {
+        let path: String
+        var service = ""
+        var uuid = ""
+        var flags: Set<String> = []
+        var mtu: UInt16 = 0
+    }
+
+    /// A reader with more objects is hostile.
+    private static let mostCharacteristics = 256
+
+    /// Reads the properties of one interface of one object; those of other objects are skipped.
+    mutating func read(
+        _ message: BusMessage,
+        _ path: String,
+        _ name: String,
+        adapter: String,
+        device: String
+    ) throws(BusMessage.Malformed) {
+        switch name {
+        case BlueZName.adapter where path == adapter:
+            hasAdapter = true
+            try message.properties(["Powered": "b"]) { _ throws(BusMessage.Malformed) in
+                isPowered = try message.bool()
+            }
+        case BlueZName.device where path == device:
+            hasDevice = true
+            try message.properties(["AddressType": "s", "ServicesResolved": "b"]) {
+                key throws(BusMessage.Malformed) in
+                if key == "AddressType" {
+                    isRandom = try message.string() == "random"
+                } else {
+                    isResolved = try message.bool()
+                }
+            }
+        case BlueZName.gattService where path.hasPrefix(device + "/"):
+            try message.properties(["UUID": "s"]) { _ throws(BusMessage.Malformed) in
+                if PKOCService.services.contains(try message.string().lowercased()) { services.insert(path) }
+            }
+        case BlueZName.characteristic where path.hasPrefix(device + "/"):
+            try readCharacteristic(message, path)
+        default: try message.skip("a{sv}")
+        }
+    }
+
+    private mutating func readCharacteristic(_ message: BusMessage, _ path: String) throws(BusMessage.Malformed) {
+        var found = Characteristic(path: path)
+        try message.properties(["UUID": "s", "Service": "o", "Flags": "as", "MTU": "q"]) {
+            key throws(BusMessage.Malformed) in
+            switch key {
+            case "UUID": found.uuid = try message.string().lowercased()
+            case "Service": found.service = try message.string("o")
+            case "MTU": found.mtu = try message.number("q", as: UInt16.self)
+            default:
+                try message.each("s") { () throws(BusMessage.Malformed) in found.flags.insert(try message.string()) }
+            }
+        }
+        guard characteristics.count < Self.mostCharacteristics else { return }
+        if found.uuid == PKOCService.write || found.uuid == PKOCService.notify { characteristics.append(found) }
+    }
+
+    /// The first characteristic of a PKOC service with this UUID and one of these flags.
+    private func characteristic(_ uuid: String, _ flags: Set<String>) -> Characteristic? {
+        characteristics.filter { services.contains($0.service) && $0.uuid == uuid && !$0.flags.isDisjoint(with: flags) }
+            .min { $0.path < $1.path }
+    }
+
+    private var writeCharacteristic: Characteristic? {
+        characteristic(PKOCService.write, ["write", "write-without-response"])
+    }
+
+    var writePath: String? { writeCharacteristic?.path }
+    var notifyPath: String? { characteristic(PKOCService.notify, ["notify", "indicate"])?.path }
+    /// Whether the reader confirms writes.
+    var writesWithResponse: Bool { writeCharacteristic?.flags.contains("write") ?? false }
+
+    /// The MTU of the connection: 23 unless bluetoothd tells another one.
+    var mtu: Int { min(max(Int(writeCharacteristic?.mtu ?? 0), 23), 517) }
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Crypto
+import DoorModel
+import DoorOpening
+import DoorReaders
+import Testing
+
+@testable import ScannerBlueZ
+
+@Suite("Opening a reader with an emulated bluetoothd on a real bus", .timeLimit(.minutes(5)))
+struct BlueZLinkTests {
+    private static let siteScalar = [UInt8](repeating: 5, count: 32)
+
+    /// A bus with a bluetoothd and a reader.
+    @Loop private struct Stage {
+        let bus: PrivateBus
+        let service: FakeGATT
+        let opener: DoorOpener
+
+        init() async throws {
+            bus = try await PrivateBus.start()
+            service = try await FakeGATT(bus.address, ModelReader(signer: siteScalar))
+            opener = DoorOpener(BlueZConnector(address: bus.address))
+        }
+
+        /// Opens the reader. The limits are generous, because the machine may be busy.
+        func open(_ change: (inout OpeningTimeouts) -> Void = { _ in }) async throws -> OpeningResult {
+            var timeouts = OpeningTimeouts()
+            (timeouts.fragment, timeouts.apdu, timeouts.connect) = (120_000, 120_000, 120_000)
+            change(&timeouts)
+            let site = try DoorSite(
+                identifier: Array(repeating: 0x51, count: 16),
+                siteKey: ModelReader.key(siteScalar).publicKey.uncompressed
+            )
+            let credential = DoorCredential(id: "door", key: try ModelKey(), sites: [site], lastUpdate: 1)
+            return await opener.open(FakeGATT.address, adapter: 0, [credential], timeouts)
+        }
+    }
+
+    @Test("a reader is connected, opened and disconnected", arguments: [23, 517] as [UInt16])
+    @Loop func opens(_ mtu: UInt16) async throws {
+        let stage = try await Stage()
+        stage.service.mtu = mtu
+        let result = try await stage.open()
+        #expect(result == OpeningResult(.success, decision: .granted, payload: [3], key: "door"))
+        #expect(stage.service.reader.visitors == [try ModelKey().publicKey])
+        #expect(stage.service.calls.last == "Disconnect")
+        #expect(!stage.service.calls.contains("StartDiscovery"))
+        // The adapter is free again.
+        #expect(try await stage.open().status == .success)
+    }
+
+    @Test("a reader that bluetoothd does not know is searched, and the search ends before the connection")
+    @Loop func unknown() async throws {
+        let stage = try await Stage()
+        stage.service.isKnown = false
+        #expect(try await stage.open().status == .success)
+        let expected = ["SetDiscoveryFilter", "StartDiscovery", "StopDiscovery", "Connect"]
+        #expect(stage.service.calls.filter(expected.contains) == expected)
+    }
+
+    @Test("a reader with a wrong site key learns nothing and is disconnected")
+    @Loop func wrongKey() async throws {
+        let stage = try await Stage()
+        stage.service.reader.fault = .wrongSiteKey
+        let result = try await stage.open()
+        #expect(result.status == .readerFailure)
+        #expect(stage.service.reader.visitors.isEmpty)
+        #expect(stage.service.calls.last == "Disconnect")
+    }
+
+    @Test("a reader that ends the connection in the dialogue", arguments: [1, 2])
+    @Loop func lost(_ messages: Int) async throws {
+        let stage = try await Stage()
+        stage.service.disconnectsAfter = messages
+        let result = try await stage.open()
+        #expect(result.status == .bluetoothCommunicationFailed)
+        #expect(result.reason == "the reader has ended the connection")
+    }
+
+    @Test(
+        "errors of bluetoothd end the opening with their name",
+        arguments: ["Connect", "StartNotify", "WriteValue", "GetManagedObjects"]
+    )
+    @Loop func refusals(_ method: String) async throws {
+        let stage = try await Stage()
+        stage.service.refusals[method] = "org.bluez.Error.Failed"
+        let result = try await stage.open()
+        #expect(result.status == .bluetoothCommunicationFailed)
+        #expect(method == "GetManagedObjects" || result.reason?.contains("org.bluez.Error.Failed") == true)
+        #expect(stage.service.calls.contains("Disconnect") == (method != "GetManagedObjects"))
+    }
+
+    @Test("an adapter that is off, a reader without PKOC, and a flood of notifications")
+    @Loop func hostile() async throws {
+        let stage = try await Stage()
+        stage.service.isPowered = false
+        #expect(try await stage.open().reason == "hci0 is switched off")
+        stage.service.isPowered = true
+        stage.service.offersPKOC = false
+        #expect(try await stage.open().reason == "the reader does not offer PKOC")
+        stage.service.offersPKOC = true
+        stage.service.flood = 200
+        let result = try await stage.open()
+        #expect(result.status == .readerFailure || result.status == .bluetoothCommunicationFailed)
+        #expect(stage.service.calls.last == "Disconnect")
+    }
+
+    @Test("a connection that takes too long is given up and cancelled")
+    @Loop func slow() async throws {
+        let stage = try await Stage()
+        stage.service.silent = ["Connect"]
+        let result = try await stage.open { $0.connect = 500 }
+        #expect(result.status == .timedOut)
+        // A machine that is so slow that the call was not sent has nothing to disconnect.
+        #expect(stage.service.calls.contains("Disconnect") == stage.service.calls.contains("Connect"))
+    }
+
+    @Test("a reader that is silent is given up after the limit")
+    @Loop func silent() async throws {
+        let stage = try await Stage()
+        stage.service.reader.fault = .silentAtEnd
+        #expect(try await stage.open { $0.apdu = 2000 }.status == .readerTimedOutAPDU)
+        #expect(stage.service.calls.last == "Disconnect")
+    }
+
+    @Test("without bluetoothd the opening fails, and bluetoothd is not started")
+    @Loop func noService() async throws {
+        let stage = try await Stage()
+        stage.service.end()
+        let result = try await stage.open()
+        #expect(result.reason == "bluetoothd is not running")
+    }
+
+    @Test("a cancelled opening disconnects the reader")
+    @Loop func cancelled() async throws {
+        let stage = try await Stage()
+        stage.service.reader.fault = .silentAtEnd
+        let opening = Task { @Loop in try await stage.open() }
+        await stage.service.wait { stage.service.reader.visitors.count == 1 }
+        opening.cancel()
+        #expect(try await opening.value.status == .bluetoothCommunicationFailed)
+        #expect(stage.service.calls.last == "Disconnect")
+    }
+}
