@@ -155,7 +155,6 @@ let package = Package(
         base.target("Store", ["Secrets", "Crypto", "CSQLite"]),
         base.target("BN254", ["Secrets", "Text", "Crypto", "COpenSSL"]),
         base.target("Credentials", ["Text"]),
-        base.target("BN254", ["Secrets", "Crypto", "COpenSSL"]),
 
         // Card
         card.target("ISO7816", ["Secrets", "Text"]),
@@ -242,7 +241,7 @@ let package = Package(
         ),
         features.target(
             "DoorFeature",
-            ["Text", "Concurrency", "Wire", "Server", "Host", "DoorReaders", "Scanners"]
+            ["Text", "Concurrency", "Wire", "Server", "Host", "DoorReaders", "DoorOpening", "Scanners"]
         ),
 
         // Client
@@ -259,8 +258,8 @@ let package = Package(
                 "Concurrency", "Host", "Text", "Wire", "Server", "Cards", "EIDFeature", "WalletFeature", "DoorFeature",
                 "MPinFeature", "CredentialFeature", "PKOC", "VirtualPKOC", "Crypto", "MPin", "EID", "CountryAuthorities",
                 "HTTP", "Antelope", "EService", "Readers", "Keycard", "Store", "ReadersPCSC", "ReadersNFC",
-                "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders", "Scanners", "ScannerBlueZ",
-                "ScannerMgmt",
+                "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders", "DoorOpening", "Scanners",
+                "ScannerBlueZ", "ScannerMgmt",
             ],
             isResident: true
         ),
@@ -290,7 +289,7 @@ let package = Package(
                 "CountryAuthorities",
                 "Readers",
                 "ReadersVirtual", "VirtualEID", "Server", "Cards", "EIDFeature", "DoorFeature", "Host", "CLinux",
-                "Activation", "DoorReaders", "Scanners",
+                "Activation", "DoorReaders", "DoorOpening", "Scanners",
             ]
         ),
         testLibrary("NFCTestSupport", ["CLinux", "Concurrency", "Readers", "ReadersVirtual"]),
@@ -434,7 +433,7 @@ let package = Package(
             [
                 "Secrets", "Text", "Concurrency", "Wire", "Readers", "ISO7816", "EID", "EService", "ReadersVirtual",
                 "VirtualEID", "Server", "Cards", "EIDFeature", "DoorFeature", "Host", "CLinux", "DoorReaders",
-                "Scanners",
+                "Scanners", "DoorOpening", "DoorModel", "Crypto",
                 "TestSupport",
             ]
         ),

@@ -46,7 +46,16 @@ package import DoorReaders
         return ModelLink(self)
     }
 
-    fileprivate func ended() { open -= 1 }
+    fileprivate func ended() {
+        open -= 1
+        ends += 1
+        changes.check()
+    }
+
+    private var ends = 0
+
+    /// Returns when a connection has ended.
+    package func waitForEnd() async { await changes.wait { self.ends > 0 } }
 }
 
 /// One connection to a model reader.
@@ -76,6 +85,7 @@ package import DoorReaders
     }
 
     func notification(within limit: Milliseconds) async throws(DoorLinkFailure) -> [UInt8] {
+        if Task.isCancelled { throw .failed("the opening was cancelled") }
         guard let first = waiting.first else {
             if let number = connector.isLostAfter, messages >= number { throw .failed("the connection was lost") }
             throw .timedOut

@@ -14,6 +14,7 @@ import Wire
 let allCommands = [
     "ACCEPT",
     "ACTIVATE",
+    "ALLOW_OPEN",
     "CANCEL",
     "CONTINUE",
     "GET_ACCESS_RIGHTS",
@@ -27,18 +28,22 @@ let allCommands = [
     "GET_READER_LIST",
     "GET_SCAN",
     "GET_STATUS",
+    "OPEN_READER",
     "RUN_AUTH",
     "RUN_CHANGE_PIN",
     "SET_ACCESS_RIGHTS",
     "SET_API_LEVEL",
+    "SET_AUTO_OPEN",
     "SET_CAN",
     "SET_CARD",
     "SET_NEW_PIN",
     "SET_PIN",
     "SET_PUK",
+    "SET_TIMEOUTS",
     "SET_USER_INTERFACE",
     "START_SCAN",
     "STOP_SCAN",
+    "TRIGGER",
 ]
 
 /// The states of a dialogue in which commands and failures are tested.

@@ -159,17 +159,21 @@ struct PermissionTests {
     private static let scan: Set<String> = [
         "START_SCAN", "STOP_SCAN", "GET_SCAN", "GET_DOOR_READER_LIST", "GET_CLOSEST_DOOR_READER",
     ]
+    /// Commands that need the permission `scan`, too.
+    private static let open: Set<String> = ["OPEN_READER", "TRIGGER", "ALLOW_OPEN", "SET_TIMEOUTS", "SET_AUTO_OPEN"]
 
     @Test("a command without its permission is ACCESS_DENIED at every moment", arguments: allCommands)
     @Loop func denied(_ name: String) async throws {
         let needed: [(Permissions, Set<String>)] = [
-            (.readers, Self.readers), (.cards, Self.cards), (.scan, Self.scan),
+            (.readers, Self.readers), (.cards, Self.cards), (.scan, Self.scan), ([.scan, .open], Self.open),
             (.agent, Self.agent), (.activate, Self.browserPort),
         ]
-        let table = ([[], .readers, .cards, .agent, .scan, [.scan, .admin], .activate, .all] as [Permissions]).map {
-            permissions in
-            (permissions, isAllowed: needed.allSatisfy { permissions.isSuperset(of: $0) || !$1.contains(name) })
-        }
+        let table =
+            ([[], .readers, .cards, .agent, .scan, .open, [.scan, .admin], [.scan, .open], .activate, .all]
+            as [Permissions]).map {
+                permissions in
+                (permissions, isAllowed: needed.allSatisfy { permissions.isSuperset(of: $0) || !$1.contains(name) })
+            }
         for (permissions, isAllowed) in table {
             let server = try await TestServer(permissions: permissions)
             let client = try server.connect()

@@ -14,6 +14,7 @@ struct StateTests {
         "GET_INFO", "GET_API_LEVEL", "SET_API_LEVEL", "GET_STATUS", "GET_READER", "GET_READER_LIST", "GET_HEALTH",
         "SET_USER_INTERFACE",
         "START_SCAN", "STOP_SCAN", "GET_SCAN", "GET_DOOR_READER_LIST", "GET_CLOSEST_DOOR_READER",
+        "OPEN_READER", "TRIGGER", "ALLOW_OPEN", "SET_TIMEOUTS", "SET_AUTO_OPEN",
     ]
 
     private static func allowed(at moment: Moment) -> Set<String> {

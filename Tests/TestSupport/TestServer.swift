@@ -3,6 +3,7 @@ import CLinux
 package import Cards
 package import Concurrency
 import DoorFeature
+package import DoorOpening
 import EID
 import EIDFeature
 package import EService
@@ -31,6 +32,8 @@ import Wire
         access: AccessControl? = nil,
         rootServesAll: Bool = false,
         radio: Radio? = nil,
+        opener: DoorOpener? = nil,
+        credentials: (any CredentialProvider)? = nil,
         moreCards: [any VirtualCardKind] = [],
         moreFeatures: (ReaderRegistry) -> [any Feature] = { _ in [] },
         service: @escaping @Sendable (_ url: String, _ developerMode: Bool) -> any EServiceConnection = { _, _ in
@@ -48,7 +51,7 @@ import Wire
         let features: [any Feature] =
             [
                 ReaderFeature(registry), EIDFeature(registry, services, rootServesAll: rootServesAll, now: { start }),
-                DoorFeature(radio),
+                DoorFeature(radio, opener: opener, credentials: credentials),
             ]
             + moreFeatures(registry)
         registry.kinds = features.compactMap { $0 as? any CardFeature }.flatMap(\.cardKinds)

@@ -23,18 +23,19 @@ package struct Permissions: OptionSet, Sendable, Hashable {
     /// Log users in with M-Pin; needs `cards`, too.
     package static let mpin = Permissions(rawValue: 128)
 
+    /// Open door readers with the keys of its user; needs `scan`, too.
+    package static let open = Permissions(rawValue: 1024)
     /// Hear of the credentials that people tap on readers.
-    package static let credentials = Permissions(rawValue: 256)
+    package static let credentials = Permissions(rawValue: 512)
 
     /// Have the user interface authenticate for a browser. Only the browser port has it; no configuration grants it.
     package static let activate = Permissions(rawValue: 16)
 
     /// Everything that a configuration can grant.
-    package static let all: Permissions = [.readers, .cards, .wallet, .mpin, .agent, .scan, .credentials, .admin]
+    package static let all: Permissions = [.readers, .cards, .wallet, .mpin, .agent, .scan, .open, .credentials, .admin]
     static let names: [(name: String, value: Permissions)] = [
         ("readers", .readers), ("cards", .cards), ("wallet", .wallet), ("mpin", .mpin), ("agent", .agent),
-        ("scan", .scan),
-        ("credentials", .credentials),
+        ("scan", .scan), ("open", .open), ("credentials", .credentials),
         ("admin", .admin),
     ]
 }

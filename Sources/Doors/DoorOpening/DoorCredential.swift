@@ -20,6 +20,9 @@ package protocol CredentialProvider: Sendable {
     /// Returns the active credentials of this user that open PKOC readers; with `keyID` only the one with this identifier.
     /// - Throws: `CredentialError` if the store cannot be read.
     func credentials(uid: UInt32, keyID: String?) async throws(CredentialError) -> [DoorCredential]
+
+    /// Remembers that this key was used at a reader.
+    func used(uid: UInt32, keyID: String) async
 }
 
 /// Why the credentials are not available, in words for people.

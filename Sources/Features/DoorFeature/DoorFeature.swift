@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
+package import DoorOpening
 import DoorReaders
 package import Host
 package import Scanners
@@ -11,11 +12,21 @@ import Wire
 @Loop package final class DoorFeature: Feature {
     /// The Bluetooth radio; nil if badged runs without one.
     let radio: Radio?
+    /// Opens readers; nil if badged connects to none.
+    let opener: DoorOpener?
+    /// The keys of the users; nil if badged has no key store.
+    let credentials: (any CredentialProvider)?
     private var scans: [ObjectIdentifier: ScanSubscription] = [:]
+    var openingClients: [ObjectIdentifier: OpeningClient] = [:]
+    private var lastToken = 0
 
-    package init(_ radio: Radio?) { self.radio = radio }
+    package init(_ radio: Radio?, opener: DoorOpener? = nil, credentials: (any CredentialProvider)? = nil) {
+        (self.radio, self.opener, self.credentials) = (radio, opener, credentials)
+    }
 
-    package var commands: [CommandSpec] {
+    package var commands: [CommandSpec] { scanCommands + openingCommands }
+
+    private var scanCommands: [CommandSpec] {
         [
             CommandSpec("START_SCAN", permission: .scan) { [self] session, command in
                 startScan(session, command)
@@ -41,9 +52,21 @@ import Wire
         ]
     }
 
-    package func sessionEnded(_ session: Session) { endScan(of: session) }
+    package func sessionEnded(_ session: Session) {
+        endScan(of: session)
+        endOpenings(of: session)
+    }
 
     package func health() async -> [HealthCheck] { await radio?.checks() ?? [] }
+
+    /// The filter of the scan of a session; nil if it does not scan.
+    func scanFilter(of session: Session) -> ScanFilter? { scans[ObjectIdentifier(session)]?.filter }
+
+    /// A number that identifies an opening or a question.
+    func nextToken() -> Int {
+        lastToken += 1
+        return lastToken
+    }
 
     // MARK: Scan
 
@@ -61,6 +84,7 @@ import Wire
         } catch {
             return refuse(error.text)
         }
+        forgetVisits(of: session)
         let old = scans.updateValue(new, forKey: ObjectIdentifier(session))
         radio.add(new)
         // End the old scan after the start of the new one, so that the radio does not stop in between.

@@ -77,7 +77,9 @@ import Text
 
     func readerChanged(_ change: ReaderTracker.Change, _ reader: DoorReader, at now: Milliseconds) {
         guard isAnswered else { return }
-        guard change != .lost, filter.matches(reader) else { return forget(reader) }
+        let isLost = change == .lost || !filter.matches(reader)
+        if let session { feature.noticed(reader, isLost: isLost, session, at: now) }
+        guard !isLost else { return forget(reader) }
         var entry = entries[reader.number] ?? Entry(reader: reader)
         defer { entries[reader.number] = entry }
         let isDue = entry.sentAt.map { now - $0 >= settings.updates || entry.sentInRange != reader.inRange } ?? true

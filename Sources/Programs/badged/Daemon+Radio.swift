@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import DoorOpening
 import Host
 import ScannerBlueZ
 import ScannerMgmt
@@ -13,6 +14,12 @@ extension Daemon {
         let radio = Radio(scanners: scanners, clock: MonotonicClock(), configuration: configuration)
         radio.log = { Log.notice("\($0)") }
         return radio
+    }
+
+    /// Creates what opens readers; nil when readers are not received by radio.
+    func makeOpener(_ configuration: RadioConfiguration) -> DoorOpener? {
+        guard configuration.isEnabled, configuration.backend != .replay else { return nil }
+        return DoorOpener(BlueZConnector())
     }
 
     /// The scanners in order of preference. A new scanner is one line here and one target.

@@ -136,7 +136,7 @@ import Wire
             WalletFeature(registry, store, trust: settings.keycardTrust, antelope: antelope),
             MPinFeature(store, mpin),
             CredentialFeature(registry, site, today: settings.certificateDay),
-            DoorFeature(radio),
+            DoorFeature(radio, opener: makeOpener(settings.radio)),
             ConfinementFeature(settings, configuration),
         ]
         registry.kinds = features.compactMap { $0 as? any CardFeature }.flatMap(\.cardKinds)

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import DoorOpening
+import DoorReaders
+
+/// Decides which readers are opened without a command: each reader once per visit of its range.
+struct AutoOpen {
+    enum Mode: String, Sendable, CaseIterable {
+        /// No reader.
+        case off
+        /// Those that the client allows.
+        case ask
+        /// All that have a driver.
+        case on
+    }
+
+    var mode = Mode.off
+    var openingType = OpeningType.proximity
+    var key: String?
+    /// The numbers of the readers whose range the user has not left since they were opened or asked for.
+    private var visited: Set<Int> = []
+
+    mutating func forgetVisits() { visited = [] }
+
+    /// Takes a change of a reader.
+    /// - Returns: whether to open the reader or to ask for it now.
+    mutating func notice(_ reader: DoorReader, isLost: Bool, at now: Milliseconds) -> Bool {
+        guard mode != .off, !isLost, reader.inRange.contains(openingType), reader.isFresh(at: now) else {
+            visited.remove(reader.number)
+            return false
+        }
+        guard DoorDriver.exists(for: reader.profile), !reader.coolsDown(at: now), !reader.isUnavailable else {
+            return false
+        }
+        return visited.insert(reader.number).inserted
+    }
+}
+
+/// The kinds of readers that badged opens.
+enum DoorDriver {
+    static func exists(for profile: ReaderProfile) -> Bool { profile == .pkoc }
+}
+
+/// What one client has set up for openings, and its openings that run.
+@Loop final class OpeningClient {
+    var timeouts = OpeningTimeouts()
+    var autoOpen = AutoOpen()
+    var openings: [Int: Task<Void, Never>] = [:]
+    /// The questions without an answer, by token.
+    var questions: [Int: Question] = [:]
+
+    struct Question {
+        let reader: DoorReader
+        let openingType: OpeningType
+        let key: String?
+        /// Ends the question.
+        let alarm: Loop.Alarm
+    }
+
+    /// How long a question waits for its answer, in milliseconds.
+    static let questionTime: Milliseconds = 10_000
+    static let mostQuestions = 16
+    static let mostOpenings = 4
+}
