@@ -2,7 +2,9 @@
 import DoorReaders
 
 /// The commands for door readers.
-let doorReaderFeature = Feature(commands: [ScanCommand.spec, ClosestCommand.spec, CaptureCommand.spec])
+let doorReaderFeature = Feature(
+    commands: [ScanCommand.spec, ClosestCommand.spec, OpenCommand.spec, CaptureCommand.spec]
+)
 
 extension OptionSpec {
     static let code = OptionSpec("--code", ValueSpec("NUMBER"), "readers with this lock service code; 0: any")

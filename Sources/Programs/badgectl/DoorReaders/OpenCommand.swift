@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import DoorReaders
+
+/// `badgectl open`: opens a door reader with a key of the user.
+enum OpenCommand {
+    static let spec = CommandSpec(
+        name: "open",
+        summary: "open a door reader with your key",
+        operand: ValueSpec("READER", isOptional: true),
+        options: [
+            OptionSpec("--type", ValueSpec("TYPE", .openingTypes), "the way of opening; proximity without this option"),
+            OptionSpec("--key", ValueSpec("KEY"), "the key to use"),
+        ],
+        details: [
+            """
+            Opens the door reader READER, as badgectl scan names it; without READER the closest one, as soon as it is
+            near enough. Waits up to five seconds for the reader.
+            """,
+            """
+            The reader says whether the door opens, but it cannot prove this. badgectl ends with 1 when access is denied
+            or the reader could not be opened.
+            """,
+        ],
+        run: run
+    )
+
+    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let wanted = invocation.operand
+        let type = invocation.value(of: "--type") ?? "proximity"
+        let key = invocation.value(of: "--key")
+        let options = ScanOptions(mode: .performance, lockServiceCodes: [], updates: .milliseconds(200))
+        let connection = try await invocation.connect(keepsEvents: true)
+        defer { connection.close() }
+        var status = try await ScanCommand.start(connection, options)
+        // An opening ends by itself, so only the search has a limit.
+        let limit = Task.detached {
+            try? await Task.sleep(for: ScanCommand.duration)
+            if !Task.isCancelled { connection.close() }
+        }
+        defer { limit.cancel() }
+        var token: Int?
+        var reason: String?
+        for await event in connection.events {
+            switch event.message {
+            case let reader as BadgedClient.DoorReader where token == nil:
+                guard wanted.isEmpty ? reader.inRange.contains(type) : reader.id == wanted else { continue }
+                let answer = try await Invocation.ask { () throws(ClientError) in
+                    wanted.isEmpty
+                        ? try await connection.triggerOpening(by: type, key: key)
+                        : try await connection.openDoorReader(wanted, by: type, key: key)
+                }
+                switch answer {
+                case .begun(let opening):
+                    token = opening.token
+                    limit.cancel()
+                case .ended(let result):
+                    // The reader may come closer, or cool down, in the time that is left.
+                    guard ["outOfRange", "busy"].contains(result.status) else { return try finish(result, invocation) }
+                    reason = result.reason
+                }
+            case let result as DoorOpeningResult where token != nil && result.token == token:
+                return try finish(result, invocation)
+            case let change as ScanStatus: status = change
+            default: continue
+            }
+        }
+        if let ending = connection.ending, ending != .closed { throw Failure(ending) }
+        if let failure = ScanCommand.failure(status, hasReaders: reason != nil) { throw failure }
+        let none = wanted.isEmpty ? "no door reader is near enough" : "\(wanted) is not in reach"
+        throw Failure(.failed, (reason ?? none).printable, hint: "badgectl scan shows the door readers in reach")
+    }
+
+    private static func finish(_ result: DoorOpeningResult, _ invocation: Invocation) throws(Failure) -> ExitStatus {
+        guard result.status == "success" else {
+            let hint = "badgectl open --help shows what is necessary"
+            let text = "not opened: \(result.reason ?? result.status) (\(result.status))"
+            throw Failure(.failed, text.printable, hint: hint)
+        }
+        let reader = result.readerID ?? "the reader"
+        guard result.accessDecision != "denied" else {
+            throw Failure(.failed, "\(reader) denies access".printable, hint: "ask the owner of the door")
+        }
+        if !invocation.wantsJSON {
+            let word = result.accessDecision == "granted" ? "grants access" : "does not say whether the door opens"
+            Output.line("\(reader) \(word)".printable)
+        }
+        return .done
+    }
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import TestSupport
+import Testing
+import Text
+
+private let scanning =
+    #"{"adapters":[],"backend":"bluez","lastAdvertAgo":null,"msg":"SCAN","radio":true,"wanted":true}"#
+
+private let near =
+    #"{"msg":"DOOR_READER","reader":{"active":true,"id":"pkoc-A","inRange":{"proximity":true},"name":null,"#
+    + #""openingTypes":["proximity"],"profile":"pkoc","rssi":{"last":-40,"level":-40.0}}}"#
+
+private let begun =
+    #"{"msg":"OPENING","openingType":"proximity","reader":"pkoc-A","state":"connecting","token":3}"#
+
+private func result(_ status: String, _ decision: String, token: String = "3", reason: String = "null") -> String {
+    #"{"accessDecision":"\#(decision)","durationMs":9,"key":"k","msg":"OPENING_RESULT","payload":"03","#
+        + #""reader":"pkoc-A","reason":\#(reason),"status":"\#(status)","token":\#(token)}"#
+}
+
+@Suite("badgectl: open", .timeLimit(.minutes(5))) struct OpenCommandTests {
+    @Test(
+        "open opens the closest reader or the named one, and says what the reader answers",
+        arguments: [["open"], ["open", "pkoc-A"], ["open", "pkoc-A", "--key", "front"]],
+        [("granted", 0, "pkoc-A grants access\n"), ("unknown", 0, "pkoc-A does not say whether the door opens\n")]
+    )
+    func opens(_ arguments: [String], _ expected: (decision: String, code: Int32, text: String)) async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("START_SCAN", scanning)
+            peer.send(near)
+            peer.answer(arguments.count == 1 ? "TRIGGER" : "OPEN_READER", begun)
+            peer.send(begun.replacing("connecting", with: "connected"))
+            // The result of another opening.
+            peer.send(result("success", "denied", token: "2"))
+            peer.send(result("success", expected.decision))
+            peer.untilClosed()
+        }
+        let program = try RunningProgram("badgectl", arguments + ["--socket", peer.path])
+        #expect(await program.exitCode == expected.code)
+        #expect(program.text(.output) == expected.text)
+    }
+
+    @Test("an opening that fails or is denied ends with 1 and says why")
+    func fails() async throws {
+        for (message, text) in [
+            (result("success", "denied"), "pkoc-A denies access"),
+            (
+                result("readerFailure", "unknown", reason: #""the reader is revoked""#),
+                "not opened: the reader is revoked (readerFailure)"
+            ),
+        ] {
+            let peer = try ScriptedPeer { peer in
+                peer.answer("START_SCAN", scanning)
+                peer.send(near)
+                peer.answer("TRIGGER", begun)
+                peer.send(message)
+                peer.untilClosed()
+            }
+            let program = try RunningProgram("badgectl", ["open", "--socket", peer.path])
+            #expect(await program.exitCode == 1)
+            #expect(program.text(.error).hasPrefix("badgectl: error: \(text)\nhint: "))
+        }
+    }
+
+    @Test("an opening that cannot begin ends at once")
+    func missingKey() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("START_SCAN", scanning)
+            peer.send(near)
+            let missing = result("keyNotFound", "unknown", token: "null", reason: #""badged has no key store""#)
+            peer.answer("OPEN_READER", missing)
+            peer.untilClosed()
+        }
+        let program = try RunningProgram("badgectl", ["open", "pkoc-A", "--socket", peer.path])
+        #expect(await program.exitCode == 1)
+        #expect(program.text(.error).hasPrefix("badgectl: error: not opened: badged has no key store (keyNotFound)\n"))
+    }
+
+    @Test("without a reader in reach open says so")
+    func nobody() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("START_SCAN", scanning)
+            peer.untilClosed()
+        }
+        let program = try RunningProgram("badgectl", ["open", "pkoc-B", "--socket", peer.path])
+        #expect(await program.exitCode == 1)
+        #expect(program.text(.error).hasPrefix("badgectl: error: pkoc-B is not in reach\nhint: "))
+    }
+}
