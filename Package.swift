@@ -155,6 +155,7 @@ let package = Package(
         base.target("Store", ["Secrets", "Crypto", "CSQLite"]),
         base.target("BN254", ["Secrets", "Text", "Crypto", "COpenSSL"]),
         base.target("Credentials", ["Text"]),
+        base.target("Vault", ["Secrets", "Text", "Crypto", "Store", "Credentials"]),
 
         // Card
         card.target("ISO7816", ["Secrets", "Text"]),
@@ -308,6 +309,8 @@ let package = Package(
         testProgram("badged-eidserver", ["EIDServer", "EID", "Text", "Wire"], in: "EIDServerProgram"),
         // A node of a chain and the server of a dapp, both fake, over real HTTP
         testLibrary("AntelopeServer", ["EIDServer", "Antelope", "Crypto", "Secp256k1", "Text"]),
+        // Writes into a vault until it is killed
+        testProgram("badged-vault-writer", ["Vault", "Store", "Secrets", "Text"], in: "VaultWriter"),
         // An app of the MYKEY SDK
         testProgram("badged-mykey-app", ["BadgedMYKEYWallet"], in: "MYKEYApp"),
         // An NFC board on USB, for tests in a kernel with vhci_hcd
@@ -336,6 +339,10 @@ let package = Package(
         tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
         tests("HDWalletTests", ["HDWallet", "Secp256k1", "Crypto", "Secrets", "TestSupport"]),
         tests("StoreTests", ["Store", "Secrets", "CSQLite"]),
+        tests(
+            "VaultTests",
+            ["Vault", "badged-vault-writer", "Credentials", "Store", "Crypto", "Secrets", "Text", "TestSupport"]
+        ),
         tests(
             "KeycardTests",
             [

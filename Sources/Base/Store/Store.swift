@@ -17,6 +17,8 @@ package struct StoreSpace: Sendable, Hashable {
 package actor Store {
     private let database: Database
     private let key: Secret
+    /// Where the key with which the values are sealed comes from.
+    package nonisolated let keySource: StoreKeySource
 
     /// The version of the tables.
     private static let version = 1
@@ -44,10 +46,12 @@ package actor Store {
             guard let key = box.take() else { throw .library("the key is gone") }
             try Self.makeTables(database, key)
             self.key = key
+            keySource = places.source(found?.path)
         } else {
             guard let (keyPath, box) = found, let key = box.take() else { throw .keyMissing(places.file) }
             guard try Self.opens(database, key) else { throw .wrongKey(keyPath) }
             self.key = key
+            keySource = places.source(keyPath)
         }
         try database.run("COMMIT")
         self.database = database

@@ -22,6 +22,9 @@ package struct StoreKeyPlaces: Sendable, Equatable {
 
     static let count = 32
 
+    /// The kind of the place from which a key was read; nil stands for a key that was drawn now.
+    func source(_ path: String?) -> StoreKeySource { path != nil && path == credential ? .credential : .file }
+
     /// Reads the key; nil if neither place has one.
     func read() throws(StoreError) -> (path: String, key: SecretBox)? {
         if let credential, let key = try PrivateFile.read(credential, limit: Self.count, checksOwner: false) {
@@ -49,4 +52,12 @@ package struct StoreKeyPlaces: Sendable, Equatable {
         guard key.count == count else { throw .wrongKey(path) }
         return SecretBox(key)
     }
+}
+
+/// The kind of place that has the key of the store.
+package enum StoreKeySource: String, Sendable {
+    /// A credential of systemd, which can be sealed to the host or to its TPM.
+    case credential
+    /// A file with mode 0600 beside the store.
+    case file
 }

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
+
+/// A site whose readers a key may open, with what proves that a reader belongs to it.
+package struct Site: Sendable, Equatable {
+    /// The site identifier: 16 bytes.
+    package let id: [UInt8]
+    /// The key with which readers of the site sign: 65 bytes.
+    package var publicKey: [UInt8]?
+    /// The key of the issuer of reader certificates: 65 bytes.
+    package var issuerKey: [UInt8]?
+    /// Whether readers of this site may see key and number without proving that they belong to it.
+    package var isLegacy: Bool
+    /// The reader location identifiers, 16 bytes each; empty: all readers of the site.
+    package var readers: [[UInt8]]
+
+    package static let idCount = 16
+    package static let maximumReaders = 64
+    /// The most sites of one key.
+    package static let maximumNumber = 32
+
+    package init(
+        id: [UInt8],
+        publicKey: [UInt8]? = nil,
+        issuerKey: [UInt8]? = nil,
+        isLegacy: Bool = false,
+        readers: [[UInt8]] = []
+    ) {
+        (self.id, self.publicKey, self.issuerKey) = (id, publicKey, issuerKey)
+        (self.isLegacy, self.readers) = (isLegacy, readers)
+    }
+
+    /// Reads a site of an enrolment file or of a record; nil if a member has a wrong form.
+    init?(_ json: JSON) {
+        guard let id = json["siteId"]?.string.flatMap({ Identifier.read($0) }) else { return nil }
+        self.init(id: id)
+        for (name, path) in [("siteKey", \Site.publicKey), ("issuerKey", \Site.issuerKey)] {
+            guard let value = json[name], value != .null else { continue }
+            guard let key = value.string.flatMap({ PublicKeyText.read($0) }) else { return nil }
+            self[keyPath: path] = key
+        }
+        if let value = json["legacy"] {
+            guard let flag = value.bool else { return nil }
+            isLegacy = flag
+        }
+        if let value = json["readers"] {
+            guard let items = value.array, items.count <= Self.maximumReaders else { return nil }
+            readers = items.compactMap { $0.string.flatMap { Identifier.read($0) } }
+            guard readers.count == items.count else { return nil }
+        }
+    }
+
+    /// Reads an array of sites; nil if one has a wrong form.
+    static func list(_ json: JSON) -> [Site]? {
+        guard let items = json.array, items.count <= maximumNumber else { return nil }
+        let sites = items.compactMap(Site.init)
+        return sites.count == items.count ? sites : nil
+    }
+
+    package func write(to object: inout JSONWriter) {
+        object.member("siteId", Hex.encode(id))
+        object.member("siteKey", publicKey.map { Hex.encode($0) })
+        object.member("issuerKey", issuerKey.map { Hex.encode($0) })
+        object.member("legacy", isLegacy)
+        object.member("readers", readers.map { Hex.encode($0) })
+    }
+}
+
+/// A site that a reader shows as a QR code: JSON with `siteUuid`, `readerUuid` and `publicKey`. Nothing signs it.
+package struct ReaderCode: Sendable, Equatable {
+    package let site: [UInt8]
+    package let reader: [UInt8]
+    /// The key with which the reader signs: 65 bytes.
+    package let publicKey: [UInt8]
+
+    package static let maximumCount = 4096
+
+    /// Reads the text of the code; nil for anything else.
+    package init?(_ text: some Sequence<UInt8>) {
+        guard let json = try? JSON(text),
+            let site = json["siteUuid"]?.string.flatMap({ Identifier.read($0) }),
+            let reader = json["readerUuid"]?.string.flatMap({ Identifier.read($0) }),
+            let key = json["publicKey"]?.string.flatMap({ PublicKeyText.read($0) })
+        else { return nil }
+        (self.site, self.reader, publicKey) = (site, reader, key)
+    }
+}
+
+/// Identifiers of sites and readers as text.
+enum Identifier {
+    /// Reads 16 bytes as hexadecimal digits, also in the form of a UUID.
+    static func read(_ text: String) -> [UInt8]? {
+        guard text.utf8.count <= 36, let bytes = Hex.decode(text.filter { $0 != "-" }, limit: Site.idCount),
+            bytes.count == Site.idCount
+        else { return nil }
+        return bytes
+    }
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Store
+
+/// Why the vault has not done what it was asked.
+package enum VaultError: Error, Sendable, Equatable {
+    /// The store cannot be used.
+    case store(StoreError)
+    /// The record with this name is not one of this version.
+    case damaged(String)
+    /// The user has no endpoint.
+    case notSetUp
+    /// The user has no such key.
+    case unknownKey
+    /// The key cannot do this; the text says why.
+    case unfit(String)
+    /// A limit is reached; the text says which.
+    case full(String)
+    /// libcrypto failed.
+    case library(String)
+
+    package var text: String {
+        switch self {
+        case .store(let error): error.text
+        case .damaged(let name): "the record '\(name)' is damaged: restore the store from a backup"
+        case .notSetUp: "there is no endpoint: send SETUP_ENDPOINT first"
+        case .unknownKey: "there is no such key"
+        case .unfit(let reason), .full(let reason): reason
+        case .library(let reason): "the cryptography failed: \(reason)"
+        }
+    }
+}

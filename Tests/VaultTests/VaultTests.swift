@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Credentials
+import Crypto
+import Foundation
+import Secrets
+import Store
+import Synchronization
+import TestSupport
+import Testing
+import Text
+import Vault
+
+private func bytes(_ box: SecretBox?) -> [UInt8]? {
+    guard let box, let secret = box.take() else { return nil }
+    return secret.withBytes { Array($0) }
+}
+
+private func box(_ text: String) -> SecretBox { SecretBox(Secret(text.utf8)) }
+
+/// A clock that the test sets.
+private final class Clock: Sendable {
+    let time = Mutex(1_800_000_000)
+    var now: Int { time.withLock { $0 } }
+    func advance(_ seconds: Int) { time.withLock { $0 += seconds } }
+}
+
+@Suite("Vault", .timeLimit(.minutes(5)))
+struct VaultTests {
+    private let folder = NSTemporaryDirectory() + "badged-vault-" + UUID().uuidString
+    private let clock = Clock()
+
+    private func opened() -> Vault {
+        let (folder, clock) = (folder, clock)
+        return Vault(StateStore { () throws(StoreError) in try Store(folder: folder) }, now: { clock.now })
+    }
+
+    private func newKey(_ vault: Vault, _ uid: UInt32 = 1) async throws -> KeyRecord {
+        try await vault.makeKey(of: uid, origin: .created) { key in
+            key.isActive = true
+            key.label = "front door"
+        }
+    }
+
+    private func newCodes(_ vault: Vault, _ codes: OneTimeCodes, _ secret: String) async throws -> KeyRecord {
+        try await vault.addCodes(codes, secret: box(secret), counter: 0, of: 1) { $0.isActive = true }
+    }
+
+    @Test("a key signs after the vault is opened again, and its record is the same")
+    func durable() async throws {
+        let record: KeyRecord
+        do {
+            let vault = opened()
+            #expect(try await vault.endpoint(of: 1) == nil)
+            _ = try await vault.setUp(1)
+            record = try await newKey(vault)
+        }
+        let vault = opened()
+        #expect(try await vault.keys(of: 1) == [record])
+        let key = try await vault.signingKey(record.id, of: 1)
+        #expect(key.publicKey == record.publicKey)
+        let message = Array("a message".utf8)
+        let signature = try await key.sign(digest: try DigestAlgorithm.sha256.hash(message))
+        let publicKey = try ECPublicKey(key.publicKey, on: .secp256r1)
+        #expect(try ECDSA.verify(signature, of: message, with: publicKey, digest: .sha256))
+        await #expect(throws: CryptoError.invalidLength) { try await key.sign(digest: message) }
+    }
+
+    @Test("nobody sees, uses or removes the keys of another user")
+    func owners() async throws {
+        let vault = opened()
+        // The name of one user is the beginning of the name of the other.
+        _ = try await vault.setUp(1)
+        _ = try await vault.setUp(11)
+        let key = try await newKey(vault)
+        #expect(try await vault.keys(of: 11).isEmpty)
+        await #expect(throws: VaultError.unknownKey) { try await vault.key(key.id, of: 11) }
+        await #expect(throws: VaultError.unknownKey) { try await vault.signingKey(key.id, of: 11) }
+        await #expect(throws: VaultError.unknownKey) { try await vault.delete(key.id, of: 11) }
+        await #expect(throws: VaultError.unknownKey) { try await vault.used(key.id, isModified: false, of: 11) }
+        try await vault.removeAll(of: 11)
+        #expect(try await vault.keys(of: 1) == [key])
+        await #expect(throws: VaultError.notSetUp) { try await vault.keys(of: 11) }
+        await #expect(throws: VaultError.unknownKey) { try await vault.key("../\(key.id)", of: 1) }
+    }
+
+    @Test("inactive keys are not used, revoked keys cannot be activated")
+    func states() async throws {
+        let vault = opened()
+        _ = try await vault.setUp(1)
+        let key = try await newKey(vault)
+        #expect(try await vault.usableKeys(of: 1).map(\.record) == [key])
+        #expect(try await vault.activate(key.id, false, of: 1).isActive == false)
+        #expect(try await vault.usableKeys(of: 1).isEmpty)
+        _ = try await vault.activate(key.id, true, of: 1)
+        _ = try await vault.change(key.id, of: 1) { key in
+            (key.isRevoked, key.isActive) = (true, false)
+            return nil
+        }
+        await #expect(throws: VaultError.unfit("the issuer has revoked this key")) {
+            try await vault.activate(key.id, true, of: 1)
+        }
+    }
+
+    @Test("a pending key is forgotten when it is not saved in time")
+    func pending() async throws {
+        let vault = opened()
+        _ = try await vault.setUp(1)
+        let end = clock.now + Vault.pendingTime
+        let key = try await vault.makeKey(of: 1, origin: .wallet) { $0.pendingUntil = end }
+        #expect(try await vault.usableKeys(of: 1).isEmpty)
+        clock.advance(Vault.pendingTime - 1)
+        #expect(try await vault.keys(of: 1) == [key])
+        clock.advance(1)
+        await #expect(throws: VaultError.unknownKey) { try await vault.key(key.id, of: 1) }
+        #expect(try await vault.keys(of: 1).isEmpty)
+    }
+
+    @Test("the last use of a key is counted")
+    func uses() async throws {
+        let vault = opened()
+        _ = try await vault.setUp(1)
+        let key = try await newKey(vault)
+        #expect(try await vault.lastAuthentication(of: 1) == nil)
+        try await vault.used(key.id, isModified: false, of: 1)
+        try await vault.used(key.id, isModified: true, of: 1)
+        let last = try #require(try await vault.lastAuthentication(of: 1))
+        #expect(last.counter == 2 && last.isModified && last.key == key.id && last.time == clock.now)
+    }
+
+    // MARK: One-time codes
+
+    @Test("the codes of HOTP are those of RFC 4226, each once")
+    func hotp() async throws {
+        let codes = try #require(OneTimeCodes(kind: .hotp))
+        let expected = [
+            "755224", "287082", "359152", "969429", "338314", "254676", "287922", "162583", "399871", "520489",
+        ]
+        let vault = opened()
+        _ = try await vault.setUp(1)
+        let key = try await newCodes(vault, codes, "12345678901234567890")
+        for (counter, code) in expected.enumerated() {
+            #expect(try await vault.counter(key.id, of: 1) == UInt64(counter))
+            #expect(try await vault.code(key.id, of: 1).text == code)
+        }
+        _ = try await vault.activate(key.id, false, of: 1)
+        await #expect(throws: VaultError.unfit("the key is not active")) { try await vault.code(key.id, of: 1) }
+        #expect(try await vault.counter(key.id, of: 1) == 10)
+    }
+
+    @Test(
+        "the codes of TOTP are those of RFC 6238",
+        arguments: [
+            (59, "94287082", "46119246", "90693936"), (1_111_111_109, "07081804", "68084774", "25091201"),
+            (1_111_111_111, "14050471", "67062674", "99943326"), (1_234_567_890, "89005924", "91819424", "93441116"),
+            (2_000_000_000, "69279037", "90698825", "38618901"), (20_000_000_000, "65353130", "77737706", "47863826"),
+        ]
+    )
+    func totp(_ time: Int, _ sha1: String, _ sha256: String, _ sha512: String) throws {
+        let seed = String(repeating: "1234567890", count: 7)
+        for (algorithm, count, code) in [
+            (DigestAlgorithm.sha1, 20, sha1), (.sha256, 32, sha256), (.sha512, 64, sha512),
+        ] {
+            let codes = try #require(OneTimeCodes(kind: .totp, digits: 8, algorithm: algorithm))
+            let secret = Secret(seed.utf8.prefix(count))
+            #expect(try codes.code(secret, counter: codes.step(at: time)) == code)
+        }
+    }
+
+    @Test("a secret is read from base 32 and from hexadecimal digits")
+    func secretText() {
+        func bytes(_ secret: consuming Secret?) -> [UInt8]? {
+            guard let secret = consume secret else { return nil }
+            return secret.withBytes { Array($0) }
+        }
+        #expect(bytes(SecretText.base32(Secret("MZXW6YTB OI====".utf8))) == Array("foobar".utf8))
+        #expect(bytes(SecretText.base32(Secret("mzxw6ytboi".utf8))) == Array("foobar".utf8))
+        #expect(bytes(SecretText.base32(Secret("MZXW1".utf8))) == nil)
+        #expect(bytes(SecretText.hex(Secret("00fF".utf8))) == [0, 0xFF])
+        #expect(bytes(SecretText.hex(Secret("00f".utf8))) == nil)
+        #expect(bytes(SecretText.hex(Secret("0g".utf8))) == nil)
+    }
+
+    // MARK: Data and limits
+
+    @Test("a key has 32 KiB for its objects, and loses them with itself")
+    func data() async throws {
+        let vault = opened()
+        _ = try await vault.setUp(1)
+        let key = try await newKey(vault)
+        let (short, long) = (try #require(DataTag([0x85])), try #require(DataTag([0x9F, 0x31])))
+        #expect(
+            DataTag([0x9F]) == nil && DataTag([0x85, 0]) == nil && DataTag([]) == nil && DataTag([0x9F, 0x80]) == nil
+        )
+        let half = String(repeating: "x", count: Vault.maximumData / 2)
+        try await vault.setData(box(half), short, key: key.id, of: 1)
+        await #expect(throws: VaultError.self) { try await vault.setData(box(half), long, key: key.id, of: 1) }
+        try await vault.setData(box(String(half.dropLast(3))), long, key: key.id, of: 1)
+        #expect(try await vault.dataCount(of: 1) == Vault.maximumData)
+        try await vault.setData(box("y"), short, key: key.id, of: 1)
+        #expect(bytes(try await vault.data(short, key: key.id, of: 1)) == Array("y".utf8))
+        try await vault.setData(box(""), short, key: key.id, of: 1)
+        #expect(try await vault.data(short, key: key.id, of: 1) == nil)
+        try await vault.delete(key.id, of: 1)
+        #expect(try await vault.dataCount(of: 1) == 0)
+    }
+
+    @Test("a user has 32 keys at most")
+    func limit() async throws {
+        let vault = opened()
+        _ = try await vault.setUp(1)
+        _ = try await vault.setUp(2)
+        for _ in 0..<Vault.maximumKeys { _ = try await newKey(vault) }
+        await #expect(throws: VaultError.self) { try await newKey(vault) }
+        _ = try await newKey(vault, 2)
+    }
+
+    // MARK: Files
+
+    @Test("the files of the store have no secret, no key and no name in plain")
+    func sealed() async throws {
+        let vault = opened()
+        _ = try await vault.setUp(1)
+        let key = try await newKey(vault)
+        let codes = try #require(OneTimeCodes(kind: .hotp))
+        let otp = try await newCodes(vault, codes, "12345678901234567890")
+        let tag = try #require(DataTag([0x85]))
+        try await vault.setData(box("what the site has written"), tag, key: otp.id, of: 1)
+        let file = try Data(contentsOf: URL(filePath: folder + "/store.db"))
+        let number = try #require(CredentialNumber(publicKey: key.publicKey ?? [], bits: 64))
+        for secret in [
+            Array("front door".utf8), Array("12345678901234567890".utf8), Array("what the site".utf8), number.bytes,
+            Array(number.hex.utf8),
+        ] {
+            #expect(file.range(of: Data(secret)) == nil)
+        }
+    }
+
+    @Test("a broken store is told and not replaced")
+    func broken() async throws {
+        do { _ = try await newKeyIn(opened()) }
+        let path = folder + "/store.db"
+        let before = Data(repeating: 0x55, count: 8192)
+        try before.write(to: URL(filePath: path))
+        await #expect(throws: VaultError.self) { try await opened().keys(of: 1) }
+        #expect(try Data(contentsOf: URL(filePath: path)) == before)
+    }
+
+    private func newKeyIn(_ vault: Vault) async throws -> KeyRecord {
+        _ = try await vault.setUp(1)
+        return try await newKey(vault)
+    }
+
+    @Test("after kill -9 at any time everything that was answered is there", arguments: 0..<12)
+    func killed(_ round: Int) async throws {
+        let program = try RunningProgram("badged-vault-writer", [folder], input: nil)
+        // Different runs are killed after different lines, and at any point of the write behind them.
+        let wanted = 6 + 3 * round
+        #expect(await program.says("code \(wanted / 4)\n", on: .output))
+        program.signal(SIGKILL)
+        _ = await program.exitCode
+        let lines = program.text(.output).split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
+        let vault = opened()
+        let otp = try #require(lines.first { $0[0] == "otp" }?[1])
+        let code = try #require(lines.last { $0[0] == "code" }.flatMap { UInt64($0[1]) })
+        #expect(try await vault.counter(otp, of: 1) > code)
+        let tag = try #require(DataTag([0x85]))
+        let data = try #require(lines.last { $0[0] == "data" }.flatMap { Int($0[2]) })
+        let content = try #require(bytes(try await vault.data(tag, key: otp, of: 1)))
+        let text = String(decoding: content, as: UTF8.self)
+        #expect(try #require(Int(text.split(separator: " ")[1])) >= data)
+        let ids = Set(try await vault.keys(of: 1).map(\.id))
+        let deleted = Set(lines.filter { $0[0] == "deleted" }.map { $0[1] })
+        #expect(ids.isDisjoint(with: deleted))
+        if let last = lines.last, last[0] == "key" {
+            // The next write, a deletion, may be durable without its line.
+            #expect(ids.contains(last[1]) || ids.count == 1)
+        }
+    }
+}
+
+@Suite("Texts of keys")
+struct KeyTextTests {
+    @Test("numbers have a fixed width and keep leading zeros")
+    func numbers() throws {
+        var key = [UInt8](repeating: 0, count: 65)
+        key[0] = 4
+        key.replaceSubrange(22..<33, with: [0xFF, 0xFF, 0xFF, 0, 0, 0, 0, 0, 0, 1, 2])
+        let views = CredentialNumber.views(of: key)
+        #expect(views.map(\.bits) == [64, 75, 128, 200, 256])
+        #expect(views[0].hex == "0000000000000102" && views[0].decimal == "258")
+        #expect(views[1].hex == "07ff0000000000000102")
+        #expect(views[4].bytes.count == 32)
+        #expect(CredentialNumber(publicKey: Array(key.dropLast()), bits: 64) == nil)
+        #expect(CredentialNumber(publicKey: key, bits: 0) == nil)
+    }
+
+    @Test(
+        "base64url is that of RFC 4648",
+        arguments: [("", ""), ("f", "Zg"), ("fo", "Zm8"), ("foo", "Zm9v"), ("foob", "Zm9vYg")]
+    )
+    func base64(_ plain: String, _ text: String) {
+        #expect(Base64URL.encode(Array(plain.utf8)) == text)
+        #expect(Base64URL.decode(text) == Array(plain.utf8))
+        #expect(Base64URL.decode(text + "=") == nil)
+    }
+
+    @Test("bits that are left over, and single characters, are refused", arguments: ["Zh", "Z", "Zm9vY", "Zm9!"])
+    func badBase64(_ text: String) { #expect(Base64URL.decode(text) == nil) }
+
+    @Test("times are read as they are written")
+    func dates() {
+        #expect(DateText.text(0) == "1970-01-01T00:00:00Z")
+        #expect(DateText.seconds("2026-11-22T10:00:01Z").map { DateText.text($0) } == "2026-11-22T10:00:01Z")
+        for wrong in ["2026-02-30T00:00:00Z", "2026-11-22", "2026-11-22T10:00:01+", "2026-11-22 10:00:01Z"] {
+            #expect(DateText.seconds(wrong) == nil)
+        }
+    }
+
+    @Test("the code of a reader names site, reader and key")
+    func readerCode() throws {
+        let key = try ECPrivateKey(on: Curve.secp256r1.group).publicKey.uncompressed
+        let site = "00112233-4455-6677-8899-aabbccddeeff"
+        func text(_ key: String, site: String = site) -> [UInt8] {
+            Array(
+                #"{"siteUuid":"\#(site)","readerUuid":"ffeeddccbbaa99887766554433221100","publicKey":"\#(key)"}"#.utf8
+            )
+        }
+        let code = try #require(ReaderCode(text(Hex.encode(key))))
+        #expect(code.publicKey == key && Hex.encode(code.site) == "00112233445566778899aabbccddeeff")
+        #expect(ReaderCode(text(Hex.encode(key.dropFirst()))) == code)
+        #expect(ReaderCode(text(Hex.encode(key.dropLast() + [key[64] ^ 1]))) == nil)
+        #expect(ReaderCode(text(Hex.encode(key), site: "00")) == nil)
+        #expect(ReaderCode(Array("{}".utf8)) == nil && ReaderCode(Array("x".utf8)) == nil)
+    }
+}
