@@ -241,6 +241,13 @@ let package = Package(
             ["Text", "Concurrency", "Wire", "Server", "Host", "Cards", "ISO7816", "EID", "PKOC"]
         ),
         features.target(
+            "KeyFeature",
+            [
+                "Secrets", "Text", "Crypto", "Concurrency", "Wire", "Server", "Host", "HTTP", "Store", "Vault",
+                "Credentials",
+            ]
+        ),
+        features.target(
             "DoorFeature",
             ["Text", "Concurrency", "Wire", "Server", "Host", "DoorReaders", "DoorOpening", "Scanners"]
         ),
@@ -257,7 +264,7 @@ let package = Package(
             "badged",
             [
                 "Concurrency", "Host", "Text", "Wire", "Server", "Cards", "EIDFeature", "WalletFeature", "DoorFeature",
-                "MPinFeature", "CredentialFeature", "PKOC", "VirtualPKOC", "Crypto", "MPin", "EID", "CountryAuthorities",
+                "MPinFeature", "KeyFeature", "CredentialFeature", "PKOC", "VirtualPKOC", "Crypto", "MPin", "EID", "CountryAuthorities",
                 "HTTP", "Antelope", "EService", "Readers", "Keycard", "Store", "ReadersPCSC", "ReadersNFC",
                 "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders", "DoorOpening", "Scanners",
                 "ScannerBlueZ", "ScannerMgmt",
@@ -309,6 +316,9 @@ let package = Package(
         testProgram("badged-eidserver", ["EIDServer", "EID", "Text", "Wire"], in: "EIDServerProgram"),
         // A node of a chain and the server of a dapp, both fake, over real HTTP
         testLibrary("AntelopeServer", ["EIDServer", "Antelope", "Crypto", "Secp256k1", "Text"]),
+        // An issuer of keys for doors: site, backend and revocation
+        testLibrary("IssuerDouble", ["EIDServer", "Vault", "Crypto", "Secrets", "Text"]),
+        testProgram("badged-issuer", ["IssuerDouble", "Text"], in: "IssuerProgram"),
         // Writes into a vault until it is killed
         testProgram("badged-vault-writer", ["Vault", "Store", "Secrets", "Text"], in: "VaultWriter"),
         // An app of the MYKEY SDK
@@ -432,6 +442,13 @@ let package = Package(
             [
                 "MPinFeature", "MPin", "BadgedClient", "BadgedMPin", "badgectl", "HTTP", "Store", "Server", "Host",
                 "Concurrency", "Secrets", "Text", "TestSupport",
+            ]
+        ),
+        tests(
+            "KeyFeatureTests",
+            [
+                "KeyFeature", "IssuerDouble", "Vault", "HTTP", "Store", "Crypto", "Server", "Host", "Concurrency",
+                "Secrets", "Text", "TestSupport",
             ]
         ),
         tests("WireTests", ["Wire", "Text", "Secrets", "TestSupport"]),

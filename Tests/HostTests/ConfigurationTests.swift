@@ -47,6 +47,11 @@ struct ConfigurationTests {
             cards = 03\(String(repeating: "00", count: 32))
             [mpin]
             trusted_domains = login.example.org, example.net
+
+            [keys]
+            issuer = https://keys.example/acme
+            issuer_keys = \(String(repeating: "Ab", count: 32)), \(String(repeating: "00", count: 32))
+            issuer_ca = /etc/badged/issuer.pem
             [pcsc]
             enabled = off
             [nfc]
@@ -79,6 +84,9 @@ struct ConfigurationTests {
         #expect(configuration.isVirtualEnabled && configuration.virtualReaders == 64)
         #expect(configuration.virtualTrustPoint == "/etc/badged/card.cvcert")
         #expect(configuration.trustAnchors == "/etc/badged/anchors")
+        #expect(configuration.keys.issuer == "https://keys.example/acme")
+        #expect(configuration.keys.fingerprints.map(\.count) == [32, 32])
+        #expect(configuration.keys.authorityFile == "/etc/badged/issuer.pem")
         #expect(configuration.proxy == .address("http://proxy.example:3128"))
         #expect(configuration.proxyCredentials == "/etc/badged/proxy")
         #expect(configuration.date == Day(year: 2028, month: 2, day: 29))
@@ -134,6 +142,9 @@ struct ConfigurationTests {
             ("[wallet]\nnode=eos.example.org", "line 2", "https://HOST"),
             ("[wallet]\nchain_id=aca376", "line 2", "64 hexadecimal digits"),
             ("[wallet]\nnode_ca=ca.pem", "line 2", "a path that begins with /"),
+            ("[keys]\nissuer=acme", "line 2", "a folder, https://HOST/PATH"),
+            ("[keys]\nissuer_keys=00", "line 2", "64 hexadecimal digits"),
+            ("[keys]\nissuer_ca=ca.pem", "line 2", "a path that begins with /"),
             ("[wallet]\nhttp_callbacks=loopback", "line 2", "yes, no"),
             ("[wallet]\ncards=04\(String(repeating: "00", count: 32))", "line 2", "66 hexadecimal digits"),
             ("[credentials]\nsite=0123", "line 2", "a UUID, or 32 hexadecimal digits"),
@@ -151,8 +162,8 @@ struct ConfigurationTests {
                 "a list of origins like https://example.org, with commas"
             ),
             ("[log]\nlevel=loud", "line 2", "error, warning, notice, info, debug"),
-            ("[access]\ndefault=read", "line 2", "readers, cards, wallet, mpin, agent, scan, open, credentials, admin"),
-            ("[access]\ndefault=readers,", "line 2", "readers, cards, wallet, mpin, agent, scan, open, credentials, admin"),
+            ("[access]\ndefault=read", "line 2", "readers, cards, wallet, mpin, keys, agent, scan, open, credentials, admin"),
+            ("[access]\ndefault=readers,", "line 2", "readers, cards, wallet, mpin, keys, agent, scan, open, credentials, admin"),
             ("[access]\nalice=readers", "line 2: [access] alice is no user", "user:NAME"),
             ("[access]\nuser:=readers", "line 2", "user:NAME"),
             ("key=1", "line 1: 'key' stands before", "[section]"),

@@ -35,6 +35,8 @@ package struct Configuration: Sendable, Equatable {
     package var trustedDomains: [String] = []
     /// `[credentials]`
     package var credentials = CredentialConfiguration()
+    /// `[keys]`
+    package var keys = KeysConfiguration()
     /// `[pcsc] enabled`
     package var isPCSCEnabled = true
     /// `[nfc] enabled`
@@ -113,6 +115,9 @@ package struct Configuration: Sendable, Equatable {
             case ("credentials", "location"): credentials.location = try value.identifier()
             case ("credentials", "issuers"): credentials.issuers = try value.issuers()
             case ("credentials", "validated"): credentials.isValidated = try value.bool()
+            case ("keys", "issuer"): keys.issuer = value.text.isEmpty ? nil : try value.issuer()
+            case ("keys", "issuer_keys"): keys.fingerprints = try value.fingerprints()
+            case ("keys", "issuer_ca"): keys.authorityFile = value.text.isEmpty ? nil : try value.absolutePath()
             case ("pcsc", "enabled"): isPCSCEnabled = try value.bool()
             case ("nfc", "enabled"): isNFCEnabled = try value.bool()
             case ("nfc", "devices"): nfcDevices = try value.text.isEmpty ? [] : value.connectionStrings()
@@ -138,8 +143,8 @@ package struct Configuration: Sendable, Equatable {
                 let rule = AccessRule(try value.subject(key), try value.permissions())
                 access.removeAll { $0.subject == rule.subject }
                 access.append(rule)
-            case ("server", _), ("virtual", _), ("eid", _), ("credentials", _), ("pcsc", _), ("nfc", _), ("ble", _),
-                ("activation", _), ("log", _):
+            case ("server", _), ("virtual", _), ("eid", _), ("keys", _), ("credentials", _), ("pcsc", _), ("nfc", _),
+                ("ble", _), ("activation", _), ("log", _):
                 warnings.append("\(place): unknown key '\(entry.key)' in [\(entry.section)]")
             default:
                 warnings.append("\(place): unknown section [\(entry.section)]")
@@ -263,6 +268,27 @@ package struct Configuration: Sendable, Equatable {
         func webAddress() throws(StartError) -> String {
             guard text.hasPrefix("https://") || text.hasPrefix("http://") else { throw refuse("https://HOST") }
             return text
+        }
+
+        /// Where enrolment files come from. Whether it can be used is checked later.
+        func issuer() throws(StartError) -> String {
+            guard ["/", "https://", "http://"].contains(where: text.hasPrefix) else {
+                throw refuse("a folder, https://HOST/PATH")
+            }
+            return text
+        }
+
+        /// Fingerprints of keys, SHA-256.
+        func fingerprints() throws(StartError) -> [[UInt8]] {
+            if text.isEmpty { return [] }
+            var fingerprints: [[UInt8]] = []
+            for word in words {
+                guard let bytes = Hex.decode(word, limit: 32), bytes.count == 32 else {
+                    throw refuse("a list of fingerprints (64 hexadecimal digits), with commas")
+                }
+                fingerprints.append(bytes)
+            }
+            return fingerprints
         }
 
         /// The hash that names a chain.
@@ -396,6 +422,16 @@ package struct CredentialConfiguration: Sendable, Equatable {
     package var issuers: [Issuer] = []
     /// `validated`: whether only a key with a valid certificate is a credential.
     package var isValidated = false
+}
+
+/// The issuer of keys for doors: `[keys]`.
+package struct KeysConfiguration: Sendable, Equatable {
+    /// `issuer`: a folder or an address; nil: there is none.
+    package var issuer: String?
+    /// `issuer_keys`: fingerprints of the keys of trusted issuers.
+    package var fingerprints: [[UInt8]] = []
+    /// `issuer_ca`: a file with the only authorities that may certify the server; nil: those of the system.
+    package var authorityFile: String?
 
     package init() {}
 }
@@ -439,6 +475,7 @@ package struct Settings: Sendable, Equatable {
     /// The domains to which requests of M-Pin may go; empty: clients choose.
     package var trustedDomains: [String]
     package var credentials: CredentialConfiguration
+    package var keys: KeysConfiguration
     package var isPCSCEnabled: Bool
     package var isNFCEnabled: Bool
     package var nfcDevices: [String]
@@ -455,6 +492,7 @@ package struct Settings: Sendable, Equatable {
         node = configuration.node
         trustedDomains = configuration.trustedDomains
         credentials = configuration.credentials
+        keys = configuration.keys
         isPCSCEnabled = configuration.isPCSCEnabled && !options.isWithoutPCSC
         isNFCEnabled = configuration.isNFCEnabled && !options.isWithoutNFC
         nfcDevices = configuration.nfcDevices

@@ -10,6 +10,7 @@ import EService
 import Glibc
 import HTTP
 import Host
+import KeyFeature
 import MPin
 import MPinFeature
 import PKOC
@@ -43,6 +44,7 @@ import Wire
     private let antelope: AntelopeServices
     private let mpin: MPinConfiguration
     private let site: PKOCSite
+    private let issuer: IssuerSettings
     private let anchors: TrustAnchorFolder
     /// The trust point of virtual cards; nil: the test authority that is built into them.
     private let trustPoint: [UInt8]?
@@ -67,11 +69,13 @@ import Wire
         antelope: AntelopeServices,
         mpin: MPinConfiguration,
         site: PKOCSite,
+        issuer: IssuerSettings,
         management: ManagementSocket?
     ) {
         (self.options, self.settings, self.signals, self.socket) = (options, settings, signals, socket)
         (self.trustPoint, self.proxies, self.configuration) = (trustPoint, proxies, configuration)
         (self.management, self.antelope, self.mpin, self.site) = (management, antelope, mpin, site)
+        self.issuer = issuer
         var warnings: [String] = []
         access = AccessControl(AccessPolicy(rules: [], warnings: &warnings))
         anchors = TrustAnchorFolder(
@@ -135,6 +139,7 @@ import Wire
             ),
             WalletFeature(registry, store, trust: settings.keycardTrust, antelope: antelope),
             MPinFeature(store, mpin),
+            KeyFeature(store, issuer),
             CredentialFeature(registry, site, today: settings.certificateDay),
             DoorFeature(radio, opener: makeOpener(settings.radio)),
             ConfinementFeature(settings, configuration),

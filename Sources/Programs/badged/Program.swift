@@ -4,6 +4,7 @@ import EService
 import Glibc
 import HTTP
 import Host
+import KeyFeature
 import MPin
 import PKOC
 import ScannerMgmt
@@ -38,6 +39,7 @@ import WalletFeature
         let antelope = try AntelopeServices.read(settings, proxies)
         let mpin = try MPinConfiguration.read(settings, proxies)
         let site = try PKOCSite.read(settings)
+        let issuer = try IssuerSettings.read(settings, proxies)
         // Signals are blocked before the first other thread starts, because threads inherit the signal mask.
         let signals = try Signals()
         let socket = try ListeningSocket.open(options: options, configuration: configuration)
@@ -58,6 +60,7 @@ import WalletFeature
                 antelope: antelope,
                 mpin: mpin,
                 site: site,
+                issuer: issuer,
                 management: management
             ).start()
         }

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+package import HTTP
+import Text
+import Vault
+
+/// Where enrolment files come from: `[keys]` in badged.conf.
+package struct IssuerSettings: Sendable {
+    package enum Place: Sendable, Equatable {
+        case folder(String)
+        case web(WebAddress)
+    }
+
+    /// nil: enrolment files are given with a command only.
+    package var place: Place?
+    /// The fingerprints of the keys of trusted issuers: SHA-256 of the SubjectPublicKeyInfo.
+    package var fingerprints: Set<[UInt8]> = []
+    /// Who may certify the server.
+    package var authorities = HTTPClient.Authorities.system
+    package var proxies: ProxySettings?
+    /// How long all requests of one command may last.
+    package var timeout = Duration.seconds(60)
+
+    package init() {}
+}
+
+/// Gets enrolment files and checks them.
+struct Issuer: Sendable {
+    let settings: IssuerSettings
+
+    init(_ settings: IssuerSettings) { self.settings = settings }
+
+    /// Checks a file that the user has given or an issuer has sent.
+    func read(_ bytes: some Sequence<UInt8>) throws(KeyFailure) -> Enrolment {
+        let file: Enrolment
+        do throws(Enrolment.Fault) {
+            file = try Enrolment(bytes)
+        } catch {
+            switch error {
+            case .malformed: throw KeyFailure(.invitationInvalid, "the enrolment file is malformed")
+            case .signature: throw KeyFailure(.invitationInvalid, "the signature of the enrolment file is wrong")
+            case .member(let name): throw KeyFailure(.invitationInvalid, "\(name) of the enrolment file is wrong")
+            }
+        }
+        guard settings.fingerprints.contains(file.issuerFingerprint) else {
+            throw KeyFailure(
+                .invitationForeign,
+                "the issuer is not trusted; to trust it: [keys] issuer_keys = \(Hex.encode(file.issuerFingerprint))"
+            )
+        }
+        return file
+    }
+
+    /// The code in an invitation: four times four letters or digits, alone or at the end of an address of the issuer.
+    func code(in invitation: String) throws(KeyFailure) -> String {
+        var code = invitation
+        if code.hasPrefix("https://") || code.hasPrefix("http://") {
+            guard case .web(let address) = settings.place, code.hasPrefix(Self.base(address) + "invitations/") else {
+                throw KeyFailure(.notSupported, "closedService: the address is not that of [keys] issuer")
+            }
+            code = String(code.dropFirst(Self.base(address).count + "invitations/".count))
+        }
+        let groups = code.split(separator: "-", omittingEmptySubsequences: false)
+        let isCode =
+            groups.count == 4
+            && groups.allSatisfy { group in
+                group.utf8.count == 4
+                    && group.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) }
+            }
+        guard isCode else {
+            throw KeyFailure(
+                .invitationInvalid,
+                "an invitation is XXXX-XXXX-XXXX-XXXX, an enrolment file or an address of the issuer"
+            )
+        }
+        guard settings.place != nil else {
+            throw KeyFailure(.notSupported, "closedService: no issuer is configured; set [keys] issuer")
+        }
+        return code
+    }
+
+    private static func base(_ address: WebAddress) -> String {
+        address.text.hasSuffix("/") ? address.text : address.text + "/"
+    }
+
+    /// One command's requests to the issuer. `close` must follow.
+    struct Visit: Sendable {
+        fileprivate let place: IssuerSettings.Place
+        fileprivate let client: HTTPClient?
+
+        func close() { client?.close() }
+    }
+
+    /// Begins to ask the issuer; nil if none is configured.
+    func visit() -> Visit? {
+        switch settings.place {
+        case nil: nil
+        case .folder(let path): Visit(place: .folder(path), client: nil)
+        case .web(let address):
+            Visit(
+                place: .web(address),
+                client: HTTPClient(HTTPLimits(), settings.proxies, settings.authorities)
+            )
+        }
+    }
+
+    /// Redeems an invitation for the key that `proof` is signed with.
+    func redeem(_ code: String, proof: String, _ visit: Visit) async throws(KeyFailure) -> Enrolment {
+        let found: [UInt8]?
+        switch visit.place {
+        case .folder(let path): found = try await Self.file("\(path)/invitations/\(code).jws")
+        case .web(let address):
+            found = try await send(visit, Self.base(address) + "invitations/" + code, .post, Array(proof.utf8))
+        }
+        guard let found else {
+            throw KeyFailure(.invitationInvalid, "the issuer does not know this invitation, or it was used before")
+        }
+        return try checked(found)
+    }
+
+    /// Returns the newest enrolment file of a key; nil if the issuer has none.
+    func enrolment(of thumbprint: String, _ visit: Visit) async throws(KeyFailure) -> Enrolment? {
+        let found: [UInt8]?
+        switch visit.place {
+        case .folder(let path): found = try await Self.file("\(path)/keys/\(thumbprint).jws")
+        case .web(let address): found = try await send(visit, Self.base(address) + "keys/" + thumbprint, .get, [])
+        }
+        guard let found else { return nil }
+        return try checked(found)
+    }
+
+    /// Checks what an issuer has sent. Garbled files may be right the next time.
+    private func checked(_ bytes: [UInt8]) throws(KeyFailure) -> Enrolment {
+        do throws(KeyFailure) {
+            return try read(bytes)
+        } catch {
+            guard error.name == .invitationInvalid else { throw error }
+            throw KeyFailure(.deviceSetupRetry, "the issuer has sent something else: \(error.text)")
+        }
+    }
+
+    private func send(
+        _ visit: Visit,
+        _ text: String,
+        _ method: HTTPRequest.Method,
+        _ body: [UInt8]
+    ) async throws(KeyFailure) -> [UInt8]? {
+        guard let address = WebAddress(text), let client = visit.client else {
+            throw KeyFailure(.communicationFailed, "the address of the issuer cannot be used")
+        }
+        var request = HTTPRequest(method: method, address: address, maximumLength: Enrolment.maximumCount)
+        request.body = body
+        request.headers = ["Accept: application/jose"] + (body.isEmpty ? [] : ["Content-Type: application/jose"])
+        let answer: HTTPResponse
+        do throws(HTTPFault) {
+            answer = try await client.send(request)
+        } catch {
+            throw Self.failure(error)
+        }
+        switch answer.status {
+        case 200: return answer.body
+        case 404, 409, 410: return nil
+        case 401, 403: throw KeyFailure(.invitationForeign, "the issuer refuses this invitation")
+        case 429, 500...599: throw KeyFailure(.deviceSetupRetry, "the issuer cannot answer now (\(answer.status))")
+        default: throw KeyFailure(.communicationFailed, "the issuer has answered \(answer.status)")
+        }
+    }
+
+    private static func failure(_ fault: HTTPFault) -> KeyFailure {
+        switch fault {
+        case .cancelled, .timeout: KeyFailure(.communicationRetry, "the issuer has not answered in time")
+        case .unreachable(let text), .broken(let text): KeyFailure(.communicationRetry, "no answer: \(text)")
+        case .proxy(_, let text): KeyFailure(.communicationRetry, "the proxy does not help: \(text)")
+        case .tls(_, let text): KeyFailure(.communicationFailed, "the issuer cannot be trusted: \(text)")
+        case .tooLarge: KeyFailure(.deviceSetupRetry, "the answer of the issuer is too long")
+        case .unavailable(let text): KeyFailure(.internalError, text)
+        }
+    }
+
+    /// Reads a file of the folder; nil if there is none.
+    @concurrent private static func file(_ path: String) async throws(KeyFailure) -> [UInt8]? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)
+        guard descriptor >= 0 else {
+            if errno == ENOENT { return nil }
+            throw unreadable(path)
+        }
+        defer { Glibc.close(descriptor) }
+        var state = stat()
+        guard fstat(descriptor, &state) == 0, state.st_mode & S_IFMT == S_IFREG,
+            state.st_size <= off_t(Enrolment.maximumCount)
+        else { throw KeyFailure(.deviceSetupRetry, "\(path) is no file of at most 64 KiB") }
+        var bytes = [UInt8](repeating: 0, count: Enrolment.maximumCount)
+        let count = bytes.withUnsafeMutableBytes { Glibc.read(descriptor, $0.baseAddress, $0.count) }
+        guard count >= 0 else { throw unreadable(path) }
+        return Array(bytes.prefix(count))
+    }
+
+    private static func unreadable(_ path: String) -> KeyFailure {
+        KeyFailure(.communicationRetry, "cannot read \(path): \(String(cString: strerror(errno)))")
+    }
+}

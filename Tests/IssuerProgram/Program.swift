@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import IssuerDouble
+import Text
+
+/// badged-issuer [--folder FOLDER] [--faults FAULT,FAULT]: an issuer on 127.0.0.1, for tests. It prints its address and
+/// its fingerprint, reads commands from standard input, and ends with it:
+///
+///     invite CODE [MEMBERS]       makes an invitation
+///     enrol THUMBPRINT [MEMBERS]  enrols a key, or changes its file
+///     revoke THUMBPRINT
+///     fail FAULT,FAULT            the next requests go wrong
+///     check BLOB                  checks the blob of WALLET_PREPARE
+///
+/// MEMBERS is a JSON object with members of the enrolment file. Each command is answered with a line. With --folder the
+/// same files are in a folder.
+@main struct Program {
+    static func main() throws {
+        var folder: String?
+        var faults: [IssuerDouble.Fault] = []
+        var arguments = CommandLine.arguments.dropFirst()
+        while let option = arguments.popFirst() {
+            switch option {
+            case "--folder": folder = arguments.popFirst()
+            case "--faults": faults = read(arguments.popFirst() ?? "")
+            default:
+                say("unknown option \(option)")
+                exit(2)
+            }
+        }
+        let issuer = try IssuerDouble()
+        issuer.fail(faults)
+        say("ready \(issuer.address) \(Hex.encode(issuer.fingerprint))")
+        while let line = readLine() {
+            let words = line.split(separator: " ", maxSplits: 2).map(String.init)
+            guard words.count >= 2 else { continue }
+            let members = words.count > 2 ? (try? JSON(words[2].utf8))?.members ?? [] : []
+            let table = Dictionary(members.map { ($0.key, $0.value) }) { $1 }
+            switch words[0] {
+            case "invite":
+                issuer.invite(words[1], table)
+                say("invited \(words[1])")
+            case "enrol": say(issuer.enrol(words[1], table))
+            case "revoke": say(issuer.revoke(words[1]))
+            case "fail":
+                issuer.fail(read(words[1]))
+                say("failing")
+            case "check":
+                let payload = IssuerDouble.check(blob: words[1])
+                say(payload.map { String(decoding: $0.bytes, as: UTF8.self) } ?? "wrong")
+            default: say("unknown command")
+            }
+            if let folder { try issuer.publish(in: folder) }
+        }
+    }
+
+    private static func read(_ text: String) -> [IssuerDouble.Fault] {
+        text.split(separator: ",").compactMap { IssuerDouble.Fault(rawValue: String($0)) }
+    }
+
+    private static func say(_ line: String) {
+        let bytes = Array((line + "\n").utf8)
+        _ = write(STDOUT_FILENO, bytes, bytes.count)
+    }
+}

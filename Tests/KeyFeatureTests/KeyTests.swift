@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Crypto
+import Foundation
+import Host
+import Store
+import TestSupport
+import Testing
+import Text
+import Vault
+
+@Suite("Commands for keys", .timeLimit(.minutes(5)))
+@Loop struct KeyCommandTests {
+    @Test("a key is made, shown, deactivated, exported and deleted")
+    func wholeLife() async throws {
+        let stage = try await Stage()
+        #expect(await stage.ask("START")["setUp"] == .bool(false))
+        #expect(await stage.error("NEW_KEY") == "Endpoint")
+        let id = try await stage.newKey(#""label":"front door","cardNumber":"4711""#)
+        #expect(await stage.ask("START")["setUp"] == .bool(true))
+        let key = try #require(await stage.keys().first)
+        #expect(key["label"]?.string == "front door" && key["cardNumber"]?.string == "4711")
+        #expect(key["active"] == .bool(true) && key["protection"]?.string == "software")
+        #expect(key["protocol"]?.string == "pkoc" && key["origin"]?.string == "created")
+        let publicKey = try #require(key["publicKey"]?.string.flatMap { Hex.decode($0) })
+        let number = try #require(key["numbers"]?.array?.first)
+        #expect(number["bits"]?.int == 64 && number["hex"]?.string == Hex.encode(publicKey[25..<33]))
+        #expect(await stage.ask("DEACTIVATE_KEY", #""key":"\#(id)""#)["active"] == .bool(false))
+        #expect(await stage.ask("ACTIVATE_KEY", #""key":"\#(id)""#)["active"] == .bool(true))
+        let export = await stage.ask("EXPORT_KEY", #""key":"\#(id)""#)
+        #expect(export["der"]?.string?.hasSuffix(Hex.encode(publicKey)) == true)
+        #expect(export["pem"]?.string?.hasPrefix("-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0") == true)
+        #expect(export["storage"]?.string == "file")
+        #expect(await stage.error("DELETE_KEY", #""key":"\#(id)""#) == "")
+        #expect(await stage.keys().isEmpty)
+        #expect(await stage.error("DELETE_KEY", #""key":"\#(id)""#) == "KeyNotFound")
+    }
+
+    @Test("no user of the system reaches the key of another one")
+    func owners() async throws {
+        let stage = try await Stage()
+        let id = try await stage.newKey()
+        let stranger = try stage.server.connect(uid: 1001)
+        _ = await stage.ask("SETUP_ENDPOINT", by: stranger)
+        #expect(await stage.ask("GET_KEYS", by: stranger)["keys"]?.array?.isEmpty == true)
+        for command in ["ACTIVATE_KEY", "DEACTIVATE_KEY", "DELETE_KEY", "EXPORT_KEY", "GET_OTP", "GET_OTP_COUNTER"] {
+            #expect(await stage.error(command, #""key":"\#(id)""#, by: stranger) == "KeyNotFound", "\(command)")
+        }
+        for command in ["GET_DATA", "PUT_DATA"] {
+            let members = #""oid":"\#(id)","tag":"85","data":"00""#
+            #expect(await stage.error(command, members, by: stranger) == "KeyNotFound", "\(command)")
+        }
+        #expect(await stage.error("REMOVE_ENDPOINT", #""confirm":true"#, by: stranger) == "")
+        #expect(await stage.keys().count == 1)
+        let nobody = try stage.server.connect(uid: nil)
+        #expect(await stage.error("GET_KEYS", by: nobody) == "InternalError")
+    }
+
+    @Test("without the permission every command is denied, and the store is not opened")
+    func permission() async throws {
+        let store = StateStore { () throws(StoreError) in
+            Issue.record("the store was opened")
+            return nil
+        }
+        let stage = try await Stage(store: store, permissions: [.readers, .cards, .wallet, .mpin, .agent, .scan])
+        for command in [
+            "START", "GET_KEYS", "NEW_KEY", "ACTIVATE_KEY", "DEACTIVATE_KEY", "DELETE_KEY", "EXPORT_KEY", "IMPORT_SITE",
+            "GET_LAST_AUTH", "GET_OTP", "GET_OTP_COUNTER", "GET_DATA", "PUT_DATA", "GET_ENDPOINT", "SETUP_ENDPOINT",
+            "UPDATE_ENDPOINT", "REMOVE_ENDPOINT", "WALLET_CHECK", "WALLET_PREPARE", "WALLET_SAVE",
+        ] {
+            #expect(await stage.ask(command)["msg"]?.string == "ACCESS_DENIED", "\(command)")
+        }
+    }
+
+    @Test("HOTP counts each code, TOTP follows the time; the secret is not told or logged")
+    func codes() async throws {
+        let stage = try await Stage()
+        let secret = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
+        let hotp = try await stage.newKey(#""protocol":"otp","value":"\#(secret)""#)
+        for (counter, code) in ["755224", "287082", "359152"].enumerated() {
+            #expect(await stage.ask("GET_OTP_COUNTER", #""key":"\#(hotp)""#)["counter"]?.int == counter)
+            let answer = await stage.ask("GET_OTP", #""key":"\#(hotp)""#)
+            #expect(answer["otp"]?.string == code && answer["counter"]?.int == counter)
+        }
+        stage.clock.advance(2_000_000_000 - stage.clock.now)
+        let totp = try await stage.newKey(
+            #""protocol":"otp","type":"totp","digits":8,"value":"hex:3132333435363738393031323334353637383930""#
+        )
+        let answer = await stage.ask("GET_OTP", #""key":"\#(totp)""#)
+        #expect(answer["otp"]?.string == "69279037" && answer["secondsLeft"]?.int == 10)
+        #expect(await stage.error("EXPORT_KEY", #""key":"\#(totp)""#) == "KeyNotUsable")
+        #expect(!stage.client.hasHeard(secret) && !stage.server.logged.contains { $0.contains(secret) })
+    }
+
+    @Test("objects are kept by key and tag")
+    func data() async throws {
+        let stage = try await Stage()
+        let id = try await stage.newKey()
+        let object = #""oid":"\#(id)","tag":"9f31""#
+        #expect(await stage.ask("GET_DATA", object)["data"] == .null)
+        #expect(await stage.error("PUT_DATA", object + #","data":"00ff""#) == "")
+        #expect(await stage.ask("GET_DATA", object)["data"]?.string == "00ff")
+        let long = String(repeating: "00", count: Vault.maximumData - 1)
+        #expect(await stage.error("PUT_DATA", object + #","data":"\#(long)""#) == "StorageFull")
+        #expect(await stage.ask("GET_DATA", object)["data"]?.string == "00ff")
+        #expect(await stage.ask("GET_ENDPOINT")["bytesUsed"]?.int == 4)
+        #expect(await stage.error("PUT_DATA", object + #","data":"""#) == "")
+        #expect(await stage.ask("GET_DATA", object)["data"] == .null)
+    }
+
+    @Test(
+        "a member of a wrong form is refused, and changes nothing",
+        arguments: [
+            ("NEW_KEY", #""label":7"#), ("NEW_KEY", #""protocol":"seos""#), ("NEW_KEY", #""protocol":"otp""#),
+            ("NEW_KEY", #""protocol":"otp","value":"AAAA""#), ("NEW_KEY", #""protocol":"otp","value":"!!!!""#),
+            ("NEW_KEY", #""protocol":"otp","value":"GEZDGNBVGY3TQOJQ","digits":9"#),
+            ("NEW_KEY", #""protocol":"otp","value":"GEZDGNBVGY3TQOJQ","algorithm":"MD5""#),
+            ("NEW_KEY", #""protocol":"otp","value":"GEZDGNBVGY3TQOJQ","counter":-1"#),
+            ("DELETE_KEY", ""), ("GET_DATA", #""oid":"00","tag":"9f""#), ("PUT_DATA", #""oid":"00","tag":"85""#),
+            ("PUT_DATA", #""oid":"00","tag":"85","data":"0""#), ("IMPORT_SITE", #""qr":"{}""#),
+            ("REMOVE_ENDPOINT", ""), ("REMOVE_ENDPOINT", #""confirm":false"#),
+        ]
+    )
+    func badMembers(_ command: String, _ members: String) async throws {
+        let stage = try await Stage()
+        _ = try await stage.newKey()
+        #expect(await stage.error(command, members) == "InvalidParameter")
+        #expect(await stage.keys().count == 1)
+    }
+
+    @Test("a site is imported from the code of a reader, and its key is never replaced")
+    func sites() async throws {
+        let stage = try await Stage()
+        _ = try await stage.newKey()
+        func code(_ key: [UInt8], reader: Character = "1") -> String {
+            let site = String(repeating: "a", count: 32)
+            let text = #"{\"siteUuid\":\"\#(site)\",\"readerUuid\":\"\#(String(repeating: reader, count: 32))\","#
+            return #""qr":"\#(text)\"publicKey\":\"\#(Hex.encode(key))\"}""#
+        }
+        let group = try Curve.secp256r1.group
+        let (first, other) = (try ECPrivateKey(on: group).publicKey.uncompressed, try ECPrivateKey(on: group).publicKey)
+        let answer = await stage.ask("IMPORT_SITE", code(first))
+        #expect(answer["fingerprint"]?.string == Hex.encode(PublicKeyText.fingerprint(first)))
+        #expect(await stage.error("IMPORT_SITE", code(first, reader: "2")) == "")
+        #expect(await stage.error("IMPORT_SITE", code(other.uncompressed, reader: "3")) == "KeyNotUsable")
+        let sites = try #require(await stage.keys().first?["sites"]?.array)
+        #expect(sites.count == 1 && sites[0]["readers"]?.array?.count == 2)
+        #expect(sites[0]["siteKey"]?.string == Hex.encode(first))
+        _ = try await stage.newKey()
+        #expect(await stage.error("IMPORT_SITE", code(first)) == "KeyNotFound")
+    }
+
+    @Test("a broken store is told with its number, and stays as it is")
+    func brokenStore() async throws {
+        let stage = try await Stage()
+        _ = try await stage.newKey()
+        let key = Data(repeating: 7, count: 32)
+        let folder = stage.folder + "/other"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        try FileManager.default.copyItem(atPath: stage.folder + "/state/store.db", toPath: folder + "/store.db")
+        #expect(
+            FileManager.default.createFile(
+                atPath: folder + "/store.key",
+                contents: key,
+                attributes: [.posixPermissions: 0o600]
+            )
+        )
+        let before = FileManager.default.contents(atPath: folder + "/store.db")
+        let later = try await Stage(store: StateStore { () throws(StoreError) in try Store(folder: folder) })
+        let answer = await later.ask("GET_KEYS")
+        #expect(answer["error"]?.string == "DataStorageDecryptionFailed" && answer["code"]?.int == 999)
+        #expect(await later.error("SETUP_ENDPOINT") == "DataStorageDecryptionFailed")
+        let check = await later.ask("WALLET_CHECK")
+        #expect(check["eligible"] == .bool(false))
+        #expect(FileManager.default.contents(atPath: folder + "/store.db") == before)
+    }
+}
