@@ -101,7 +101,7 @@ let fuzzing: [Target] =
                 "CFuzzer", "Secrets", "Text", "Wire", "ISO7816", "ISODEP", "CNFC", "ReadersNFC", "NFCDevices",
                 "Readers", "Crypto",
                 "EID", "CountryAuthorities", "AnchorImport", "HTTP", "Antelope", "EService", "MPin", "BN254",
-                "MPinFeature",
+                "MPinFeature", "Vault", "Credentials",
                 "ReadersVirtual", "VirtualEID",
                 "Keycard", "PKOC", "VirtualPKOC",
                 "VirtualKeycard", "HDWallet", "Secp256k1", "WalletFeature", "DoorReaders", "ScannerMgmt", "Activation",
@@ -118,7 +118,10 @@ let package = Package(
     products: [
         .library(
             name: "BadgedClient",
-            targets: ["BadgedClient", "BadgedSDKWrapper", "BadgedOSTWallet", "BadgedMYKEYWallet", "BadgedMPin"]
+            targets: [
+                "BadgedClient", "BadgedSDKWrapper", "BadgedOSTWallet", "BadgedMYKEYWallet", "BadgedMPin",
+                "BadgedTapSdk",
+            ]
         )
     ],
     targets: [
@@ -258,16 +261,17 @@ let package = Package(
         client.target("BadgedOSTWallet", ["Secrets", "Text", "Threads", "BadgedClient"]),
         client.target("BadgedMYKEYWallet", ["Secrets", "Text", "BadgedClient"]),
         client.target("BadgedMPin", ["Secrets", "Text", "BadgedClient"]),
+        client.target("BadgedTapSdk", ["Text", "BadgedClient"]),
 
         // Programs
         programs.program(
             "badged",
             [
                 "Concurrency", "Host", "Text", "Wire", "Server", "Cards", "EIDFeature", "WalletFeature", "DoorFeature",
-                "MPinFeature", "KeyFeature", "CredentialFeature", "PKOC", "VirtualPKOC", "Crypto", "MPin", "EID", "CountryAuthorities",
-                "HTTP", "Antelope", "EService", "Readers", "Keycard", "Store", "ReadersPCSC", "ReadersNFC",
-                "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders", "DoorOpening", "Scanners",
-                "ScannerBlueZ", "ScannerMgmt",
+                "MPinFeature", "KeyFeature", "CredentialFeature", "PKOC", "VirtualPKOC", "Crypto", "MPin", "EID",
+                "CountryAuthorities", "HTTP", "Antelope", "EService", "Readers", "Keycard", "Store", "ReadersPCSC",
+                "ReadersNFC", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders", "DoorOpening",
+                "Scanners", "ScannerBlueZ", "ScannerMgmt",
             ],
             isResident: true
         ),
@@ -447,7 +451,8 @@ let package = Package(
         tests(
             "KeyFeatureTests",
             [
-                "KeyFeature", "IssuerDouble", "Vault", "HTTP", "Store", "Crypto", "Server", "Host", "Concurrency",
+                "KeyFeature", "BadgedTapSdk", "IssuerDouble", "Vault", "HTTP", "Store", "Crypto", "Server", "Host",
+                "Concurrency",
                 "Secrets", "Text", "TestSupport",
             ]
         ),
@@ -490,7 +495,7 @@ let package = Package(
         ),
         tests(
             "BadgectlTests",
-            ["badgectl", "badged", "BadgedClient", "Text", "Secrets", "TestSupport", "DoorReaders"]
+            ["badgectl", "badged", "badged-issuer", "BadgedClient", "Text", "Secrets", "TestSupport", "DoorReaders"]
         ),
         tests(
             "AuthenticationTests",

@@ -116,6 +116,23 @@ public final class DaemonConnection: Sendable {
         return id
     }
 
+    /// Sends a command with a secret `value`, and waits for its direct answer.
+    public func request(
+        _ command: String,
+        _ members: [JSON.Member] = [],
+        value: consuming Secret
+    ) async throws(ClientError) -> Event {
+        let id = nextRequest()
+        let answer = link.inbox.expectAnswer(to: id)
+        do throws(ClientError) {
+            try await link.send(CommandText.line(command, id, members, value: value), id)
+            return try await answer.value(whenCancelled: .failure(.cancelled)).get()
+        } catch {
+            link.inbox.forgetAnswer(to: id)
+            throw error
+        }
+    }
+
     /// Sends bytes unchanged: lines that the application has made itself, each with its `\n`.
     public func send(raw bytes: consuming Secret) async throws(ClientError) {
         try await link.send(bytes)

@@ -9,6 +9,7 @@ enum CommandTable {
         anchorFeature,
         walletFeature,
         mpinFeature,
+        keyFeature,
         credentialFeature,
         browserFeature,
         doorReaderFeature,

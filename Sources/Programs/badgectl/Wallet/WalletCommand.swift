@@ -56,6 +56,20 @@ enum WalletCommand {
             summary: "send the actions in a JSON file; write the transaction id",
             run: WalletOperations.contract
         ),
+        Action(
+            name: "prepare",
+            options: ["--label"],
+            summary: "make a key for a pass; write the blob for the issuer",
+            run: PassCommand.prepare
+        ),
+        Action(
+            name: "save",
+            arguments: "REFERENCE",
+            counts: 1...1,
+            options: ["--label"],
+            summary: "save a pass: the issuer's file, or the thumbprint of its key",
+            run: PassCommand.save
+        ),
         Action(name: "unpair", summary: "forget the pairing with this computer", run: WalletFlows.unpair),
         Action(
             name: "reset-card",
@@ -84,6 +98,7 @@ enum WalletCommand {
             OptionSpec("--permission", ValueSpec("NAME"), "the permission of the account; active"),
             OptionSpec("--contract", ValueSpec("NAME"), "transfer: the contract of the token; eosio.token"),
             OptionSpec("--decimals", ValueSpec("NUMBER"), "transfer: extend AMOUNT to so many decimals"),
+            OptionSpec("--label", ValueSpec("TEXT"), "prepare, save: the name of the pass"),
             OptionSpec("--yes", "sign or destroy without a question"),
         ],
         actions: actions.map { ("\($0.name)\($0.arguments.isEmpty ? "" : " \($0.arguments)")", $0.summary) },
@@ -97,6 +112,9 @@ enum WalletCommand {
             sign, transfer and contract show what the card signs, as badged has decoded it, before they ask for the PIN.
             transfer and contract need a node of the chain: [wallet] in badged.conf(5). FILE has an array of actions, each
             with account, name and data; or an object with this array as actions.
+            """,
+            """
+            prepare and save need no card: the key of a pass is in the store of badged, as that of badgectl keys.
             """,
             """
             reset-card needs no PIN. It asks you to type the key UID, which wallet status shows; --key-uid '' is a card

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+import BadgedClient
+public import Dispatch
+import Synchronization
+import Text
+
+/// How a call ends. The names are those of the WaveLynx SDK.
+public enum WlPassResult: String, Sendable, CaseIterable {
+    /// badged cannot be reached, or its store cannot be used.
+    case controllerNotBound
+    case success
+    /// The reference has a wrong form, or there is no issuer.
+    case configInvalid
+    case provisioningError
+    /// The pass is in the store of badged already.
+    case alreadyProvisionedOnPhone
+    /// Never occurs: badged has no watch.
+    case alreadyProvisionedOnWatch
+    case errorGeneratingProvisioningBlob
+}
+
+/// Hears the results of a `WlWalletController`, on its callback queue.
+public protocol WlWalletControllerDelegate: AnyObject, Sendable {
+    func onEligibilityResult(_ isEligible: Bool)
+    /// The app gives the blob to its backend, which answers with a reference.
+    func onProvisioningReady(_ provisioningBlob: String)
+    func onProvisioningPending()
+    func onProvisioningSuccess()
+    func onError(_ result: WlPassResult)
+}
+
+/// Adds passes for doors, whose keys badged keeps. The names are those of the WaveLynx SDK.
+///
+/// Every call returns at once, and ends with one call of the delegate; `saveToWallet` may call `onProvisioningPending` before.
+public final class WlWalletController: Sendable {
+    /// The controller of this process. It uses the default socket, and calls back on the main queue.
+    public static let shared = WlWalletController()
+
+    private struct State {
+        weak var delegate: (any WlWalletControllerDelegate)?
+    }
+
+    private let socketPath: String?
+    private let queue: DispatchQueue
+    private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - socketPath: the socket of badged; nil: the default of this system.
+    ///   - callbackQueue: the serial queue on which the delegate is called. The main queue needs `dispatchMain()` or a run
+    ///     loop; an app without these passes another queue.
+    public init(socketPath: String? = nil, callbackQueue: DispatchQueue = .main) {
+        (self.socketPath, queue) = (socketPath, callbackQueue)
+    }
+
+    /// Hears the results. The controller does not keep it.
+    public var delegate: (any WlWalletControllerDelegate)? {
+        get { state.withLock { $0.delegate } }
+        set { state.withLock { $0.delegate = newValue } }
+    }
+
+    /// Asks whether badged can keep passes.
+    public func checkEligibility() {
+        run { connection throws(ClientError) in
+            let answer = try await connection.keyRequest("WALLET_CHECK")
+            let isEligible = (try? answer.get()) != nil
+            return { $0.onEligibilityResult(isEligible) }
+        }
+    }
+
+    /// Makes a new key, and a blob that proves it.
+    public func startPassProvisioning() {
+        run { connection throws(ClientError) in
+            // A user without an endpoint gets one; otherwise this changes nothing.
+            _ = try await connection.keyRequest("SETUP_ENDPOINT")
+            switch try await connection.keyRequest("WALLET_PREPARE") {
+            case .success(let answer):
+                let blob = answer["blob"]?.string ?? ""
+                return { $0.onProvisioningReady(blob) }
+            case .failure(let failure): return Self.error(failure.reason)
+            }
+        }
+    }
+
+    /// Saves a pass.
+    ///
+    /// - Parameters:
+    ///   - thumbnail: a picture; badged shows none.
+    ///   - displayName: the name of the key; empty: the name that the issuer has given.
+    ///   - description: a text; badged shows none.
+    ///   - saveLink: the reference of the backend: an enrolment file, or the thumbprint of the key.
+    public func saveToWallet(
+        thumbnail: [UInt8] = [],
+        displayName: String = "",
+        description: String = "",
+        saveLink: String
+    ) {
+        run { [self] connection throws(ClientError) in
+            let display = JSON.object([.init("displayName", .string(displayName))])
+            let members = [JSON.Member("reference", .string(saveLink)), JSON.Member("display", display)]
+            let id = try await connection.send("WALLET_SAVE", members)
+            for await event in connection.events {
+                switch event.name {
+                case "WALLET_PENDING": tell { $0.onProvisioningPending() }
+                case "WALLET_SAVED": return { $0.onProvisioningSuccess() }
+                case "WALLET_ERROR": return Self.error(event.json["reason"]?.string ?? "")
+                default: if event.answers(id) { return Self.error("") }
+                }
+            }
+            throw connection.ending ?? .closed
+        }
+    }
+
+    // MARK: Calls
+
+    private typealias Callback = @Sendable (any WlWalletControllerDelegate) -> Void
+
+    private static func error(_ reason: String) -> Callback {
+        let result = WlPassResult(rawValue: reason) ?? .controllerNotBound
+        return { $0.onError(result) }
+    }
+
+    private func tell(_ callback: @escaping Callback) {
+        let delegate = delegate
+        queue.async { if let delegate { callback(delegate) } }
+    }
+
+    /// Runs a call on a connection of its own.
+    private func run(_ body: @escaping @Sendable (DaemonConnection) async throws(ClientError) -> Callback) {
+        Task { [self] in
+            do throws(ClientError) {
+                let connection = try await DaemonConnection.connect(to: socketPath ?? SocketPath.standard)
+                defer { connection.close() }
+                tell(try await body(connection))
+            } catch {
+                tell { $0.onError(.controllerNotBound) }
+            }
+        }
+    }
+}
