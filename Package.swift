@@ -189,6 +189,10 @@ let package = Package(
             ]
         ),
         readers.target("VirtualPKOC", ["Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "Crypto", "PKOC"]),
+        readers.target(
+            "RemoteIFD",
+            ["Secrets", "Text", "Crypto", "Concurrency", "Store", "COpenSSL", "CLinux"]
+        ),
         readers.target("VirtualEID", ["Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "EID", "Crypto"]),
 
         // Doors
@@ -365,6 +369,7 @@ let package = Package(
             ]
         ),
         tests("PKOCTests", ["PKOC", "EID", "ISO7816", "Crypto", "Secrets", "Text", "TestSupport"]),
+        tests("RemoteIFDTests", ["RemoteIFD", "Crypto", "Concurrency", "Secrets", "Text"]),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
         tests("ISODEPTests", ["ISODEP", "NFCTestSupport", "TestSupport"]),
         tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),

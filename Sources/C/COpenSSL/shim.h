@@ -42,3 +42,17 @@ static inline EVP_PKEY *tls_ephemeral_key(SSL *connection) {
 static inline long tls_status_response(SSL *connection, const unsigned char **bytes) {
     return SSL_get_tlsext_status_ocsp_resp(connection, bytes);
 }
+/* The certificates that the other side has sent, the leaf first. */
+static inline int tls_chain_count(X509_STORE_CTX *context) {
+    STACK_OF(X509) *chain = X509_STORE_CTX_get0_untrusted(context);
+    return chain ? sk_X509_num(chain) : 0;
+}
+static inline X509 *tls_chain_certificate(X509_STORE_CTX *context, int index) {
+    return sk_X509_value(X509_STORE_CTX_get0_untrusted(context), index);
+}
+/* No renegotiation, no sessions, no tickets; a write may be repeated from another buffer. */
+static inline void tls_keep_simple(SSL_CTX *context) {
+    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION);
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_mode(context, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+}

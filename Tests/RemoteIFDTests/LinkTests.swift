@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Crypto
+import RemoteIFD
+import Secrets
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) @Loop struct LinkTests {
+    nonisolated static let lender = Result { try RemoteIdentity.generate() }
+    nonisolated static let borrower = Result { try RemoteIdentity.generate() }
+
+    private static func code(_ digits: String) -> LinkSecurity { .pairing(code: SecretBox(Secret(digits.utf8))) }
+
+    /// Connects two ends over the loopback interface.
+    private func pair(
+        _ server: LinkSecurity,
+        _ client: LinkSecurity,
+        times: RemoteLink.Times = .init()
+    ) async throws -> (server: RemoteLink, client: RemoteLink) {
+        let socket = try NetworkSocket(.connections, port: 0, interface: nil)
+        let client = RemoteLink.connect(
+            to: RemoteAddress(host: RemoteAddress.loopback, port: socket.port),
+            interface: nil,
+            try Self.borrower.get(),
+            client,
+            times: times
+        )
+        let accepted: Int32 = try await withCheckedThrowingContinuation { continuation in
+            var isTaken = false
+            do {
+                try socket.whenReady {
+                    guard !isTaken, let connection = socket.accept() else { return }
+                    isTaken = true
+                    continuation.resume(returning: connection.socket)
+                }
+            } catch { continuation.resume(throwing: error) }
+        }
+        socket.close()
+        return (RemoteLink.serve(accepted, try Self.lender.get(), server, times: times), client)
+    }
+
+    private func events(_ link: RemoteLink) async -> [RemoteLink.Event] {
+        var all: [RemoteLink.Event] = []
+        for await event in link.events { all.append(event) }
+        return all
+    }
+
+    @Test("Paired ends see each other's fingerprint and exchange messages")
+    func paired() async throws {
+        let (lender, borrower) = (try Self.lender.get(), try Self.borrower.get())
+        let (server, client) = try await pair(
+            .paired(trusted: [borrower.fingerprint]),
+            .paired(trusted: [lender.fingerprint])
+        )
+        let long = [UInt8](repeating: 0x61, count: 100_000)
+        client.send(Array("hello".utf8))
+        client.send(long)
+        var own: [RemoteLink.Event] = []
+        for await event in client.events {
+            own.append(event)
+            if case .opened = event { client.close() }
+        }
+        #expect(
+            await events(server) == [
+                .opened(device: borrower.fingerprint), .message(Array("hello".utf8)), .message(long),
+                .ended(.closed(1000)),
+            ]
+        )
+        #expect(own == [.opened(device: lender.fingerprint), .ended(.closed(1000))])
+    }
+
+    @Test("A pairing with the right code opens; with a wrong one both ends know it")
+    func pairing() async throws {
+        let (server, client) = try await pair(Self.code("0777"), Self.code("0777"))
+        var opened: RemoteLink.Event?
+        for await event in client.events {
+            if opened == nil { opened = event }
+            client.close()
+        }
+        #expect(opened == .opened(device: try Self.lender.get().fingerprint))
+        #expect(await events(server).first == .opened(device: try Self.borrower.get().fingerprint))
+        let (strict, wrong) = try await pair(Self.code("0777"), Self.code("0778"))
+        let endings = (await events(strict), await events(wrong))
+        #expect(endings.0 == [.ended(.wrongCode)], "\(endings.0)")
+        #expect(endings.1 == [.ended(.wrongCode)])
+    }
+
+    @Test("A stranger on either side gets no byte beyond TLS")
+    func strangers() async throws {
+        let (server, client) = try await pair(
+            .paired(trusted: []),
+            .paired(trusted: [try Self.lender.get().fingerprint])
+        )
+        #expect(await events(server) == [.ended(.untrusted)])
+        #expect(await events(client) == [.ended(.refused)])
+        let (honest, deceived) = try await pair(
+            .paired(trusted: [try Self.borrower.get().fingerprint]),
+            .paired(trusted: [])
+        )
+        #expect(await events(deceived) == [.ended(.untrusted)])
+        #expect(await events(honest) == [.ended(.refused)])
+    }
+
+    @Test("A paired device is refused while the other end pairs, and the other way round")
+    func modes() async throws {
+        let (server, client) = try await pair(
+            Self.code("0777"),
+            .paired(trusted: [try Self.lender.get().fingerprint])
+        )
+        #expect(await events(server) == [.ended(.refused)])
+        #expect(await events(client) == [.ended(.refused)])
+    }
+
+    @Test("A connection stays while both ends answer pings")
+    func pings() async throws {
+        let (lender, borrower) = (try Self.lender.get(), try Self.borrower.get())
+        var times = RemoteLink.Times()
+        times.ping = 1
+        let (server, client) = try await pair(
+            .paired(trusted: [borrower.fingerprint]),
+            .paired(trusted: [lender.fingerprint]),
+            times: times
+        )
+        for number in 0..<20 { client.send([UInt8(0x61 + number)]) }
+        var count = 0
+        for await event in server.events {
+            guard case .message = event else { continue }
+            count += 1
+            if count == 20 { server.close(1001) }
+        }
+        #expect(count == 20)
+        #expect(await events(client).last == .ended(.closed(1001)))
+    }
+
+    @Test("A key and its certificate are the same after they were stored")
+    func identity() throws {
+        let own = try Self.lender.get()
+        let read = try RemoteIdentity(key: try own.encodedKey(), certificate: own.encodedCertificate)
+        #expect(read.fingerprint == own.fingerprint)
+        #expect(throws: CryptoError.self) {
+            try RemoteIdentity(key: try own.encodedKey(), certificate: Self.borrower.get().encodedCertificate)
+        }
+    }
+}

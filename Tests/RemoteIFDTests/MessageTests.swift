@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import RemoteIFD
+import Testing
+import Text
+
+@Suite(.timeLimit(.minutes(5))) struct MessageTests {
+    @Test(
+        "Each message is the same after it is written and read, in both versions",
+        arguments: [
+            .establishContext(protocolName: "IFDInterface_WebSocket_v2", deviceName: "desk"),
+            .establishContextResponse(deviceName: "phone", .ok), .getStatus(slot: ""),
+            .status(IFDStatus(slot: "NFC", hasCard: true)), .connect(slot: "NFC"),
+            .connectResponse(handle: "{1}", .failed(.sharingViolation)), .disconnect(handle: "{1}"),
+            .disconnectResponse(handle: "{1}", .ok), .transmit(handle: "{1}", apdu: [0, 0xB0, 0x9C, 0, 0]),
+            .transmitResponse(handle: "{1}", apdu: [0x90, 0], .ok),
+            .establishPACE(handle: "{1}", input: [3, 0, 0, 0, 0]),
+            .establishPACEResponse(handle: "{1}", code: 0xF006_63C2, output: [0, 0, 2, 0, 0x31, 0], .ok),
+            .modifyPIN(handle: "{1}", input: [0x3C]),
+            .modifyPINResponse(handle: "{1}", output: [0x64, 1], .failed(.cancelled)), .destroyPACE(handle: "{1}"),
+            .destroyPACEResponse(handle: "{1}", .ok), .error(.failed(.unknownAPIFunction)),
+        ] as [IFDMessage],
+        IFDVersion.allCases
+    )
+    func roundTrip(_ message: IFDMessage, _ version: IFDVersion) throws {
+        let envelope = IFDEnvelope(context: "{c}", message)
+        #expect(try IFDEnvelope(envelope.encode(version)) == envelope)
+    }
+
+    @Test("Messages of AusweisApp2 are read, and written with the same members")
+    func peer() throws {
+        // From recordings of AusweisApp2 1.26.2.
+        let lines = [
+            #"{"InputAPDU":"00a4040c09e80704007f00070302","ContextHandle":"{c}","SlotHandle":"{s}","msg":"IFDTransmit"}"#,
+            #"{"ContextHandle":"{c}","PINPad":true,"MaxAPDULength":500,"ConnectedReader":true,"CardAvailable":true,"#
+                + #""EFATR":null,"EFDIR":null,"SlotName":"NFC","msg":"IFDStatus"}"#,
+            #"{"ContextHandle":"{c}","ResultCode":"c26306f0","OutputData":"000002003100","SlotHandle":"{s}","#
+                + #""ResultMajor":"http://www.bsi.bund.de/ecard/api/1.1/resultmajor#ok","ResultMinor":null,"#
+                + #""msg":"IFDEstablishPACEChannelResponse"}"#,
+        ]
+        for line in lines {
+            let envelope = try IFDEnvelope(Array(line.utf8))
+            #expect(try JSON(envelope.encode(.two)) == JSON(line.utf8))
+        }
+        #expect(
+            try IFDEnvelope(Array(lines[2].utf8)).message
+                == .establishPACEResponse(handle: "{s}", code: 0xF006_63C2, output: [0, 0, 2, 0, 0x31, 0], .ok)
+        )
+    }
+
+    @Test(
+        "A message with a missing, mistyped or overlong member is refused",
+        arguments: [
+            (#"{"msg":"IFDTransmit","InputAPDU":"00b0"}"#, IFDParseError.incomplete(name: "IFDTransmit", context: nil)),
+            (
+                #"{"msg":"IFDTransmit","ContextHandle":"c","SlotHandle":"s","InputAPDU":"zz"}"#,
+                .incomplete(name: "IFDTransmit", context: "c")
+            ),
+            (#"{"msg":"IFDConnect","SlotName":1}"#, .incomplete(name: "IFDConnect", context: nil)),
+            (
+                #"{"msg":"IFDConnect","SlotName":""# + String(repeating: "x", count: 600) + #""}"#,
+                .incomplete(name: "IFDConnect", context: nil)
+            ),
+            (#"{"msg":"Hello"}"#, .unknown), (#"{"msg":7}"#, .notAMessage), ("[]", .notAMessage), ("", .notAMessage),
+        ] as [(String, IFDParseError)]
+    )
+    func refused(_ text: String, _ error: IFDParseError) {
+        #expect(throws: error) { try IFDEnvelope(Array(text.utf8)) }
+    }
+}
+
+@Suite(.timeLimit(.minutes(5))) struct OfferTests {
+    private static let hash = String(repeating: "ab", count: 32)
+
+    private static func text(_ members: String) -> [UInt8] {
+        Array(#"{"msg":"REMOTE_IFD","IFDName":"Pixel","IFDID":"\#(hash)",\#(members)}"#.utf8)
+    }
+
+    @Test("An announcement names the device by the hash of its certificate, also when it carries the certificate")
+    func identity() throws {
+        let own = try RemoteIdentity.generate()
+        let bytes = Offer.encode(name: "desk", certificate: own.encodedCertificate, port: 4711, isPairing: true)
+        let offer = try #require(Offer(bytes))
+        #expect(offer.fingerprint == own.fingerprint)
+        #expect(offer.name == "desk" && offer.port == 4711 && offer.isPairing)
+        let short = try #require(
+            Offer(Self.text(#""port":1,"SupportedAPI":["x","IFDInterface_WebSocket_v2"],"pairing":false,"more":[]"#))
+        )
+        #expect(short.fingerprint == Self.hash && short.versions == [.two] && !short.isPairing)
+    }
+
+    @Test(
+        "An announcement that AusweisApp would discard is discarded",
+        arguments: [
+            #""port":1,"SupportedAPI":["IFDInterface_WebSocket_v2"]"#,
+            #""port":1,"SupportedAPI":["IFDInterface_WebSocket_v2"],"pairing":"yes""#,
+            #""port":0,"SupportedAPI":["IFDInterface_WebSocket_v2"],"pairing":true"#,
+            #""port":65536,"SupportedAPI":["IFDInterface_WebSocket_v2"],"pairing":true"#,
+            #""port":1,"SupportedAPI":[],"pairing":true"#, #""port":1,"pairing":true"#,
+            #""port":1,"SupportedAPI":["IFDInterface_WebSocket_v3"],"pairing":true"#,
+        ]
+    )
+    func discarded(_ members: String) { #expect(Offer(Self.text(members)) == nil) }
+
+    @Test("A name cannot disturb a terminal, and a long datagram is not read")
+    func hostile() throws {
+        let offer = try #require(
+            Offer(
+                Array(
+                    #"{"msg":"REMOTE_IFD","IFDName":"a\u001b[2J\u202Eb","IFDID":"\#(Self.hash)","port":1,"#.utf8
+                ) + Array(#""SupportedAPI":["IFDInterface_WebSocket_v0"]}"#.utf8)
+            )
+        )
+        #expect(offer.name == "a?[2J?b")
+        #expect(Offer([UInt8](repeating: 0x20, count: 9000)) == nil)
+        #expect(DeviceName.clean("") == "?" && DeviceName.clean(String(repeating: "x", count: 99)).count == 33)
+    }
+}
