@@ -102,7 +102,7 @@ let fuzzing: [Target] =
                 "Readers", "Crypto",
                 "EID", "CountryAuthorities", "AnchorImport", "HTTP", "Antelope", "EService", "MPin", "BN254",
                 "MPinFeature", "Vault", "Credentials",
-                "ReadersVirtual", "VirtualEID",
+                "RemoteIFD", "ReadersVirtual", "VirtualEID",
                 "Keycard", "PKOC", "VirtualPKOC",
                 "VirtualKeycard", "HDWallet", "Secp256k1", "WalletFeature", "DoorReaders", "ScannerMgmt", "Activation",
                 "BadgedClient",
@@ -193,6 +193,10 @@ let package = Package(
             "RemoteIFD",
             ["Secrets", "Text", "Crypto", "Concurrency", "Store", "COpenSSL", "CLinux"]
         ),
+        readers.target(
+            "ReadersRemote",
+            ["Readers", "RemoteIFD", "ISO7816", "Secrets", "Crypto", "Store", "Threads", "Concurrency", "Host"]
+        ),
         readers.target("VirtualEID", ["Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "EID", "Crypto"]),
 
         // Doors
@@ -255,6 +259,13 @@ let package = Package(
             ]
         ),
         features.target(
+            "RemoteFeature",
+            [
+                "Secrets", "Text", "Crypto", "Concurrency", "Wire", "Server", "Host", "Cards", "Readers", "ISO7816",
+                "Store", "RemoteIFD", "ReadersRemote",
+            ]
+        ),
+        features.target(
             "DoorFeature",
             ["Text", "Concurrency", "Wire", "Server", "Host", "DoorReaders", "DoorOpening", "Scanners"]
         ),
@@ -272,9 +283,10 @@ let package = Package(
             "badged",
             [
                 "Concurrency", "Host", "Text", "Wire", "Server", "Cards", "EIDFeature", "WalletFeature", "DoorFeature",
-                "MPinFeature", "KeyFeature", "CredentialFeature", "PKOC", "VirtualPKOC", "Crypto", "MPin", "EID",
-                "CountryAuthorities", "HTTP", "Antelope", "EService", "Readers", "Keycard", "Store", "ReadersPCSC",
-                "ReadersNFC", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders", "DoorOpening",
+                "MPinFeature", "KeyFeature", "CredentialFeature", "RemoteFeature", "PKOC", "VirtualPKOC", "Crypto", "MPin",
+                "EID", "CountryAuthorities", "HTTP", "Antelope", "EService", "Readers", "Keycard", "Store", "ReadersPCSC",
+                "ReadersRemote", "RemoteIFD", "ReadersNFC", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux",
+                "DoorReaders", "DoorOpening",
                 "Scanners", "ScannerBlueZ", "ScannerMgmt",
             ],
             isResident: true
@@ -370,6 +382,13 @@ let package = Package(
         ),
         tests("PKOCTests", ["PKOC", "EID", "ISO7816", "Crypto", "Secrets", "Text", "TestSupport"]),
         tests("RemoteIFDTests", ["RemoteIFD", "Crypto", "Concurrency", "Secrets", "Text"]),
+        tests(
+            "RemoteFeatureTests",
+            [
+                "RemoteFeature", "ReadersRemote", "RemoteIFD", "Cards", "Readers", "ReadersVirtual", "VirtualEID", "Store",
+                "Server", "Wire", "Concurrency", "Secrets", "Text", "ISO7816", "Host", "TestSupport",
+            ]
+        ),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
         tests("ISODEPTests", ["ISODEP", "NFCTestSupport", "TestSupport"]),
         tests("EIDTests", ["EID", "Crypto", "ISO7816", "Secrets", "TestSupport"]),

@@ -17,6 +17,9 @@ private func refusal(_ bytes: [UInt8]) -> StartError? {
 
 @Suite("badged.conf", .timeLimit(.minutes(5)))
 struct ConfigurationTests {
+    private static let allPermissions =
+        "readers, cards, wallet, mpin, keys, remote, agent, scan, open, credentials, admin"
+
     @Test("an empty file and comments change nothing", arguments: ["", "\n\n", "# a = b\n ; [x]\n", "[server]\r\n"])
     func empty(text: String) throws {
         #expect(try read(text) == Configuration())
@@ -162,8 +165,7 @@ struct ConfigurationTests {
                 "a list of origins like https://example.org, with commas"
             ),
             ("[log]\nlevel=loud", "line 2", "error, warning, notice, info, debug"),
-            ("[access]\ndefault=read", "line 2", "readers, cards, wallet, mpin, keys, agent, scan, open, credentials, admin"),
-            ("[access]\ndefault=readers,", "line 2", "readers, cards, wallet, mpin, keys, agent, scan, open, credentials, admin"),
+            ("[access]\ndefault=read", "line 2", allPermissions), ("[access]\ndefault=readers,", "line 2", allPermissions),
             ("[access]\nalice=readers", "line 2: [access] alice is no user", "user:NAME"),
             ("[access]\nuser:=readers", "line 2", "user:NAME"),
             ("key=1", "line 1: 'key' stands before", "[section]"),

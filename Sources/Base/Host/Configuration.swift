@@ -53,6 +53,8 @@ package struct Configuration: Sendable, Equatable {
     package var rootServesAll = false
     /// `[activation] origins`: the origins whose pages may open a WebSocket.
     package var activationOrigins: [String] = []
+    /// `[remote]`
+    package var remote = RemoteConfiguration()
     /// `[ble]`
     package var radio = RadioConfiguration()
     /// `[log] level`
@@ -127,6 +129,11 @@ package struct Configuration: Sendable, Equatable {
             case ("activation", "permissions"): activationPermissions = try value.permissions()
             case ("activation", "root_serves_all"): rootServesAll = try value.bool()
             case ("activation", "origins"): activationOrigins = try value.origins()
+            case ("remote", "enabled"): remote.isEnabled = try value.bool()
+            case ("remote", "share"): remote.isShared = try value.bool()
+            case ("remote", "readers"): remote.readers = value.list
+            case ("remote", "interfaces"): remote.interfaces = try value.interfaces()
+            case ("remote", "name"): remote.name = value.text.isEmpty ? nil : value.text
             case ("ble", "enabled"): radio.isEnabled = try value.bool()
             case ("ble", "backend"): radio.backend = try value.word()
             case ("ble", "replay"): radio.replay = try value.absolutePath()
@@ -144,7 +151,7 @@ package struct Configuration: Sendable, Equatable {
                 access.removeAll { $0.subject == rule.subject }
                 access.append(rule)
             case ("server", _), ("virtual", _), ("eid", _), ("keys", _), ("credentials", _), ("pcsc", _), ("nfc", _),
-                ("ble", _), ("activation", _), ("log", _):
+                ("ble", _), ("activation", _), ("remote", _), ("log", _):
                 warnings.append("\(place): unknown key '\(entry.key)' in [\(entry.section)]")
             default:
                 warnings.append("\(place): unknown section [\(entry.section)]")
@@ -366,6 +373,17 @@ package struct Configuration: Sendable, Equatable {
             return origins
         }
 
+        /// The parts between commas; none for an empty value.
+        var list: [String] { text.isEmpty ? [] : words.filter { !$0.isEmpty } }
+
+        /// Names of network interfaces, which have at most 15 bytes.
+        func interfaces() throws(StartError) -> [String] {
+            guard list.allSatisfy({ $0.utf8.count < 16 && !$0.contains("/") }) else {
+                throw refuse("a list of network interfaces like eth0, with commas")
+            }
+            return list
+        }
+
         func permissions() throws(StartError) -> Permissions {
             if text == "none" { return [] }
             var permissions: Permissions = []
@@ -379,6 +397,21 @@ package struct Configuration: Sendable, Equatable {
             return permissions
         }
     }
+}
+
+/// Readers over the network: `[remote]`.
+package struct RemoteConfiguration: Sendable, Equatable {
+    /// `enabled`: whether readers of other devices are used.
+    package var isEnabled = false
+    /// `share`: whether `readers` are lent to other devices.
+    package var isShared = false
+    package var readers: [String] = []
+    /// `interfaces`: empty for all with a broadcast address.
+    package var interfaces: [String] = []
+    /// `name`: the name of this host for other devices; nil: its host name.
+    package var name: String?
+
+    package init() {}
 }
 
 /// How connections to services go out: `[eid] proxy`.
@@ -480,6 +513,7 @@ package struct Settings: Sendable, Equatable {
     package var isNFCEnabled: Bool
     package var nfcDevices: [String]
     package var radio: RadioConfiguration
+    package var remote: RemoteConfiguration
     package var logLevel: Log.Level
 
     package init(_ options: CommandLineOptions, _ configuration: Configuration) {
@@ -496,7 +530,7 @@ package struct Settings: Sendable, Equatable {
         isPCSCEnabled = configuration.isPCSCEnabled && !options.isWithoutPCSC
         isNFCEnabled = configuration.isNFCEnabled && !options.isWithoutNFC
         nfcDevices = configuration.nfcDevices
-        radio = configuration.radio
+        (radio, remote) = (configuration.radio, configuration.remote)
         if options.isWithoutBLE { radio.isEnabled = false }
         logLevel = options.logLevel ?? configuration.logLevel
     }

@@ -23,6 +23,9 @@ package struct Permissions: OptionSet, Sendable, Hashable {
     /// Log users in with M-Pin; needs `cards`, too.
     package static let mpin = Permissions(rawValue: 128)
 
+    /// Pair with other devices, and lend readers to them; needs `cards`, too.
+    package static let remote = Permissions(rawValue: 2048)
+
     /// Use, make and enrol the keys of its user.
     package static let keys = Permissions(rawValue: 256)
 
@@ -35,10 +38,12 @@ package struct Permissions: OptionSet, Sendable, Hashable {
     package static let activate = Permissions(rawValue: 16)
 
     /// Everything that a configuration can grant.
-    package static let all: Permissions = [.readers, .cards, .wallet, .mpin, .keys, .agent, .scan, .open, .credentials, .admin]
+    package static let all: Permissions = [
+        .readers, .cards, .wallet, .mpin, .keys, .remote, .agent, .scan, .open, .credentials, .admin,
+    ]
     static let names: [(name: String, value: Permissions)] = [
-        ("readers", .readers), ("cards", .cards), ("wallet", .wallet), ("mpin", .mpin), ("keys", .keys), ("agent", .agent),
-        ("scan", .scan), ("open", .open), ("credentials", .credentials),
+        ("readers", .readers), ("cards", .cards), ("wallet", .wallet), ("mpin", .mpin), ("keys", .keys),
+        ("remote", .remote), ("agent", .agent), ("scan", .scan), ("open", .open), ("credentials", .credentials),
         ("admin", .admin),
     ]
 }

@@ -104,6 +104,7 @@ extension ReaderRegistry {
             attached: .init(
                 insertable: reader.description.takesCards,
                 keypad: reader.description.hasKeypad,
+                remote: reader.description.isRemote,
                 card: card,
                 busy: reader.owner != nil && reader.owner != session.workflow.map { ObjectIdentifier($0) }
             )

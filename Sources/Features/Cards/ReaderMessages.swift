@@ -11,6 +11,8 @@ package struct ReaderState: Sendable, Equatable {
     struct Attached: Sendable, Equatable {
         var insertable: Bool
         var keypad: Bool
+        /// Another device lends the reader over the network.
+        var remote: Bool
         var card: Card
         /// Another session's workflow holds the reader.
         var busy: Bool
@@ -29,6 +31,7 @@ package struct ReaderState: Sendable, Equatable {
         guard let attached else { return }
         object.member("insertable", attached.insertable)
         object.member("keypad", attached.keypad)
+        if attached.remote { object.member("remote", true) }
         if attached.busy { object.member("busy", true) }
         switch attached.card {
         case .none: object.member("card", JSON.null)

@@ -295,7 +295,7 @@ package import Readers
     }
 
     /// Returns at the next change of any reader, or when the task is cancelled.
-    func nextChange() async {
+    package func nextChange() async {
         let id = nextWaiter
         await withTaskCancellationHandler {
             guard !Task.isCancelled else { return }

@@ -17,7 +17,9 @@ import PKOC
 import Readers
 import ReadersNFC
 import ReadersPCSC
+import ReadersRemote
 import ReadersVirtual
+import RemoteFeature
 import ScannerMgmt
 import Scanners
 import Server
@@ -55,6 +57,8 @@ import Wire
     private var reloads = 0
     private var server: SocketServer?
     private var radio: Radio?
+    /// nil unless readers of this host are shared.
+    private var sharing: RemoteSharing?
     private var watched: [Loop.Registration] = []
     private var watchdogAlarm: Loop.Alarm?
 
@@ -125,11 +129,13 @@ import Wire
             nfc = boards
             registry.add(boards)
         }
+        let store = StateStore()
+        let remote = Remote(settings.remote, registry, store)
+        if let lenders = remote?.lenders { registry.add(RemoteBackend(lenders)) }
         if settings.radio.isEnabled { radio = makeRadio(settings.radio) }
         registry.log = { level, text in Log.write(level) { "\(text)" } }
 
         // A feature is one line here and one target.
-        let store = StateStore()
         let features: [any Feature] = [
             ReaderFeature(registry),
             EIDFeature(
@@ -142,6 +148,7 @@ import Wire
             KeyFeature(store, issuer),
             CredentialFeature(registry, site, today: settings.certificateDay),
             DoorFeature(radio, opener: makeOpener(settings.radio)),
+            RemoteFeature(remote?.store, remote?.lenders, remote?.sharing),
             ConfinementFeature(settings, configuration),
         ]
         registry.kinds = features.compactMap { $0 as? any CardFeature }.flatMap(\.cardKinds)
@@ -167,6 +174,8 @@ import Wire
             exit(1)
         }
         openBrowserPort(server)
+        sharing = remote?.sharing
+        await sharing?.start()
         service.ready(status: "serving \(socket.path)")
         Log.info("serving \(socket.path)")
     }
@@ -239,6 +248,7 @@ import Wire
         }
         deadline.set(after: 900)
         radio?.stop()
+        sharing?.stop()
         await server?.stop()
         await registry.stop()
         deadline.cancel()

@@ -26,10 +26,18 @@ package struct ReaderDescription: Sendable, Equatable {
     package var takesCards: Bool
     /// Whether the reader can transmit extended-length APDUs, which the eID card needs.
     package var hasExtendedLength: Bool
+    /// Whether another device lends the reader over the network.
+    package var isRemote: Bool
 
-    package init(name: String, hasKeypad: Bool = false, takesCards: Bool = false, hasExtendedLength: Bool = true) {
+    package init(
+        name: String,
+        hasKeypad: Bool = false,
+        takesCards: Bool = false,
+        hasExtendedLength: Bool = true,
+        isRemote: Bool = false
+    ) {
         (self.name, self.hasKeypad, self.takesCards) = (name, hasKeypad, takesCards)
-        self.hasExtendedLength = hasExtendedLength
+        (self.hasExtendedLength, self.isRemote) = (hasExtendedLength, isRemote)
     }
 }
 

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ISO7816
-import Readers
 
 /// Encodes and parses the data of feature EXECUTE_PACE. PC/SC part 10, amendment 1, 2.6.16.
-enum PACEChannel {
+package enum PACEChannel {
     /// Encodes the input of EstablishPACEChannel; nil when a field is too long for its length bytes.
-    static func establish(_ request: KeypadPACERequest) -> [UInt8]? {
+    package static func establish(_ request: KeypadPACERequest) -> [UInt8]? {
+        guard let data = input(request), let length = UInt16(exactly: data.count) else { return nil }
+        return [0x02] + littleEndian(length) + data
+    }
+
+    /// Encodes the input without function and length, as the remote reader protocol has it.
+    package static func input(_ request: KeypadPACERequest) -> [UInt8]? {
         guard let chatLength = UInt8(exactly: request.chat.count),
             let descriptionLength = UInt16(exactly: request.certificateDescription.count)
         else { return nil }
@@ -13,18 +18,55 @@ enum PACEChannel {
         // The password is empty, so the reader asks its user.
         data.append(0)
         data += littleEndian(descriptionLength) + request.certificateDescription
-        guard let length = UInt16(exactly: data.count) else { return nil }
-        return [0x02] + littleEndian(length) + data
+        return data
+    }
+
+    /// Parses the input without function and length; nil when it is cut or has more than its fields. A password in it is
+    /// not used.
+    package static func request(_ input: some Sequence<UInt8>) -> KeypadPACERequest? {
+        var bytes = Fields(input)
+        guard let id = bytes.number(1) else { return nil }
+        var request = KeypadPACERequest(passwordID: UInt8(truncatingIfNeeded: id))
+        request.chat = bytes.variable(lengthBytes: 1)
+        _ = bytes.variable(lengthBytes: 1)
+        guard !bytes.isEmpty else { return nil }
+        request.certificateDescription = bytes.variable(lengthBytes: 2)
+        return bytes.isCut || !bytes.isEmpty ? nil : request
+    }
+
+    /// Encodes the output data without result code and length.
+    package static func output(_ result: KeypadPACEResult) -> [UInt8] {
+        let status = result.mseStatus?.value ?? 0
+        let access = result.cardAccess.isEmpty ? [0x31, 0x00] : result.cardAccess
+        var bytes = [UInt8(status >> 8), UInt8(truncatingIfNeeded: status)]
+        bytes += littleEndian(UInt16(clamping: access.count)) + access.prefix(Int(UInt16.max))
+        guard result.outcome == .established else { return bytes }
+        for car in [result.carCurrent, result.carPrevious] {
+            bytes += [UInt8(clamping: car.count)] + car.prefix(Int(UInt8.max))
+        }
+        return bytes + littleEndian(UInt16(clamping: result.idPICC.count)) + result.idPICC.prefix(Int(UInt16.max))
+    }
+
+    /// The result code of an outcome.
+    package static func code(_ outcome: KeypadPACEResult.Outcome) -> UInt32 {
+        switch outcome {
+        case .established: 0
+        case .wrongPassword: 0xF006_6300
+        case .cancelled: 0xF020_0001
+        case .timeout: 0xF020_0002
+        case .noCard: 0xF010_0002
+        case .failed(let code): code
+        }
     }
 
     /// The input of DestroyPACEChannel.
-    static let destroy: [UInt8] = [0x03, 0x00, 0x00]
+    package static let destroy: [UInt8] = [0x03, 0x00, 0x00]
 
     /// Parses the output of EstablishPACEChannel; nil when it is shorter than a result code, or reports success and is cut.
     ///
     /// Members at the end may be missing. After a failure only the result code is required, because readers of Reiner SCT
     /// then send little else.
-    static func established(_ output: some Sequence<UInt8>) -> KeypadPACEResult? {
+    package static func established(_ output: some Sequence<UInt8>) -> KeypadPACEResult? {
         var bytes = Fields(output)
         guard let code = bytes.number(4) else { return nil }
         var result = KeypadPACEResult(outcome: outcome(code))
@@ -41,13 +83,13 @@ enum PACEChannel {
     }
 
     /// Parses the result code of DestroyPACEChannel; nil when there is none.
-    static func destroyed(_ output: some Sequence<UInt8>) -> UInt32? {
+    package static func destroyed(_ output: some Sequence<UInt8>) -> UInt32? {
         var bytes = Fields(output)
         return bytes.number(4)
     }
 
     /// The meaning of a result code.
-    static func outcome(_ code: UInt32) -> KeypadPACEResult.Outcome {
+    package static func outcome(_ code: UInt32) -> KeypadPACEResult.Outcome {
         switch code {
         case 0: return .established
         case 0xF010_0002: return .noCard

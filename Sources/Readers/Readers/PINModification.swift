@@ -4,18 +4,18 @@
 ///
 /// The reader does not ask for the current PIN, because PACE has proven it. RESET RETRY COUNTER (TR-03110-3 B.11.6) takes
 /// the new PIN.
-struct PINModification: Sendable, Equatable {
+package struct PINModification: Sendable, Equatable {
     /// The time limit for each key in seconds.
-    var seconds: UInt8 = 90
-    var minimumDigits: UInt8 = 6
-    var maximumDigits: UInt8 = 6
+    package var seconds: UInt8 = 90
+    package var minimumDigits: UInt8 = 6
+    package var maximumDigits: UInt8 = 6
 
-    init() {}
+    package init() {}
 
     /// The command that the reader completes with the new PIN: RESET RETRY COUNTER with new data.
-    static let template: [UInt8] = [0x00, 0x2C, 0x02, 0x03]
+    package static let template: [UInt8] = [0x00, 0x2C, 0x02, 0x03]
 
-    var bytes: [UInt8] {
+    package var bytes: [UInt8] {
         var bytes: [UInt8] = [seconds, seconds]
         bytes += [
             0x82,  // bmFormatString: ASCII, left justified, system unit byte

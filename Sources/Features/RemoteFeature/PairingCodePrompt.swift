@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Cards
+import Concurrency
+import RemoteIFD
+import Secrets
+import Server
+import Text
+import Wire
+
+/// Asks for the four digits that the other device shows.
+struct PairingCodePrompt: Prompt {
+    typealias Answer = SecretBox
+
+    let device: RemoteDevice
+    /// The own fingerprint, which the other device may show.
+    let ownFingerprint: String
+    /// What was wrong with the last code.
+    let error: String?
+
+    var name: String { EnterPairingCodeMessage.name.description }
+
+    func message(_ number: Int, to session: Session, error: String?) -> any Message {
+        EnterPairingCodeMessage(device: device, own: ownFingerprint, number: number, error: error ?? self.error)
+    }
+
+    static func answer(
+        _ open: OpenPrompt<PairingCodePrompt>,
+        with command: Command,
+        named name: String
+    ) -> CommandOutcome {
+        guard name == "SET_PAIRING_CODE", open.isMeant(by: command) else { return .badState }
+        if let code = open.secret(of: command, .digits(4...4)) { open.answer(code) }
+        return .answered
+    }
+}
+
+struct EnterPairingCodeMessage: Message {
+    static let name: StaticString = "ENTER_PAIRING_CODE"
+    let device: RemoteDevice
+    let own: String
+    let number: Int
+    let error: String?
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        if let error { object.member("error", error) }
+        object.member("question", number)
+        object.member("name", device.name)
+        object.member("fingerprint", device.fingerprint)
+        object.member("ownFingerprint", own)
+    }
+}

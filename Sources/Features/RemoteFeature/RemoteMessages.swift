@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ReadersRemote
+import RemoteIFD
+import Secrets
+import Text
+import Wire
+
+/// REMOTE: the own key, the devices, and who uses which reader.
+struct RemoteMessage: Message, Equatable {
+    static let name: StaticString = "REMOTE"
+
+    struct Device: Equatable {
+        let device: RemoteDevice
+        let isPaired: Bool
+        let isConnected: Bool
+        /// Whether the device waits for a pairing; nil for a device that has not announced itself.
+        var isPairing: Bool?
+    }
+
+    var isEnabled = false
+    var isShared = false
+    /// The own fingerprint, if there is a key.
+    var fingerprint: String?
+    var error: String?
+    /// The devices that lend readers.
+    var lenders: [Device] = []
+    /// The devices that borrow readers of this host.
+    var borrowers: [Device] = []
+    /// The readers that the connected borrower uses.
+    var used: [String] = []
+    /// Whether this host waits for a pairing.
+    var isPairing = false
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        if let error { object.member("error", error) }
+        object.member("enabled", isEnabled)
+        object.member("share", isShared)
+        if let fingerprint { object.member("fingerprint", fingerprint) }
+        object.array("lenders", lenders) { Self.write($1, to: &$0) }
+        object.array("borrowers", borrowers) { Self.write($1, to: &$0) }
+        object.member("used", used)
+        object.member("pairing", isPairing)
+    }
+
+    private static func write(_ device: Device, to array: inout JSONWriter) {
+        array.object { entry in
+            entry.member("fingerprint", device.device.fingerprint)
+            entry.member("name", device.device.name)
+            entry.member("paired", device.isPaired)
+            entry.member("connected", device.isConnected)
+            if let isPairing = device.isPairing { entry.member("pairing", isPairing) }
+        }
+    }
+}
+
+/// PAIR_READER: the start or the end of a pairing with a device that lends readers.
+struct PairReaderMessage: Message {
+    static let name: StaticString = "PAIR_READER"
+    var success: Bool?
+    var device: RemoteDevice?
+    var error: String?
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        if let success { object.member("success", success) }
+        if let error { object.member("error", error) }
+        guard let device else { return }
+        object.member("fingerprint", device.fingerprint)
+        object.member("name", device.name)
+    }
+}
+
+/// OPEN_PAIRING: the start or the end of the pairing mode of this host.
+struct OpenPairingMessage: Message {
+    static let name: StaticString = "OPEN_PAIRING"
+    var success: Bool?
+    var device: RemoteDevice?
+    var error: String?
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        if let success { object.member("success", success) }
+        if let error { object.member("error", error) }
+        guard let device else { return }
+        object.member("fingerprint", device.fingerprint)
+        object.member("name", device.name)
+    }
+}
+
+/// PAIRING_CODE: the digits that the user types at the other device.
+struct PairingCodeMessage: Message {
+    static let name: StaticString = "PAIRING_CODE"
+    static let isSecret = true
+    let code: Shown
+    let fingerprint: String
+    let seconds: Int
+
+    /// Keeps the digits until the message is written.
+    final class Shown {
+        let digits: Secret
+
+        init(_ digits: consuming Secret) { self.digits = digits }
+    }
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        object.key("code")
+        code.digits.withBytes { object.ascii($0) }
+        object.member("fingerprint", fingerprint)
+        object.member("seconds", seconds)
+    }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Cards
+import Concurrency
+import Glibc
+import Host
+import ReadersRemote
+import RemoteFeature
+import RemoteIFD
+import Store
+
+/// Readers over the network, as `[remote]` says.
+@Loop struct Remote {
+    let store: RemoteStore
+    let lenders: RemoteLenders?
+    let sharing: RemoteSharing?
+
+    /// nil when both halves are off, which costs nothing then.
+    init?(_ configuration: RemoteConfiguration, _ registry: ReaderRegistry, _ state: StateStore) {
+        guard configuration.isEnabled || configuration.isShared else { return nil }
+        let store = RemoteStore(state)
+        let name = DeviceName.clean(configuration.name ?? Self.hostName)
+        self.store = store
+        lenders =
+            configuration.isEnabled
+            ? RemoteLenders(store, RemoteLenders.Settings(interfaces: configuration.interfaces, name: name)) : nil
+        guard configuration.isShared else {
+            sharing = nil
+            return
+        }
+        let shared = RemoteSharing.Settings(
+            readers: configuration.readers,
+            interfaces: configuration.interfaces,
+            name: name
+        )
+        sharing = RemoteSharing(registry, store, shared) { level, text in Log.write(level) { "\(text)" } }
+    }
+
+    private static var hostName: String {
+        var name = [CChar](repeating: 0, count: 256)
+        guard gethostname(&name, name.count - 1) == 0 else { return "badged" }
+        return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}

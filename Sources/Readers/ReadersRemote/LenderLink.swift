@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import ISO7816
+import Readers
+import RemoteIFD
+import Synchronization
+import Threads
+
+/// The connection to one device that lends readers: its context, its slots, and one request at a time.
+@Loop final class LenderLink {
+    private let link: RemoteLink
+    private let fingerprint: String
+    private let version: IFDVersion
+    private let ownName: String
+    private let lenders: RemoteLenders
+    private var deviceName = "?"
+    private var context: String?
+    private var slots: [String: LenderSlot] = [:]
+    private var isOver = false
+
+    /// The request that waits for its answer, which has no number.
+    private var pending: Pending?
+    private let turns = ReaderGate()
+
+    private struct Pending {
+        let answer = OneShot<IFDMessage?>()
+        let insertion: Insertion?
+    }
+
+    private static let maximumSlots = 8
+    /// Milliseconds for an answer, and for one that the user of the device gives.
+    private static let answerTime: Int64 = 5000
+    private static let userTime: Int64 = 95_000
+
+    init(
+        _ link: RemoteLink,
+        _ fingerprint: String,
+        _ version: IFDVersion,
+        _ ownName: String,
+        _ lenders: RemoteLenders
+    ) {
+        (self.link, self.fingerprint, self.version) = (link, fingerprint, version)
+        (self.ownName, self.lenders) = (ownName, lenders)
+    }
+
+    /// Runs the link to its end. `isWanted` is called when the device has given a context.
+    func run(_ isWanted: @Loop () -> Bool) async {
+        let limit = Loop.Alarm { [weak self] in self?.close() }
+        limit.set(after: 2 * Self.answerTime)
+        for await event in link.events {
+            switch event {
+            case .opened:
+                // The certificate of this device was checked in the handshake.
+                let name = version.rawValue
+                send(.establishContext(protocolName: name, deviceName: ownName))
+            case .message(let bytes):
+                if let isReady = handle(bytes) {
+                    limit.cancel()
+                    guard isReady, isWanted() else {
+                        close()
+                        continue
+                    }
+                    send(.getStatus(slot: ""))
+                }
+            case .ended: break
+            }
+        }
+        limit.cancel()
+        end()
+    }
+
+    func close() { link.close() }
+
+    private func end() {
+        isOver = true
+        for slot in slots.values { lenders.remove(slot) }
+        slots = [:]
+        pending?.answer.fill(nil)
+    }
+
+    private func send(_ message: IFDMessage) {
+        link.send(IFDEnvelope(context: context, message).encode(version))
+    }
+
+    /// Handles a message. The result says whether the device has given a context; nil for other messages.
+    private func handle(_ bytes: [UInt8]) -> Bool? {
+        let envelope: IFDEnvelope
+        do throws(IFDParseError) {
+            envelope = try IFDEnvelope(bytes)
+        } catch {
+            switch error {
+            case .incomplete(let name, _):
+                // An answer that cannot be read is a failed one.
+                if name.hasSuffix("Response") || name == "IFDError" {
+                    pending?.answer.fill(.error(.failed(.unknownError)))
+                }
+            case .unknown, .notAMessage: send(.error(.failed(.unknownAPIFunction)))
+            }
+            return nil
+        }
+        if case .establishContextResponse(let name, let result) = envelope.message {
+            guard context == nil else { return nil }
+            guard result == .ok, let given = envelope.context, !given.isEmpty,
+                given.utf8.count <= IFDMessage.maximumNameCount
+            else { return false }
+            (context, deviceName) = (given, name)
+            lenders.rename(fingerprint, name)
+            return true
+        }
+        guard let context, envelope.context == context else { return nil }
+        switch envelope.message {
+        case .status(let status): update(status)
+        case .connectResponse, .disconnectResponse, .transmitResponse, .establishPACEResponse, .modifyPINResponse,
+            .destroyPACEResponse, .error:
+            pending?.answer.fill(envelope.message)
+        case .establishContext, .establishContextResponse, .getStatus, .connect, .disconnect, .transmit, .establishPACE,
+            .modifyPIN, .destroyPACE:
+            send(.error(.failed(.unknownAPIFunction)))
+        }
+        return nil
+    }
+
+    // MARK: Slots
+
+    private func update(_ status: IFDStatus) {
+        guard let slot = slots[status.slot] ?? add(status) else { return }
+        guard status.isConnected else {
+            lenders.remove(slot)
+            slots[status.slot] = nil
+            return
+        }
+        var description = slot.description
+        (description.hasKeypad, description.hasExtendedLength) = (status.hasKeypad, status.hasExtendedLength)
+        if description != slot.description {
+            slot.description = description
+            lenders.change(slot)
+        }
+        if status.hasCard { lenders.insert(slot) } else { lenders.withdraw(slot) }
+    }
+
+    private func add(_ status: IFDStatus) -> LenderSlot? {
+        guard status.isConnected, slots.count < Self.maximumSlots else { return nil }
+        let slot = LenderSlot(status, device: RemoteDevice(fingerprint: fingerprint, name: deviceName), self)
+        guard lenders.add(slot) else { return nil }
+        slots[status.slot] = slot
+        return slot
+    }
+
+    // MARK: Requests
+
+    /// Sends a request and waits for its answer.
+    ///
+    /// Without an answer in time, or when the task is cancelled, the whole link ends: a late answer would be taken for that
+    /// of the next request.
+    func request(
+        _ message: IFDMessage,
+        about insertion: Insertion,
+        asksUser: Bool = false
+    ) async throws(CardError) -> IFDMessage {
+        let turn = turns.enter("")
+        guard await turn.value(whenCancelled: false) else { throw .other("cancelled") }
+        defer { turns.leave("") }
+        guard !isOver, isCurrent(insertion) else { throw .removed }
+        let request = Pending(insertion: insertion)
+        pending = request
+        defer { pending = nil }
+        send(message)
+        let limit = Loop.Alarm { request.answer.fill(nil) }
+        limit.set(after: asksUser ? Self.userTime : Self.answerTime)
+        defer { limit.cancel() }
+        // Only a question to the user of the device is given up early; other answers come soon.
+        let answer =
+            asksUser
+            ? await request.answer.value(whenCancelled: nil)
+            : await Task { @Loop in await request.answer.value(whenCancelled: nil) }.value
+        guard let answer else {
+            close()
+            throw .removed
+        }
+        // A success after the card has left is not to be trusted.
+        guard !isOver, isCurrent(insertion) else { throw .removed }
+        return answer
+    }
+
+    private func isCurrent(_ insertion: Insertion) -> Bool { slots.values.contains { $0.insertion == insertion } }
+
+    func connect(_ slot: LenderSlot, _ insertion: Insertion) async throws(CardError) -> any CardConnection {
+        let answer = try await request(.connect(slot: slot.slot), about: insertion)
+        guard case .connectResponse(let handle, let result) = answer else { throw Self.error(answer) }
+        guard case .ok = result, !handle.isEmpty else { throw Self.error(result) }
+        let connection = LenderConnection(self, insertion, handle: handle, lenders.gate)
+        return slot.description.hasKeypad ? LenderKeypadConnection(connection) : connection
+    }
+
+    /// Ends the use of a card. The device resets the card.
+    func disconnect(_ handle: String, _ insertion: Insertion) async {
+        _ = try? await request(.disconnect(handle: handle), about: insertion)
+    }
+
+    nonisolated static func error(_ answer: IFDMessage) -> CardError {
+        if case .error(let result) = answer { return error(result) }
+        return .other("the device has sent another answer than that to the request")
+    }
+
+    nonisolated static func error(_ result: IFDResult) -> CardError {
+        switch result {
+        case .ok: .other("the answer makes no sense")
+        case .failed(.sharingViolation): .exclusive
+        case .failed(.timeout), .failed(.cancelled): .other("the user has not answered")
+        case .failed: .removed
+        }
+    }
+}
+
+/// A connection to a card in a reader of another device.
+final class LenderConnection: CardConnection {
+    private let link: LenderLink
+    private let insertion: Insertion
+    private let handle: String
+    private let gate: ReaderGate
+    private let isClosed = Mutex(false)
+
+    init(_ link: LenderLink, _ insertion: Insertion, handle: String, _ gate: ReaderGate) {
+        (self.link, self.insertion, self.handle, self.gate) = (link, insertion, handle, gate)
+    }
+
+    deinit {
+        guard close() else { return }
+        Task { @Loop [link, insertion, handle, gate] in
+            await link.disconnect(handle, insertion)
+            gate.leave(insertion.reader)
+        }
+    }
+
+    func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+        let answer = try await request(.transmit(handle: handle, apdu: command.bytes))
+        guard case .transmitResponse(handle, let bytes, let result) = answer else { throw LenderLink.error(answer) }
+        guard case .ok = result else { throw LenderLink.error(result) }
+        guard let response = ResponseAPDU(bytes: bytes) else { throw .mute }
+        return response
+    }
+
+    func disconnect(reset: Bool) async {
+        guard close() else { return }
+        await link.disconnect(handle, insertion)
+        gate.leave(insertion.reader)
+    }
+
+    fileprivate func request(_ message: IFDMessage, asksUser: Bool = false) async throws(CardError) -> IFDMessage {
+        guard !isClosed.withLock({ $0 }) else { throw .other("the connection to the card has been closed") }
+        return try await link.request(message, about: insertion, asksUser: asksUser)
+    }
+
+    fileprivate var slotHandle: String { handle }
+
+    /// Marks the connection as closed; true for the first call.
+    private func close() -> Bool {
+        isClosed.withLock { isClosed in
+            defer { isClosed = true }
+            return !isClosed
+        }
+    }
+}
+
+/// A card in a device that asks its user for PIN, CAN and PUK, and runs PACE.
+final class LenderKeypadConnection: KeypadConnection {
+    private let connection: LenderConnection
+
+    init(_ connection: LenderConnection) { self.connection = connection }
+
+    func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+        try await connection.transmit(command)
+    }
+
+    func disconnect(reset: Bool) async { await connection.disconnect(reset: reset) }
+
+    /// Has the device ask its user. A cancelled task ends the link, and with it the question.
+    func establishPACE(_ request: KeypadPACERequest) async throws(CardError) -> KeypadPACEResult {
+        guard let input = PACEChannel.input(request) else { throw .tooLong }
+        let handle = connection.slotHandle
+        let answer = try await connection.request(.establishPACE(handle: handle, input: input), asksUser: true)
+        guard case .establishPACEResponse(handle, let code, let output, let result) = answer else {
+            throw LenderLink.error(answer)
+        }
+        // AusweisApp tells some outcomes in the result, and others in the code only.
+        switch result {
+        case .failed(.cancelled): return KeypadPACEResult(outcome: .cancelled)
+        case .failed(.timeout): return KeypadPACEResult(outcome: .timeout)
+        case .failed(.noCard), .failed(.invalidSlotHandle): throw .removed
+        case .ok, .failed: break
+        }
+        let header = (0..<4).map { UInt8(truncatingIfNeeded: code >> ($0 * 8)) }
+        let count = [UInt8(truncatingIfNeeded: output.count), UInt8(truncatingIfNeeded: output.count >> 8)]
+        guard output.count <= UInt16.max, let parsed = PACEChannel.established(header + count + output) else {
+            throw .other("the answer to EstablishPACEChannel makes no sense (\(output.count) bytes)")
+        }
+        guard result == .ok || parsed.outcome != .established else { throw LenderLink.error(result) }
+        return parsed
+    }
+
+    func destroyPACE() async throws(CardError) {
+        let handle = connection.slotHandle
+        let answer = try await connection.request(.destroyPACE(handle: handle))
+        // AusweisApp2 1.26 does not know the command, and 2.5 answers it wrongly for a handle that is over.
+        guard case .destroyPACEResponse(handle, .ok) = answer else { throw LenderLink.error(answer) }
+    }
+
+    /// Has the device ask for a new PIN. A cancelled task still waits, because only the answer tells whether the PIN has
+    /// changed.
+    func modifyPIN() async throws(CardError) -> StatusWord {
+        let handle = connection.slotHandle
+        let input = PINModification().bytes
+        let connection = connection
+        let answer = await Task { () async -> Result<IFDMessage, CardError> in
+            do throws(CardError) {
+                return .success(try await connection.request(.modifyPIN(handle: handle, input: input), asksUser: true))
+            } catch { return .failure(error) }
+        }.value
+        let message = try answer.get()
+        guard case .modifyPINResponse(handle, let output, let result) = message else { throw LenderLink.error(message) }
+        if let response = ResponseAPDU(bytes: output) { return response.status }
+        throw LenderLink.error(result)
+    }
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+package import Host
+package import ISO7816
+package import Readers
+
+/// The backend for readers that other devices lend over the network, such as a phone with AusweisApp.
+package final class RemoteBackend: ReaderBackend {
+    package let name = "remote"
+    package let lenders: RemoteLenders
+
+    package init(_ lenders: RemoteLenders) { self.lenders = lenders }
+
+    /// Starts to listen for announcements; a second stream ends the first.
+    package var events: AsyncStream<ReaderEvent> {
+        let (stream, continuation) = AsyncStream.makeStream(of: ReaderEvent.self)
+        Task { @Loop [lenders] in await lenders.start(continuation) }
+        return stream
+    }
+
+    /// Connects to the card; waits while another connection to the same reader is open.
+    package func connect(_ insertion: Insertion) async throws(CardError) -> any CardConnection {
+        try await lenders.connect(insertion)
+    }
+
+    package func currentHealth() async -> [HealthCheck] {
+        // The program that held the port may have ended, which causes no event.
+        await lenders.listen()
+        return await lenders.health()
+    }
+
+    package func rescan() { Task { @Loop [lenders] in lenders.listen() } }
+
+    package func close() async { await lenders.stop() }
+}

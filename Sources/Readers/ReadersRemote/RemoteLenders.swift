@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Concurrency
+import Crypto
+import Host
+import ISO7816
+import Readers
+package import RemoteIFD
+package import Secrets
+package import Store
+import Threads
+
+/// The devices that lend readers: those that announce themselves, those that are paired, and the connections to them.
+///
+/// Everything from the network is hostile. An announcement is only a hint where to connect. A pairing is removed by a
+/// person only.
+@Loop package final class RemoteLenders {
+    package struct Settings: Sendable {
+        /// The names of the network interfaces; empty: all with a broadcast address.
+        package var interfaces: [String]
+        package var port = Offer.port
+        /// The name of this host for other devices.
+        package var name: String
+        package var times = RemoteLink.Times()
+
+        package init(interfaces: [String] = [], name: String) { (self.interfaces, self.name) = (interfaces, name) }
+    }
+
+    /// A device that has announced itself.
+    package struct Sighting: Sendable {
+        package var offer: Offer
+        var address: RemoteAddress
+        var interface: String?
+        var time: Int64
+    }
+
+    /// The outcome of a pairing.
+    package enum Pairing: Sendable, Equatable {
+        case paired(RemoteDevice)
+        case wrongCode
+        /// There is no announcement of the device.
+        case absent
+        /// The device has another certificate than its announcement says.
+        case otherDevice
+        case failed(String)
+    }
+
+    private struct Attempt: Hashable {
+        let fingerprint: String
+        let host: UInt32
+    }
+
+    /// An announcement is forgotten after this time in milliseconds.
+    private static let sightingTime: Int64 = 5000
+    private static let maximumSightings = 64
+    private static let maximumAttempts = 64
+    /// The most connections under way to places that claim to be the same device.
+    private static let maximumParallel = 4
+    /// The most datagrams that are read in a second; the others wait in the kernel, which drops them.
+    private static let maximumDatagrams = 200
+    private static let longestPause: Int64 = 30_000
+
+    private let store: RemoteStore
+    private let settings: Settings
+    private var events: AsyncStream<ReaderEvent>.Continuation?
+    private var sockets: [NetworkSocket] = []
+    private var fault: String?
+    private var isStopped = false
+    /// The datagrams since the start, and the announcements among them.
+    private(set) var datagrams = 0
+    private(set) var offers = 0
+    private var window = (start: Int64(0), count: 0)
+    private lazy var resume = Loop.Alarm { [unowned self] in for socket in sockets { socket.read(true) } }
+
+    private var seen: [String: Sighting] = [:]
+    private var paired: [String: RemoteDevice] = [:]
+    private var identity: RemoteIdentity?
+    private var links: [String: LenderLink] = [:]
+    private var connecting: [Attempt: LenderLink] = [:]
+    /// The time of the next attempt, and the pause after it.
+    private var pauses: [Attempt: (next: Int64, pause: Int64)] = [:]
+    private var readers: [String: LenderSlot] = [:]
+    private var insertions: UInt64 = 0
+    let gate = ReaderGate()
+    /// Called when a device comes or goes.
+    package var observer: @Loop () -> Void = {}
+
+    package nonisolated init(_ store: RemoteStore, _ settings: Settings) {
+        (self.store, self.settings) = (store, settings)
+    }
+
+    // MARK: Start and end
+
+    func start(_ continuation: AsyncStream<ReaderEvent>.Continuation) async {
+        events?.finish()
+        events = continuation
+        do throws(StoreError) {
+            for device in try await store.devices(.lender) { paired[device.fingerprint] = device }
+            if !paired.isEmpty { identity = try await store.identity() }
+        } catch {
+            fault = error.text
+        }
+        listen()
+    }
+
+    func stop() {
+        isStopped = true
+        for socket in sockets { socket.close() }
+        sockets = []
+        for link in Array(links.values) + connecting.values { link.close() }
+        events?.finish()
+    }
+
+    /// Opens the port of announcements, unless it is open.
+    func listen() {
+        guard sockets.isEmpty, !isStopped, events != nil else { return }
+        let names: [String?] = settings.interfaces.isEmpty ? [nil] : settings.interfaces
+        do throws(SystemError) {
+            for name in names {
+                let socket = try NetworkSocket(.datagrams, port: settings.port, interface: name)
+                try socket.whenReady { [weak self, unowned socket] in self?.read(socket) }
+                sockets.append(socket)
+            }
+            fault = nil
+        } catch {
+            for socket in sockets { socket.close() }
+            sockets = []
+            fault = "UDP port \(settings.port): \(error.description)"
+        }
+        events?.yield(.health([portCheck]))
+    }
+
+    /// The port of announcements; 0 while it is closed.
+    package var port: UInt16 { sockets.first?.port ?? 0 }
+
+    private var portCheck: HealthCheck {
+        guard let fault else { return HealthCheck("remote", ok: true) }
+        return HealthCheck(
+            "remote",
+            ok: false,
+            cause: fault,
+            advice:
+                "UDP port \(settings.port) cannot be shared: end AusweisApp on this host, or set [remote] enabled = no"
+        )
+    }
+
+    func health() -> [HealthCheck] {
+        let advice =
+            datagrams > 0
+            ? nil
+            : "nothing has come: open the remote reader on the phone, and let the firewall pass UDP port \(settings.port)"
+        return [
+            HealthCheck(
+                "remote announcements",
+                ok: fault == nil,
+                advice: advice,
+                facts: [.init("datagrams", datagrams), .init("announcements", offers), .init("devices", links.count)]
+            )
+        ]
+    }
+
+    // MARK: Announcements
+
+    private func read(_ socket: NetworkSocket) {
+        while let (bytes, sender) = socket.receive(limit: Offer.maximumCount) {
+            datagrams += 1
+            if Loop.now - window.start >= 1000 { window = (Loop.now, 0) }
+            window.count += 1
+            if let offer = Offer(bytes) {
+                offers += 1
+                heard(offer, sender, socket.interface)
+            }
+            guard window.count < Self.maximumDatagrams else {
+                for socket in sockets { socket.read(false) }
+                return resume.set(after: 1000)
+            }
+        }
+    }
+
+    private func heard(_ offer: Offer, _ sender: RemoteAddress, _ interface: String?) {
+        var address = sender
+        address.port = offer.port
+        let sighting = Sighting(offer: offer, address: address, interface: interface, time: Loop.now)
+        remember(sighting)
+        guard paired[offer.fingerprint] != nil, links[offer.fingerprint] == nil, !offer.isPairing else { return }
+        connect(sighting)
+    }
+
+    /// Keeps an announcement. The first of several that claim to be the same device stays while it is renewed.
+    private func remember(_ sighting: Sighting) {
+        let fingerprint = sighting.offer.fingerprint
+        if let old = seen[fingerprint], old.address.host != sighting.address.host, isFresh(old) { return }
+        if seen[fingerprint] == nil, seen.count >= Self.maximumSightings {
+            seen = seen.filter { isFresh($0.value) }
+            guard seen.count < Self.maximumSightings else { return }
+        }
+        let isNew = seen.updateValue(sighting, forKey: fingerprint).map { !isFresh($0) } ?? true
+        if isNew { observer() }
+    }
+
+    private func isFresh(_ sighting: Sighting) -> Bool { Loop.now - sighting.time < Self.sightingTime }
+
+    /// The devices that announce themselves now, by name.
+    package var sightings: [Sighting] {
+        seen.values.filter(isFresh).sorted {
+            ($0.offer.name, $0.offer.fingerprint) < ($1.offer.name, $1.offer.fingerprint)
+        }
+    }
+
+    // MARK: Connections
+
+    private func connect(_ sighting: Sighting) {
+        let attempt = Attempt(fingerprint: sighting.offer.fingerprint, host: sighting.address.host)
+        guard let identity, connecting[attempt] == nil,
+            connecting.keys.count(where: { $0.fingerprint == attempt.fingerprint }) < Self.maximumParallel
+        else { return }
+        let (next, pause) = pauses[attempt] ?? (0, 500)
+        guard Loop.now >= next else { return }
+        if pauses.count >= Self.maximumAttempts, pauses[attempt] == nil {
+            pauses = pauses.filter { $0.value.next > Loop.now }
+            guard pauses.count < Self.maximumAttempts else { return }
+        }
+        let longer = min(pause * 2, Self.longestPause)
+        pauses[attempt] = (Loop.now + longer, longer)
+        let version: IFDVersion = sighting.offer.versions.contains(.two) ? .two : .zero
+        let link = RemoteLink.connect(
+            to: sighting.address,
+            interface: sighting.interface,
+            identity,
+            .paired(trusted: [attempt.fingerprint]),
+            times: settings.times
+        )
+        let lender = LenderLink(link, attempt.fingerprint, version, settings.name, self)
+        connecting[attempt] = lender
+        Task { @Loop [weak self] in
+            await lender.run { [weak self] in
+                self?.connecting[attempt] = nil
+                guard let self, links[attempt.fingerprint] == nil, paired[attempt.fingerprint] != nil else {
+                    return false
+                }
+                pauses[attempt] = nil
+                links[attempt.fingerprint] = lender
+                observer()
+                return true
+            }
+            guard let self else { return }
+            if connecting[attempt] === lender { connecting[attempt] = nil }
+            if links[attempt.fingerprint] === lender {
+                links[attempt.fingerprint] = nil
+                observer()
+            }
+        }
+    }
+
+    /// The paired devices by name, and whether each one is connected.
+    package var devices: [(device: RemoteDevice, isConnected: Bool)] {
+        paired.values.sorted { ($0.name, $0.fingerprint) < ($1.name, $1.fingerprint) }
+            .map { ($0, links[$0.fingerprint] != nil) }
+    }
+
+    /// A device has told its name.
+    func rename(_ fingerprint: String, _ name: String) {
+        guard paired[fingerprint] != nil, paired[fingerprint]?.name != name else { return }
+        paired[fingerprint]?.name = name
+        observer()
+    }
+
+    // MARK: Pairing
+
+    /// Pairs with a device that announces itself. The code is that on its screen.
+    package func pair(_ fingerprint: String, code: SecretBox) async -> Pairing {
+        guard let sighting = seen[fingerprint], isFresh(sighting) else { return .absent }
+        guard paired[fingerprint] != nil || paired.count < RemoteStore.maximumDevices else {
+            return .failed("too many devices are paired: remove one")
+        }
+        let identity: RemoteIdentity
+        do throws(StoreError) {
+            identity = try await store.identity()
+        } catch {
+            return .failed(error.text)
+        }
+        self.identity = identity
+        let link = RemoteLink.connect(
+            to: sighting.address,
+            interface: sighting.interface,
+            identity,
+            .pairing(code: code),
+            times: settings.times
+        )
+        let limit = Loop.Alarm { link.close() }
+        defer { limit.cancel() }
+        var device: RemoteDevice?
+        for await event in link.events {
+            switch event {
+            case .opened(let found):
+                guard found == fingerprint else {
+                    link.close()
+                    return .otherDevice
+                }
+                device = RemoteDevice(fingerprint: found, name: sighting.offer.name)
+                limit.set(after: settings.times.setUp)
+                let version: IFDVersion = sighting.offer.versions.contains(.two) ? .two : .zero
+                let context = IFDMessage.establishContext(protocolName: version.rawValue, deviceName: settings.name)
+                link.send(IFDEnvelope(context: nil, context).encode(version))
+            case .message(let bytes):
+                if case .establishContextResponse(let name, .ok) = try? IFDEnvelope(bytes).message {
+                    device?.name = name
+                }
+                link.close()
+            case .ended(let ending):
+                guard let device else { return Self.failure(ending) }
+                do throws(StoreError) {
+                    try await store.add(device, .lender)
+                } catch {
+                    return .failed(error.text)
+                }
+                paired[fingerprint] = device
+                pauses = pauses.filter { $0.key.fingerprint != fingerprint }
+                observer()
+                return .paired(device)
+            }
+        }
+        return .failed("the connection has ended")
+    }
+
+    private static func failure(_ ending: RemoteLink.Ending) -> Pairing {
+        switch ending {
+        case .wrongCode: .wrongCode
+        case .refused, .untrusted: .failed("the device refuses the connection: open its pairing mode again")
+        case .unreachable: .failed("the device does not answer")
+        case .closed, .silent: .failed("the connection has ended")
+        case .violation: .failed("the device violates the protocol")
+        case .failed(let reason): .failed(reason)
+        }
+    }
+
+    /// Removes a pairing and ends its connection.
+    /// - Returns: false if there is no such pairing.
+    package func remove(_ fingerprint: String) async throws(StoreError) -> Bool {
+        guard paired[fingerprint] != nil else { return false }
+        try await store.remove(fingerprint, .lender)
+        paired[fingerprint] = nil
+        links[fingerprint]?.close()
+        observer()
+        return true
+    }
+
+    // MARK: Readers
+
+    func add(_ slot: LenderSlot) -> Bool {
+        guard readers[slot.name] == nil else { return false }
+        readers[slot.name] = slot
+        events?.yield(.added(slot.description))
+        return true
+    }
+
+    func change(_ slot: LenderSlot) { events?.yield(.changed(slot.description)) }
+
+    func remove(_ slot: LenderSlot) {
+        withdraw(slot)
+        guard readers[slot.name] === slot else { return }
+        readers[slot.name] = nil
+        events?.yield(.removed(reader: slot.name))
+    }
+
+    func insert(_ slot: LenderSlot) {
+        guard slot.insertion == nil else { return }
+        insertions += 1
+        let insertion = Insertion(reader: slot.name, number: insertions)
+        slot.insertion = insertion
+        events?.yield(.inserted(insertion, answerToReset: []))
+    }
+
+    func withdraw(_ slot: LenderSlot) {
+        guard let insertion = slot.insertion else { return }
+        slot.insertion = nil
+        events?.yield(.withdrawn(insertion))
+    }
+
+    func connect(_ insertion: Insertion) async throws(CardError) -> any CardConnection {
+        guard await gate.enter(insertion.reader).value(whenCancelled: false) else { throw .other("cancelled") }
+        guard let slot = readers[insertion.reader], slot.insertion == insertion, let link = slot.link else {
+            gate.leave(insertion.reader)
+            throw .removed
+        }
+        do throws(CardError) {
+            return try await link.connect(slot, insertion)
+        } catch {
+            gate.leave(insertion.reader)
+            throw error
+        }
+    }
+}
+
+/// A slot of a device, which is a reader here.
+@Loop final class LenderSlot {
+    /// The name of the reader.
+    nonisolated let name: String
+    /// The name for the device.
+    let slot: String
+    var description: ReaderDescription
+    var insertion: Insertion?
+    weak var link: LenderLink?
+
+    init(_ status: IFDStatus, device: RemoteDevice, _ link: LenderLink) {
+        // With the key of the device the name is the only one, also if two devices have the same name.
+        let name = "\(device.name) \(DeviceName.clean(status.slot)) (\(device.fingerprint.prefix(8)))"
+        (self.name, slot, self.link) = (name, status.slot, link)
+        description = ReaderDescription(
+            name: name,
+            hasKeypad: status.hasKeypad,
+            hasExtendedLength: status.hasExtendedLength,
+            isRemote: true
+        )
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Cards
+import Concurrency
+import Glibc
+import Host
+import ReadersRemote
+import ReadersVirtual
+import RemoteFeature
+import RemoteIFD
+import Store
+import Synchronization
+import TestSupport
+import Text
+import VirtualEID
+
+/// Two hosts in one process: the desk shares its virtual reader, and the laptop borrows it over the loopback interface.
+@Loop final class RemoteStage {
+    let desk: TestServer
+    let laptop: TestServer
+    let deskStore: RemoteStore
+    let laptopStore: RemoteStore
+    let sharing: RemoteSharing
+    let lenders: RemoteLenders
+    private let folders: [TemporaryFolder]
+
+    /// RSA keys are slow to make, so all tests use the same ones.
+    private static let folders = Task {
+        var folders: [TemporaryFolder] = []
+        for _ in 0..<2 {
+            let folder = try TemporaryFolder()
+            _ = try await RemoteStore(StateStore { () throws(StoreError) in try Store(folder: folder.path) }).identity()
+            folders.append(folder)
+        }
+        return folders
+    }
+
+    init(_ change: (inout RemoteSharing.Settings) -> Void = { _ in }) async throws {
+        // Each stage has copies of both stores.
+        let originals = try await Self.folders.value
+        folders = try originals.map { original in
+            let folder = try TemporaryFolder()
+            for name in ["store.db", "store.key"] { try folder.copy(name, from: original) }
+            return folder
+        }
+        let stores = folders.map { folder in
+            RemoteStore(StateStore { () throws(StoreError) in try Store(folder: folder.path) })
+        }
+        (deskStore, laptopStore) = (stores[0], stores[1])
+        var own = RemoteLenders.Settings(interfaces: ["lo"], name: "laptop")
+        own.port = 0
+        let lenders = RemoteLenders(stores[1], own)
+        self.lenders = lenders
+        laptop = try await TestServer(readers: 0, backends: [RemoteBackend(lenders)]) { _ in
+            [RemoteFeature(stores[1], lenders, nil)]
+        }
+        while lenders.port == 0 { await Task.yield() }
+        var shared = RemoteSharing.Settings(readers: ["Simulator"], interfaces: ["lo"], name: "desk")
+        shared.offerPort = lenders.port
+        shared.offerTime = 20
+        change(&shared)
+        var made: RemoteSharing?
+        desk = try await TestServer(readers: 2) { registry in
+            let sharing = RemoteSharing(registry, stores[0], shared) { _, _ in }
+            made = sharing
+            return [RemoteFeature(stores[0], nil, sharing)]
+        }
+        guard let made else { throw CancellationError() }
+        sharing = made
+        await sharing.start()
+    }
+
+    /// The name of the desk's reader at the laptop.
+    func readerName() async throws -> String {
+        "desk Simulator (\(try await deskStore.identity().fingerprint.prefix(8)))"
+    }
+
+    /// Stores the pairing at both hosts, as a pairing does.
+    static func paired(
+        _ change: (inout RemoteSharing.Settings) -> Void = { _ in }
+    ) async throws -> RemoteStage {
+        let stage = try await RemoteStage(change)
+        try await stage.pair()
+        return stage
+    }
+
+    /// Pairs both hosts through their sockets.
+    func pair() async throws {
+        let (open, client) = (try desk.connect(), try laptop.connect())
+        let code = try code(await open.ask(#"{"cmd":"OPEN_PAIRING"}"#, "PAIRING_CODE"))
+        let fingerprint = try await announced(client)
+        await client.send(#"{"cmd":"PAIR_READER","fingerprint":"\#(fingerprint)"}"#)
+        _ = await client.next("ENTER_PAIRING_CODE")
+        await client.send(#"{"cmd":"SET_PAIRING_CODE","value":"\#(code)"}"#)
+        var end = await client.next("PAIR_READER")
+        while let message = end, message["success"] == nil { end = await client.next("PAIR_READER") }
+        guard end?["success"] == .bool(true) else { throw StageError(text: "\(String(describing: end))") }
+        open.close()
+        client.close()
+    }
+
+    struct StageError: Error { let text: String }
+
+    func code(_ message: JSON?) throws -> String {
+        guard let code = message?["code"]?.string else { throw StageError(text: "\(String(describing: message))") }
+        return code
+    }
+
+    /// Waits until a client sees the desk in its pairing mode, and returns the fingerprint.
+    func announced(_ client: TestClient) async throws -> String {
+        let fingerprint = try await deskStore.identity().fingerprint
+        while !lenders.sightings.contains(where: { $0.offer.fingerprint == fingerprint }) {
+            await Loop.sleep(milliseconds: 5)
+        }
+        return fingerprint
+    }
+
+    /// Removes everything from the network.
+    func stop() async {
+        sharing.stop()
+        await laptop.registry.stop()
+    }
+}
+
+extension TemporaryFolder {
+    fileprivate func copy(_ name: String, from other: TemporaryFolder) throws {
+        let source = open("\(other.path)/\(name)", O_RDONLY)
+        guard source >= 0 else { return }
+        defer { close(source) }
+        let target = open("\(path)/\(name)", O_WRONLY | O_CREAT, 0o600)
+        defer { close(target) }
+        var buffer = [UInt8](repeating: 0, count: 1 << 20)
+        let count = read(source, &buffer, buffer.count)
+        guard count >= 0, Glibc.write(target, buffer, count) == count else { throw CancellationError() }
+    }
+}

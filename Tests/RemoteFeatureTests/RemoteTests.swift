@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Host
+import Readers
+import ReadersRemote
+import ReadersVirtual
+import RemoteFeature
+import RemoteIFD
+import Secrets
+import TestSupport
+import Testing
+import Text
+import VirtualEID
+
+@Suite(.timeLimit(.minutes(5))) @Loop struct RemoteTests {
+    /// Changes the PIN at the laptop, and returns the final message.
+    private func changePIN(_ client: TestClient, _ old: String? = "123456", _ new: String? = "654321") async -> JSON? {
+        func command(_ name: String, _ value: String?) -> String {
+            value.map { #"{"cmd":"\#(name)","value":"\#($0)"}"# } ?? #"{"cmd":"\#(name)"}"#
+        }
+        await client.send(#"{"cmd":"RUN_CHANGE_PIN","handleInterrupt":false}"#)
+        while let message = await client.next() {
+            switch message["msg"]?.string {
+            case "ENTER_PIN": await client.send(command("SET_PIN", old))
+            case "ENTER_NEW_PIN": await client.send(command("SET_NEW_PIN", new))
+            case "CHANGE_PIN" where message["success"] != nil: return message
+            default: break
+            }
+        }
+        return nil
+    }
+
+    private func reader(_ client: TestClient, _ isReady: (JSON) -> Bool) async -> JSON? {
+        while let message = await client.next("READER") { if isReady(message) { return message } }
+        return nil
+    }
+
+    @Test("A PIN change goes through a borrowed reader, which READER shows as remote")
+    func changePIN() async throws {
+        let stage = try await RemoteStage.paired()
+        let client = try stage.laptop.connect()
+        try await stage.desk.insert()
+        let name = try await stage.readerName()
+        let seen = await reader(client) { $0["card"] != .null && $0["attached"] == .bool(true) }
+        #expect(seen?["name"] == .string(name))
+        #expect(seen?["remote"] == .bool(true))
+        #expect(seen?["keypad"] == .bool(false))
+        #expect(await changePIN(client)?["success"] == .bool(true))
+        #expect(await changePIN(client, "654321", "123456")?["success"] == .bool(true))
+        await stage.stop()
+    }
+
+    @Test("A borrowed reader with a keypad asks for the PIN there")
+    func keypad() async throws {
+        let stage = try await RemoteStage.paired()
+        let client = try stage.laptop.connect()
+        try await stage.desk.insert(.card { $0.hasKeypad = true })
+        let seen = await reader(client) { $0["card"] != .null && $0["keypad"] == .bool(true) }
+        #expect(seen?["remote"] == .bool(true))
+        #expect(await changePIN(client, nil, nil)?["success"] == .bool(true))
+        await stage.stop()
+    }
+
+    @Test("A reader that a local workflow has is busy for other devices, and the other way round")
+    func exclusion() async throws {
+        let stage = try await RemoteStage.paired()
+        let (local, remote) = (try stage.desk.connect(), try stage.laptop.connect())
+        try await stage.desk.insert()
+        _ = await reader(remote) { $0["card"] != .null && $0["attached"] == .bool(true) }
+        await local.send(#"{"cmd":"RUN_CHANGE_PIN"}"#)
+        _ = await local.next("ENTER_PIN")
+        // The desk tells that there is no card now.
+        _ = await reader(remote) { $0["card"] == .null }
+        await local.send(#"{"cmd":"CANCEL"}"#)
+        _ = await local.next("CHANGE_PIN")
+        await remote.send(#"{"cmd":"RUN_CHANGE_PIN"}"#)
+        _ = await remote.next("ENTER_PIN")
+        let busy = try await #require(local.ask(#"{"cmd":"GET_READER","name":"Simulator"}"#, "READER"))
+        #expect(busy["busy"] == .bool(true))
+        let use = await local.ask(#"{"cmd":"GET_REMOTE"}"#, "REMOTE")
+        #expect(use?["used"] == .array([.string("Simulator")]))
+        await stage.stop()
+    }
+
+    @Test("A card that leaves the shared reader asks again, and costs no try")
+    func removal() async throws {
+        let stage = try await RemoteStage.paired()
+        let client = try stage.laptop.connect()
+        try await stage.desk.insert()
+        _ = await reader(client) { $0["card"] != .null && $0["attached"] == .bool(true) }
+        await client.send(#"{"cmd":"RUN_CHANGE_PIN"}"#)
+        _ = await client.next("ENTER_PIN")
+        await stage.desk.withdraw()
+        _ = await client.next("INSERT_CARD")
+        try await stage.desk.insert()
+        let prompt = await client.next("ENTER_PIN")
+        #expect(prompt?["reader"]?["card"]?["retryCounter"] == .number("3"))
+        await stage.stop()
+    }
+
+    @Test("A device that is forgotten is refused, and a pairing is never removed by the other side")
+    func forgotten() async throws {
+        let stage = try await RemoteStage.paired()
+        let (local, remote) = (try stage.desk.connect(), try stage.laptop.connect())
+        _ = await reader(remote) { $0["attached"] == .bool(true) }
+        let laptop = try await stage.laptopStore.identity().fingerprint
+        let answer = await local.ask(#"{"cmd":"REMOVE_REMOTE","fingerprint":"\#(laptop)","request":1}"#, "REMOTE")
+        #expect(answer?["error"] == nil)
+        _ = await reader(remote) { $0["attached"] == .bool(false) }
+        #expect(stage.lenders.devices.count == 1)
+        #expect(try await stage.laptopStore.devices(.lender).count == 1)
+        #expect(try await stage.deskStore.devices(.borrower).isEmpty)
+        await stage.stop()
+    }
+
+    @Test("Three wrong codes end the pairing mode; the laptop is not paired")
+    func wrongCodes() async throws {
+        let stage = try await RemoteStage()
+        let (open, client) = (try stage.desk.connect(), try stage.laptop.connect())
+        let code = try stage.code(await open.ask(#"{"cmd":"OPEN_PAIRING"}"#, "PAIRING_CODE"))
+        let wrong = code == "0000" ? "0001" : "0000"
+        let fingerprint = try await stage.announced(client)
+        await client.send(#"{"cmd":"PAIR_READER","fingerprint":"\#(fingerprint)"}"#)
+        for _ in 0..<3 {
+            _ = await client.next("ENTER_PAIRING_CODE")
+            await client.send(#"{"cmd":"SET_PAIRING_CODE","value":"\#(wrong)"}"#)
+        }
+        let end = await open.next("OPEN_PAIRING")
+        #expect(end?["success"] == .bool(false))
+        #expect(end?["error"] == .string("Three wrong codes"))
+        #expect(try await stage.laptopStore.devices(.lender).isEmpty)
+        #expect(try await stage.deskStore.devices(.borrower).isEmpty)
+        await stage.stop()
+    }
+
+    @Test("The pairing mode ends by itself")
+    func pairingEnds() async throws {
+        let stage = try await RemoteStage { $0.pairingTime = 50 }
+        let client = try stage.desk.connect()
+        _ = await client.ask(#"{"cmd":"OPEN_PAIRING"}"#, "PAIRING_CODE")
+        let end = await client.next("OPEN_PAIRING")
+        #expect(end?["error"] == .string("No device has paired in time"))
+        #expect(await client.ask(#"{"cmd":"GET_REMOTE"}"#, "REMOTE")?["error"] == nil)
+        await stage.stop()
+    }
+
+    @Test("Without the permission there is no pairing and no removal; without [remote] they are refused")
+    func permission() async throws {
+        let stage = try await RemoteStage()
+        let client = try stage.desk.connect(uid: 1, [.readers, .cards])
+        for name in ["OPEN_PAIRING", "PAIR_READER", "REMOVE_REMOTE", "SET_PAIRING_CODE"] {
+            #expect(await client.ask(#"{"cmd":"\#(name)"}"#, "ACCESS_DENIED")?["error"] == .string(name))
+        }
+        let off = try await TestServer { _ in [RemoteFeature()] }
+        let other = try off.connect()
+        #expect(await other.ask(#"{"cmd":"GET_REMOTE"}"#, "REMOTE")?["enabled"] == .bool(false))
+        #expect(await other.ask(#"{"cmd":"OPEN_PAIRING"}"#, "OPEN_PAIRING")?["success"] == .bool(false))
+        #expect(await other.ask(#"{"cmd":"PAIR_READER","fingerprint":"x"}"#, "PAIR_READER")?["success"] == .bool(false))
+        await stage.stop()
+    }
+
+    @Test("A flood of announcements does not grow the table, and the real device stays in it")
+    func flood() async throws {
+        let stage = try await RemoteStage()
+        let client = try stage.laptop.connect()
+        let real = try await stage.announced(client)
+        let sender = try NetworkSocket(.datagrams, port: 0, interface: "lo")
+        for number in 0..<150 {
+            let text =
+                #"{"msg":"REMOTE_IFD","IFDName":"x","IFDID":"\#(Hex.encode(UInt64(number)) + String(repeating: "0", count: 48))","#
+                + #""port":1,"SupportedAPI":["IFDInterface_WebSocket_v2"],"pairing":true}"#
+            sender.send(Array(text.utf8), to: RemoteAddress(host: RemoteAddress.loopback, port: stage.lenders.port))
+        }
+        while stage.lenders.sightings.count < 64 { await Loop.sleep(milliseconds: 5) }
+        #expect(stage.lenders.sightings.count == 64)
+        #expect(stage.lenders.sightings.contains { $0.offer.fingerprint == real })
+        await stage.stop()
+    }
+}
