@@ -56,15 +56,11 @@ struct WordsCheckPrompt: Prompt {
         named name: String
     ) -> CommandOutcome {
         guard name == "SET_WORDS", open.isMeant(by: command) else { return .badState }
-        switch command.secret("value") {
-        case .missing: open.refuse(command, "Value cannot be undefined")
-        case .invalid: open.refuse(command, "Invalid value")
-        case .value(let typed):
-            if open.prompt.words.matches(typed, at: open.prompt.positions) {
-                open.answer(())
-            } else {
-                open.refuse(command, "The words do not match")
-            }
+        guard let typed = open.words(of: command) else { return .answered }
+        if open.prompt.words.matches(typed, at: open.prompt.positions) {
+            open.answer(())
+        } else {
+            open.refuse(command, "The words do not match")
         }
         return .answered
     }
@@ -100,17 +96,13 @@ struct WordsPrompt: Prompt {
         named name: String
     ) -> CommandOutcome {
         guard name == "SET_WORDS", open.isMeant(by: command) else { return .badState }
-        switch command.secret("value") {
-        case .missing: open.refuse(command, "Value cannot be undefined")
-        case .invalid: open.refuse(command, "Invalid value")
-        case .value(let typed):
-            do throws(MnemonicError) {
-                let mnemonic = try Mnemonic(words: typed)
-                guard mnemonic.count == open.prompt.count else { throw .wrongCount(mnemonic.count) }
-                open.answer(Typed(mnemonic))
-            } catch {
-                open.refuse(command, text(error, open.prompt.count))
-            }
+        guard let typed = open.words(of: command) else { return .answered }
+        do throws(MnemonicError) {
+            let mnemonic = try Mnemonic(words: typed)
+            guard mnemonic.count == open.prompt.count else { throw .wrongCount(mnemonic.count) }
+            open.answer(Typed(mnemonic))
+        } catch {
+            open.refuse(command, text(error, open.prompt.count))
         }
         return .answered
     }
@@ -122,6 +114,19 @@ struct WordsPrompt: Prompt {
         case .wrongChecksum: "The checksum of the words is wrong"
         case .crypto: "The words could not be checked"
         }
+    }
+}
+
+extension OpenPrompt {
+    /// Takes `value` of SET_WORDS.
+    /// - Returns: nil if the command was refused.
+    fileprivate func words(of command: Command) -> Secret? {
+        switch command.secret("value") {
+        case .missing: refuse(command, "Value cannot be undefined")
+        case .invalid: refuse(command, "Invalid value")
+        case .value(let typed): return typed
+        }
+        return nil
     }
 }
 
