@@ -48,7 +48,11 @@ import WalletFeature
             moreCards: [VirtualKeycardKind()],
             moreFeatures: { [WalletFeature($0, store, trust: trust)] }
         )
-        await server.ready([board.map { "pn532_uart:\($0.path)" } ?? "Simulator"])
+        if let board {
+            try await server.ready(boards: ["pn532_uart:\(board.path)"])
+        } else {
+            await server.ready(["Simulator"])
+        }
     }
 
     isolated deinit { try? FileManager.default.removeItem(atPath: folder) }
