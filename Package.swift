@@ -283,8 +283,10 @@ let package = Package(
             "badged",
             [
                 "Concurrency", "Host", "Text", "Wire", "Server", "Cards", "EIDFeature", "WalletFeature", "DoorFeature",
-                "MPinFeature", "KeyFeature", "CredentialFeature", "RemoteFeature", "PKOC", "VirtualPKOC", "Crypto", "MPin",
-                "EID", "CountryAuthorities", "HTTP", "Antelope", "EService", "Readers", "Keycard", "Store", "ReadersPCSC",
+                "MPinFeature", "KeyFeature", "CredentialFeature", "RemoteFeature", "PKOC", "VirtualPKOC", "Crypto",
+                "MPin",
+                "EID", "CountryAuthorities", "HTTP", "Antelope", "EService", "Readers", "Keycard", "Store",
+                "ReadersPCSC",
                 "ReadersRemote", "RemoteIFD", "ReadersNFC", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux",
                 "DoorReaders", "DoorOpening",
                 "Scanners", "ScannerBlueZ", "ScannerMgmt",
@@ -385,7 +387,8 @@ let package = Package(
         tests(
             "RemoteFeatureTests",
             [
-                "RemoteFeature", "ReadersRemote", "RemoteIFD", "Cards", "Readers", "ReadersVirtual", "VirtualEID", "Store",
+                "RemoteFeature", "ReadersRemote", "RemoteIFD", "Cards", "Readers", "ReadersVirtual", "VirtualEID",
+                "Store",
                 "Server", "Wire", "Concurrency", "Secrets", "Text", "ISO7816", "Host", "TestSupport",
             ]
         ),

@@ -165,7 +165,8 @@ struct ConfigurationTests {
                 "a list of origins like https://example.org, with commas"
             ),
             ("[log]\nlevel=loud", "line 2", "error, warning, notice, info, debug"),
-            ("[access]\ndefault=read", "line 2", allPermissions), ("[access]\ndefault=readers,", "line 2", allPermissions),
+            ("[access]\ndefault=read", "line 2", allPermissions),
+            ("[access]\ndefault=readers,", "line 2", allPermissions),
             ("[access]\nalice=readers", "line 2: [access] alice is no user", "user:NAME"),
             ("[access]\nuser:=readers", "line 2", "user:NAME"),
             ("key=1", "line 1: 'key' stands before", "[section]"),
