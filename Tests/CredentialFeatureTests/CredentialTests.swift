@@ -39,8 +39,8 @@ import WalletFeature
         #expect(message["transaction"]?.string?.count == 32)
         #expect(await other.next("READER") != nil)
         _ = await other.exchange()
-        #expect(!other.hasHeard("CREDENTIAL"))
-        #expect(!other.hasHeard(try Vectors.text("own", "identifiers", "bits64")))
+        #expect(!other.hasReceived("CREDENTIAL"))
+        #expect(!other.hasReceived(try Vectors.text("own", "identifiers", "bits64")))
     }
 
     /// The numbers in the order of the message.
@@ -146,11 +146,11 @@ import WalletFeature
         let client = try await stage.watcher()
         _ = try #require(await client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD"))
         await client.send(#"{"cmd":"SET_CARD","name":"Simulator","card":{"kind":"pkoc"}}"#)
-        await client.wait { client.hasHeard(#""CREDENTIAL""#) && client.hasHeard("is not an eID card") }
+        await client.wait { client.hasReceived(#""CREDENTIAL""#) && client.hasReceived("is not an eID card") }
         // The card is of no use for workflows, so SET_CARD may replace it.
         await client.send(#"{"cmd":"SET_CARD","name":"Simulator","card":{"kind":"pkoc",\#(try Vectors.plainCard())}}"#)
         let number = try Vectors.text("own", "identifiers", "bits64")
-        await client.wait { client.hasHeard(number) }
+        await client.wait { client.hasReceived(number) }
     }
 
     @Test(
@@ -269,7 +269,7 @@ import WalletFeature
                 #expect(found == kind)
                 break
             }
-            if kind != "pkoc" { #expect(!client.hasHeard(#""CREDENTIAL""#)) }
+            if kind != "pkoc" { #expect(!client.hasReceived(#""CREDENTIAL""#)) }
             await stage.remove()
         }
     }

@@ -187,7 +187,7 @@ private let code = "AB12-CD34-EF56-GH78"
         let saved = await stage.ask("WALLET_SAVE", #""reference":"\#(file)","display":{"displayName":"office"}"#)
         #expect(saved["msg"]?.string == "WALLET_SAVED" && saved["reason"]?.string == "success")
         #expect(saved["key"]?["label"]?.string == "office" && saved["key"]?["active"] == .bool(true))
-        #expect(stage.client.hasHeard("WALLET_PENDING"))
+        #expect(stage.client.hasReceived("WALLET_PENDING"))
         let again = await stage.ask("WALLET_SAVE", #""reference":"\#(thumbprint)""#)
         #expect(again["reason"]?.string == "alreadyProvisionedOnPhone")
         #expect(await stage.ask("WALLET_SAVE", #""reference":"x""#)["reason"]?.string == "configInvalid")

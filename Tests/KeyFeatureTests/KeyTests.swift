@@ -89,7 +89,7 @@ import Vault
         let answer = await stage.ask("GET_OTP", #""key":"\#(totp)""#)
         #expect(answer["otp"]?.string == "69279037" && answer["secondsLeft"]?.int == 10)
         #expect(await stage.error("EXPORT_KEY", #""key":"\#(totp)""#) == "KeyNotUsable")
-        #expect(!stage.client.hasHeard(secret) && !stage.server.logged.contains { $0.contains(secret) })
+        #expect(!stage.client.hasReceived(secret) && !stage.server.logged.contains { $0.contains(secret) })
     }
 
     @Test("objects are kept by key and tag")

@@ -65,7 +65,7 @@ extension Stage {
         #expect(users?.map { $0["customerId"]?.string } == ["c1"])
         #expect(users?.first?["canSign"] == .bool(false))
         #expect(!later.server.logged.contains { $0.contains("7391") })
-        #expect(!later.client.hasHeard("7391"))
+        #expect(!later.client.hasReceived("7391"))
     }
 
     @Test("a session is opened, told about and used, and another one is aborted")

@@ -255,7 +255,7 @@ struct VaultTests {
         let program = try RunningProgram("badged-vault-writer", [folder], input: nil)
         // Different runs are killed after different lines, and at any point of the write behind them.
         let wanted = 6 + 3 * round
-        #expect(await program.says("code \(wanted / 4)\n", on: .output))
+        #expect(await program.prints("code \(wanted / 4)\n", on: .output))
         program.signal(SIGKILL)
         _ = await program.exitCode
         let lines = program.text(.output).split(separator: "\n").map { $0.split(separator: " ").map(String.init) }

@@ -14,7 +14,7 @@ import Text
     init() async throws {
         folder = try TemporaryFolder()
         issuer = try RunningProgram("badged-issuer", [], input: nil)
-        #expect(await issuer.says("\n", on: .output))
+        #expect(await issuer.prints("\n", on: .output))
         let words = issuer.text(.output).split(whereSeparator: \.isWhitespace).map(String.init)
         let configuration = folder.path + "/badged.conf"
         let text = "[keys]\nissuer = \(words[1])\nissuer_keys = \(words[2])\n"
@@ -36,7 +36,7 @@ import Text
     /// Sends a command to the issuer and returns its answer.
     private func tell(_ command: String) async throws -> String {
         issuer.type(command + "\n")
-        #expect(await issuer.says("\n", on: .output))
+        #expect(await issuer.prints("\n", on: .output))
         return try #require(issuer.text(.output).split(separator: "\n").last.map(String.init))
     }
 
