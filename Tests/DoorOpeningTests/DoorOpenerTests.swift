@@ -143,6 +143,8 @@ struct DoorOpenerTests {
         await connector.wait(connections: 1)
         #expect(await opener.open(Self.address, adapter: 0, credentials).status == .busy)
         connector.release()
+        await opener.waitUntilIdle()
+        #expect(connector.open == 0)
         #expect(await first.value.status == .success)
         #expect(await opener.open(Self.address, adapter: 0, credentials).status == .success)
         #expect(connector.connections == 2)

@@ -9,9 +9,13 @@ import Threads
 /// Opens PKOC readers: connects, runs the dialogue and disconnects. Each adapter opens one reader at a time.
 @Loop package final class DoorOpener {
     private let connector: any DoorConnector
-    private var busyAdapters: Set<Int> = []
+    private var busyAdapters: Set<Int> = [] { didSet { waiters.check() } }
+    private let waiters = Waiters()
 
     package init(_ connector: any DoorConnector) { self.connector = connector }
+
+    /// Returns when no opening runs any more, so that no reader stays connected at the end of the process.
+    package func waitUntilIdle() async { await waiters.wait { self.busyAdapters.isEmpty } }
 
     /// Opens one reader. A cancelled task ends the opening; the reader is disconnected on every path.
     /// - Parameters:

@@ -4,6 +4,7 @@ import Concurrency
 import CountryAuthorities
 import CredentialFeature
 import DoorFeature
+import DoorOpening
 import DoorReaders
 import EIDFeature
 import EService
@@ -59,6 +60,7 @@ import Wire
     private var radio: Radio?
     /// nil unless readers of this host are shared.
     private var sharing: RemoteSharing?
+    private var opener: DoorOpener?
     private var watched: [Loop.Registration] = []
     private var watchdogAlarm: Loop.Alarm?
 
@@ -133,6 +135,7 @@ import Wire
         let remote = Remote(settings.remote, registry, store)
         if let lenders = remote?.lenders { registry.add(RemoteBackend(lenders)) }
         if settings.radio.isEnabled { radio = makeRadio(settings.radio) }
+        opener = makeOpener(settings.radio)
         registry.log = { level, text in Log.write(level) { "\(text)" } }
 
         // A feature is one line here and one target.
@@ -147,7 +150,7 @@ import Wire
             MPinFeature(store, mpin),
             KeyFeature(store, issuer),
             CredentialFeature(registry, site, today: settings.certificateDay),
-            DoorFeature(radio, opener: makeOpener(settings.radio)),
+            DoorFeature(radio, opener: opener),
             RemoteFeature(remote?.store, remote?.lenders, remote?.sharing),
             ConfinementFeature(settings, configuration),
         ]
@@ -255,14 +258,16 @@ import Wire
         await leave()
     }
 
-    /// Waits up to 10 s until recovery has switched an adapter on again, because nothing else would switch it on.
+    /// Waits up to 10 s until the readers that are being opened are disconnected, and until recovery has switched an adapter
+    /// on again, because nothing else would do that.
     private func leave() async -> Never {
         socket.close()
         let deadline = Loop.Alarm {
-            Log.warning("a Bluetooth adapter could not be switched on again; hint: bluetoothctl power on")
+            Log.warning("a Bluetooth adapter may be switched off or connected; hint: bluetoothctl power on")
             _exit(0)
         }
         deadline.set(after: 10_000)
+        await opener?.waitUntilIdle()
         await radio?.restorePower()
         // _exit, not exit: the exit handlers destroy what threads that still wait in C code use.
         _exit(0)
