@@ -288,7 +288,7 @@ let package = Package(
                 "EID", "CountryAuthorities", "HTTP", "Antelope", "EService", "Readers", "Keycard", "Store",
                 "ReadersPCSC",
                 "ReadersRemote", "RemoteIFD", "ReadersNFC", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux",
-                "DoorReaders", "DoorOpening",
+                "DoorReaders", "DoorOpening", "Vault",
                 "Scanners", "ScannerBlueZ", "ScannerMgmt",
             ],
             isResident: true

@@ -25,6 +25,7 @@ import ScannerMgmt
 import Scanners
 import Server
 import Store
+import Vault
 import VirtualEID
 import VirtualKeycard
 import VirtualPKOC
@@ -150,7 +151,7 @@ import Wire
             MPinFeature(store, mpin),
             KeyFeature(store, issuer),
             CredentialFeature(registry, site, today: settings.certificateDay),
-            DoorFeature(radio, opener: opener),
+            DoorFeature(radio, opener: opener, credentials: VaultCredentials(vault: Vault(store))),
             RemoteFeature(remote?.store, remote?.lenders, remote?.sharing),
             ConfinementFeature(settings, configuration),
         ]

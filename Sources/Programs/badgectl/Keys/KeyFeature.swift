@@ -99,7 +99,7 @@ enum KeysCommand {
                 ValueSpec("FORM", .words(["pem", "hex", "der", "numbers", "qr"])),
                 "export: the form; pem"
             ),
-            OptionSpec("--qr", ValueSpec("TEXT", .files), "site: the text of the reader's QR code, or a file with it"),
+            OptionSpec("--qr", ValueSpec("TEXT", .files), "site: the text of the QR code of the reader, or a file with it"),
         ],
         details: [
             """
@@ -196,7 +196,7 @@ enum KeysCommand {
 
     private static func importSite(_ calls: KeyCalls, _ invocation: Invocation) async throws(Failure) {
         guard let code = invocation.value(of: "--qr") else {
-            throw Failure(.usage, "keys site needs --qr", hint: "give the text of the reader's QR code")
+            throw Failure(.usage, "keys site needs --qr", hint: "give the text of the QR code of the reader")
         }
         var members = [JSON.Member("qr", .string(Invocation.textOrFile(code)))]
         if let name = invocation.others.first {

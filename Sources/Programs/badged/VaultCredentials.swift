@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import DoorOpening
+import Vault
+
+/// The keys of the vault, as the openers of doors want them.
+struct VaultCredentials: CredentialProvider {
+    let vault: Vault
+
+    func credentials(uid: UInt32, keyID: String?) async throws(CredentialError) -> [DoorCredential] {
+        let usable: [Vault.UsableKey]
+        do throws(VaultError) {
+            usable = try await vault.usableKeys(of: uid)
+        } catch {
+            throw CredentialError(error.text)
+        }
+        var credentials: [DoorCredential] = []
+        for item in usable where keyID == nil || item.record.id == keyID {
+            credentials.append(
+                DoorCredential(
+                    id: item.record.id,
+                    key: item.key,
+                    sites: try item.record.sites.map(site),
+                    lastUpdate: UInt32(clamping: item.record.beginDate ?? 0)
+                )
+            )
+        }
+        return credentials
+    }
+
+    private func site(_ site: Site) throws(CredentialError) -> DoorSite {
+        do {
+            return try DoorSite(
+                identifier: site.id,
+                siteKey: site.publicKey,
+                issuerKey: site.issuerKey,
+                locations: Set(site.readers),
+                isLegacy: site.isLegacy
+            )
+        } catch {
+            throw CredentialError("a site of the key is damaged: import it again with IMPORT_SITE")
+        }
+    }
+
+    func used(uid: UInt32, keyID: String) async {
+        // The opening has happened; a store that fails now is told by GET_LAST_AUTH.
+        try? await vault.used(keyID, isModified: false, of: uid)
+    }
+}
