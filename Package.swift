@@ -191,7 +191,7 @@ let package = Package(
         readers.target("VirtualPKOC", ["Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "Crypto", "PKOC"]),
         readers.target(
             "RemoteIFD",
-            ["Secrets", "Text", "Crypto", "Concurrency", "Store", "COpenSSL", "CLinux"]
+            ["Secrets", "Text", "Crypto", "Threads", "Concurrency", "Store", "COpenSSL", "CLinux"]
         ),
         readers.target(
             "ReadersRemote",
@@ -262,7 +262,7 @@ let package = Package(
             "RemoteFeature",
             [
                 "Secrets", "Text", "Crypto", "Concurrency", "Wire", "Server", "Host", "Cards", "Readers", "ISO7816",
-                "Store", "RemoteIFD", "ReadersRemote",
+                "Store", "RemoteIFD", "ReadersRemote", "Threads",
             ]
         ),
         features.target(

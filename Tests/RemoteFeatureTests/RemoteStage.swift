@@ -22,6 +22,8 @@ import VirtualEID
     let sharing: RemoteSharing
     let lenders: RemoteLenders
     private let folders: [TemporaryFolder]
+    /// Told when the laptop hears another announcement, connects or disconnects.
+    let changes = Changes()
 
     /// RSA keys are slow to make, so all tests use the same ones.
     private static let folders = Task {
@@ -47,16 +49,24 @@ import VirtualEID
         }
         (deskStore, laptopStore) = (stores[0], stores[1])
         var own = RemoteLenders.Settings(interfaces: ["lo"], name: "laptop")
-        own.port = 0
+        // No limit of time is reached on a busy machine.
+        own.times = Self.patient
+        (own.port, own.answerTime, own.sightingTime) = (0, 600_000, 600_000)
         let lenders = RemoteLenders(stores[1], own)
         self.lenders = lenders
         laptop = try await TestServer(readers: 0, backends: [RemoteBackend(lenders)]) { _ in
             [RemoteFeature(stores[1], lenders, nil)]
         }
-        while lenders.port == 0 { await Task.yield() }
+        let observer = lenders.observer
+        lenders.observer = { [changes] in
+            observer()
+            changes.notify()
+        }
+        await changes.wait { lenders.port != 0 }
         var shared = RemoteSharing.Settings(readers: ["Simulator"], interfaces: ["lo"], name: "desk")
         shared.offerPort = lenders.port
-        shared.offerTime = 20
+        shared.offerTime = 200
+        shared.times = Self.patient
         change(&shared)
         var made: RemoteSharing?
         desk = try await TestServer(readers: 2) { registry in
@@ -68,6 +78,12 @@ import VirtualEID
         sharing = made
         await sharing.start()
     }
+
+    private static let patient: RemoteLink.Times = {
+        var times = RemoteLink.Times()
+        (times.setUp, times.ping, times.pong) = (600_000, 600_000, 600_000)
+        return times
+    }()
 
     /// The name of the desk's reader at the laptop.
     func readerName() async throws -> String {
@@ -87,7 +103,7 @@ import VirtualEID
     func pair() async throws {
         let (open, client) = (try desk.connect(), try laptop.connect())
         let code = try code(await open.ask(#"{"cmd":"OPEN_PAIRING"}"#, "PAIRING_CODE"))
-        let fingerprint = try await announced(client)
+        let fingerprint = try await announced()
         await client.send(#"{"cmd":"PAIR_READER","fingerprint":"\#(fingerprint)"}"#)
         _ = await client.next("ENTER_PAIRING_CODE")
         await client.send(#"{"cmd":"SET_PAIRING_CODE","value":"\#(code)"}"#)
@@ -105,11 +121,11 @@ import VirtualEID
         return code
     }
 
-    /// Waits until a client sees the desk in its pairing mode, and returns the fingerprint.
-    func announced(_ client: TestClient) async throws -> String {
+    /// Waits until the laptop has heard of the desk in this mode, and returns the fingerprint.
+    func announced(isPairing: Bool = true) async throws -> String {
         let fingerprint = try await deskStore.identity().fingerprint
-        while !lenders.sightings.contains(where: { $0.offer.fingerprint == fingerprint }) {
-            await Loop.sleep(milliseconds: 5)
+        await changes.wait {
+            lenders.sightings.contains { $0.offer.fingerprint == fingerprint && $0.offer.isPairing == isPairing }
         }
         return fingerprint
     }

@@ -72,13 +72,19 @@ import VirtualEID
         // The desk tells that there is no card now.
         _ = await reader(remote) { $0["card"] == .null }
         await local.send(#"{"cmd":"CANCEL"}"#)
-        _ = await local.next("CHANGE_PIN")
+        // A virtual card leaves its reader at the end of the workflow.
+        await local.wait {
+            let messages = local.transcript
+            let reader = messages.last { $0["msg"] == .string("READER") && $0["name"] == .string("Simulator") }
+            return reader?["card"] == .null
+                && messages.contains { $0["msg"] == .string("CHANGE_PIN") && $0["success"] == .bool(false) }
+        }
+        try await stage.desk.insert()
         await remote.send(#"{"cmd":"RUN_CHANGE_PIN"}"#)
         _ = await remote.next("ENTER_PIN")
-        let busy = try await #require(local.ask(#"{"cmd":"GET_READER","name":"Simulator"}"#, "READER"))
-        #expect(busy["busy"] == .bool(true))
-        let use = await local.ask(#"{"cmd":"GET_REMOTE"}"#, "REMOTE")
-        #expect(use?["used"] == .array([.string("Simulator")]))
+        let answers = await local.exchange(#"{"cmd":"GET_READER","name":"Simulator"}"#, #"{"cmd":"GET_REMOTE"}"#)
+        #expect(answers.last { $0["msg"] == .string("READER") }?["busy"] == .bool(true))
+        #expect(answers.last { $0["msg"] == .string("REMOTE") }?["used"] == .array([.string("Simulator")]))
         await stage.stop()
     }
 
@@ -119,7 +125,7 @@ import VirtualEID
         let (open, client) = (try stage.desk.connect(), try stage.laptop.connect())
         let code = try stage.code(await open.ask(#"{"cmd":"OPEN_PAIRING"}"#, "PAIRING_CODE"))
         let wrong = code == "0000" ? "0001" : "0000"
-        let fingerprint = try await stage.announced(client)
+        let fingerprint = try await stage.announced()
         await client.send(#"{"cmd":"PAIR_READER","fingerprint":"\#(fingerprint)"}"#)
         for _ in 0..<3 {
             _ = await client.next("ENTER_PAIRING_CODE")
@@ -162,18 +168,20 @@ import VirtualEID
     @Test("A flood of announcements does not grow the table, and the real device stays in it")
     func flood() async throws {
         let stage = try await RemoteStage()
-        let client = try stage.laptop.connect()
-        let real = try await stage.announced(client)
+        let real = try await stage.announced(isPairing: false)
+        stage.sharing.stop()
         let sender = try NetworkSocket(.datagrams, port: 0, interface: "lo")
-        for number in 0..<150 {
+        func announce(_ fingerprint: String, _ name: String) {
             let text =
-                #"{"msg":"REMOTE_IFD","IFDName":"x","IFDID":"\#(Hex.encode(UInt64(number)) + String(repeating: "0", count: 48))","#
-                + #""port":1,"SupportedAPI":["IFDInterface_WebSocket_v2"],"pairing":true}"#
+                #"{"msg":"REMOTE_IFD","IFDName":"\#(name)","IFDID":"\#(fingerprint)","port":1,"#
+                + #""SupportedAPI":["IFDInterface_WebSocket_v2"],"pairing":true}"#
             sender.send(Array(text.utf8), to: RemoteAddress(host: RemoteAddress.loopback, port: stage.lenders.port))
         }
-        while stage.lenders.sightings.count < 64 { await Loop.sleep(milliseconds: 5) }
+        for number in 0..<150 { announce(Hex.encode(UInt64(number)) + String(repeating: "0", count: 48), "x") }
+        announce(real, "last")
+        await stage.changes.wait { stage.lenders.sightings.contains { $0.offer.name == "last" } }
         #expect(stage.lenders.sightings.count == 64)
-        #expect(stage.lenders.sightings.contains { $0.offer.fingerprint == real })
+        #expect(stage.lenders.sightings.first { $0.offer.name == "last" }?.offer.fingerprint == real)
         await stage.stop()
     }
 }

@@ -6,8 +6,16 @@ import Secrets
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) @Loop struct LinkTests {
-    nonisolated static let lender = Result { try RemoteIdentity.generate() }
-    nonisolated static let borrower = Result { try RemoteIdentity.generate() }
+    /// RSA keys are slow to make, so all tests use the same ones.
+    nonisolated static let lender = Task { try await RemoteIdentity.generate() }
+    nonisolated static let borrower = Task { try await RemoteIdentity.generate() }
+
+    /// Times that a busy machine does not reach.
+    private static let patient: RemoteLink.Times = {
+        var times = RemoteLink.Times()
+        (times.setUp, times.ping, times.pong) = (600_000, 600_000, 600_000)
+        return times
+    }()
 
     private static func code(_ digits: String) -> LinkSecurity { .pairing(code: SecretBox(Secret(digits.utf8))) }
 
@@ -15,13 +23,13 @@ import Testing
     private func pair(
         _ server: LinkSecurity,
         _ client: LinkSecurity,
-        times: RemoteLink.Times = .init()
+        times: RemoteLink.Times = patient
     ) async throws -> (server: RemoteLink, client: RemoteLink) {
         let socket = try NetworkSocket(.connections, port: 0, interface: nil)
         let client = RemoteLink.connect(
             to: RemoteAddress(host: RemoteAddress.loopback, port: socket.port),
             interface: nil,
-            try Self.borrower.get(),
+            try await Self.borrower.value,
             client,
             times: times
         )
@@ -36,7 +44,7 @@ import Testing
             } catch { continuation.resume(throwing: error) }
         }
         socket.close()
-        return (RemoteLink.serve(accepted, try Self.lender.get(), server, times: times), client)
+        return (RemoteLink.serve(accepted, try await Self.lender.value, server, times: times), client)
     }
 
     private func events(_ link: RemoteLink) async -> [RemoteLink.Event] {
@@ -47,7 +55,7 @@ import Testing
 
     @Test("Paired ends see each other's fingerprint and exchange messages")
     func paired() async throws {
-        let (lender, borrower) = (try Self.lender.get(), try Self.borrower.get())
+        let (lender, borrower) = (try await Self.lender.value, try await Self.borrower.value)
         let (server, client) = try await pair(
             .paired(trusted: [borrower.fingerprint]),
             .paired(trusted: [lender.fingerprint])
@@ -71,14 +79,15 @@ import Testing
 
     @Test("A pairing with the right code opens; with a wrong one both ends know it")
     func pairing() async throws {
+        let (lender, borrower) = (try await Self.lender.value, try await Self.borrower.value)
         let (server, client) = try await pair(Self.code("0777"), Self.code("0777"))
         var opened: RemoteLink.Event?
         for await event in client.events {
             if opened == nil { opened = event }
             client.close()
         }
-        #expect(opened == .opened(device: try Self.lender.get().fingerprint))
-        #expect(await events(server).first == .opened(device: try Self.borrower.get().fingerprint))
+        #expect(opened == .opened(device: lender.fingerprint))
+        #expect(await events(server).first == .opened(device: borrower.fingerprint))
         let (strict, wrong) = try await pair(Self.code("0777"), Self.code("0778"))
         let endings = (await events(strict), await events(wrong))
         #expect(endings.0 == [.ended(.wrongCode)], "\(endings.0)")
@@ -89,12 +98,12 @@ import Testing
     func strangers() async throws {
         let (server, client) = try await pair(
             .paired(trusted: []),
-            .paired(trusted: [try Self.lender.get().fingerprint])
+            .paired(trusted: [try await Self.lender.value.fingerprint])
         )
         #expect(await events(server) == [.ended(.untrusted)])
         #expect(await events(client) == [.ended(.refused)])
         let (honest, deceived) = try await pair(
-            .paired(trusted: [try Self.borrower.get().fingerprint]),
+            .paired(trusted: [try await Self.borrower.value.fingerprint]),
             .paired(trusted: [])
         )
         #expect(await events(deceived) == [.ended(.untrusted)])
@@ -105,7 +114,7 @@ import Testing
     func modes() async throws {
         let (server, client) = try await pair(
             Self.code("0777"),
-            .paired(trusted: [try Self.lender.get().fingerprint])
+            .paired(trusted: [try await Self.lender.value.fingerprint])
         )
         #expect(await events(server) == [.ended(.refused)])
         #expect(await events(client) == [.ended(.refused)])
@@ -113,8 +122,8 @@ import Testing
 
     @Test("A connection stays while both ends answer pings")
     func pings() async throws {
-        let (lender, borrower) = (try Self.lender.get(), try Self.borrower.get())
-        var times = RemoteLink.Times()
+        let (lender, borrower) = (try await Self.lender.value, try await Self.borrower.value)
+        var times = Self.patient
         times.ping = 1
         let (server, client) = try await pair(
             .paired(trusted: [borrower.fingerprint]),
@@ -133,12 +142,13 @@ import Testing
     }
 
     @Test("A key and its certificate are the same after they were stored")
-    func identity() throws {
-        let own = try Self.lender.get()
+    func identity() async throws {
+        let borrower = try await Self.borrower.value
+        let own = try await Self.lender.value
         let read = try RemoteIdentity(key: try own.encodedKey(), certificate: own.encodedCertificate)
         #expect(read.fingerprint == own.fingerprint)
         #expect(throws: CryptoError.self) {
-            try RemoteIdentity(key: try own.encodedKey(), certificate: Self.borrower.get().encodedCertificate)
+            try RemoteIdentity(key: try own.encodedKey(), certificate: borrower.encodedCertificate)
         }
     }
 }

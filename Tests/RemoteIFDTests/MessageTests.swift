@@ -76,8 +76,8 @@ import Text
     }
 
     @Test("An announcement names the device by the hash of its certificate, also when it carries the certificate")
-    func identity() throws {
-        let own = try RemoteIdentity.generate()
+    func identity() async throws {
+        let own = try await LinkTests.lender.value
         let bytes = Offer.encode(name: "desk", certificate: own.encodedCertificate, port: 4711, isPairing: true)
         let offer = try #require(Offer(bytes))
         #expect(offer.fingerprint == own.fingerprint)

@@ -186,14 +186,16 @@ import Wire
         func refuse(_ error: String) { session.answer(OpenPairingMessage(success: false, error: error), to: command) }
         guard let sharing else { return refuse("No reader is shared: set [remote] share = yes") }
         if let refusal = session.workflowRefusal() { return refuse(refusal) }
-        guard let fingerprint = sharing.fingerprint, let opened = try? sharing.openPairing() else {
+        guard let fingerprint = sharing.fingerprint, let opened = try? sharing.openPairing(),
+            let end = sharing.pairingEnd
+        else {
             return refuse(sharing.isPairing ? "Another client pairs: wait for its end" : "No reader is shared now")
         }
         let code = PairingCodeMessage.Shown(opened)
         let seconds = Int(sharing.settings.pairingTime / 1000)
         session.start("OPEN_PAIRING", announcedBy: OpenPairingMessage()) { workflow in
             workflow.session.push(PairingCodeMessage(code: code, fingerprint: fingerprint, seconds: seconds))
-            switch await sharing.pairingEnd() {
+            switch await sharing.wait(for: end) {
             case .paired(let device):
                 workflow.session.server.log(
                     .notice,

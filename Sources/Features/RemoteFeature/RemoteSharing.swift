@@ -8,6 +8,7 @@ import Readers
 package import RemoteIFD
 import Secrets
 import Store
+import Threads
 
 /// Lends readers of this host to paired devices: announcements, connections, and the pairing mode.
 ///
@@ -44,7 +45,7 @@ import Store
     private final class OpenPairing {
         let code: Secret
         var triesLeft = 3
-        var continuation: CheckedContinuation<PairingEnd, Never>?
+        let end = OneShot<PairingEnd>()
 
         init(_ code: consuming Secret) { self.code = code }
     }
@@ -90,7 +91,9 @@ import Store
         do throws(SystemError) {
             for name in names {
                 let socket = try NetworkSocket(.connections, port: 0, interface: name)
-                try socket.whenReady { [weak self, unowned socket] in self?.accept(socket) }
+                try socket.whenReady { [weak self, weak socket] in
+                    if let self, let socket { accept(socket) }
+                }
                 sockets.append(socket)
             }
         } catch {
@@ -238,17 +241,14 @@ import Store
         return code
     }
 
-    /// Returns when the pairing mode is over. A cancelled task closes it.
-    func pairingEnd() async -> PairingEnd {
-        await withTaskCancellationHandler {
-            guard let pairing, !Task.isCancelled else {
-                endPairing(.cancelled)
-                return .cancelled
-            }
-            return await withCheckedContinuation { pairing.continuation = $0 }
-        } onCancel: {
-            Task { @Loop [weak self] in self?.endPairing(.cancelled) }
-        }
+    /// The end of the open pairing mode, for one task.
+    var pairingEnd: OneShot<PairingEnd>? { pairing?.end }
+
+    /// Returns when a pairing mode is over. A cancelled task closes it.
+    func wait(for end: OneShot<PairingEnd>) async -> PairingEnd {
+        let value = await end.value(whenCancelled: .cancelled)
+        if pairing?.end === end { endPairing(value) }
+        return value
     }
 
     private func complete(_ device: RemoteDevice) {
@@ -272,7 +272,7 @@ import Store
         pairingLimit?.cancel()
         // Handshakes with the code are useless now.
         for handshake in handshakes.values where handshake.isPairing { handshake.close() }
-        pairing.continuation?.resume(returning: end)
+        pairing.end.fill(end)
         observer()
     }
 

@@ -28,8 +28,7 @@ import Threads
     }
 
     private static let maximumSlots = 8
-    /// Milliseconds for an answer, and for one that the user of the device gives.
-    private static let answerTime: Int64 = 5000
+    /// Milliseconds for an answer that the user of the device gives.
     private static let userTime: Int64 = 95_000
 
     init(
@@ -46,7 +45,7 @@ import Threads
     /// Runs the link to its end. `isWanted` is called when the device has given a context.
     func run(_ isWanted: @Loop () -> Bool) async {
         let limit = Loop.Alarm { [weak self] in self?.close() }
-        limit.set(after: 2 * Self.answerTime)
+        limit.set(after: 2 * lenders.settings.answerTime)
         for await event in link.events {
             switch event {
             case .opened:
@@ -166,7 +165,7 @@ import Threads
         defer { pending = nil }
         send(message)
         let limit = Loop.Alarm { request.answer.fill(nil) }
-        limit.set(after: asksUser ? Self.userTime : Self.answerTime)
+        limit.set(after: asksUser ? Self.userTime : lenders.settings.answerTime)
         defer { limit.cancel() }
         // Only a question to the user of the device is given up early; other answers come soon.
         let answer =

@@ -21,6 +21,9 @@ import Threads
         /// The name of this host for other devices.
         package var name: String
         package var times = RemoteLink.Times()
+        /// Milliseconds for an answer of a device, and those after which an announcement is forgotten.
+        package var answerTime: Int64 = 5000
+        package var sightingTime: Int64 = 5000
 
         package init(interfaces: [String] = [], name: String) { (self.interfaces, self.name) = (interfaces, name) }
     }
@@ -49,8 +52,6 @@ import Threads
         let host: UInt32
     }
 
-    /// An announcement is forgotten after this time in milliseconds.
-    private static let sightingTime: Int64 = 5000
     private static let maximumSightings = 64
     private static let maximumAttempts = 64
     /// The most connections under way to places that claim to be the same device.
@@ -60,7 +61,7 @@ import Threads
     private static let longestPause: Int64 = 30_000
 
     private let store: RemoteStore
-    private let settings: Settings
+    let settings: Settings
     private var events: AsyncStream<ReaderEvent>.Continuation?
     private var sockets: [NetworkSocket] = []
     private var fault: String?
@@ -69,7 +70,9 @@ import Threads
     private(set) var datagrams = 0
     private(set) var offers = 0
     private var window = (start: Int64(0), count: 0)
-    private lazy var resume = Loop.Alarm { [unowned self] in for socket in sockets { socket.read(true) } }
+    private lazy var resume = Loop.Alarm { [weak self] in
+        for socket in self?.sockets ?? [] { socket.read(true) }
+    }
 
     private var seen: [String: Sighting] = [:]
     private var paired: [String: RemoteDevice] = [:]
@@ -81,7 +84,7 @@ import Threads
     private var readers: [String: LenderSlot] = [:]
     private var insertions: UInt64 = 0
     let gate = ReaderGate()
-    /// Called when a device comes or goes.
+    /// Called when a device comes, changes or goes, and when the port is opened.
     package var observer: @Loop () -> Void = {}
 
     package nonisolated init(_ store: RemoteStore, _ settings: Settings) {
@@ -117,7 +120,9 @@ import Threads
         do throws(SystemError) {
             for name in names {
                 let socket = try NetworkSocket(.datagrams, port: settings.port, interface: name)
-                try socket.whenReady { [weak self, unowned socket] in self?.read(socket) }
+                try socket.whenReady { [weak self, weak socket] in
+                    if let self, let socket { read(socket) }
+                }
                 sockets.append(socket)
             }
             fault = nil
@@ -127,6 +132,7 @@ import Threads
             fault = "UDP port \(settings.port): \(error.description)"
         }
         events?.yield(.health([portCheck]))
+        observer()
     }
 
     /// The port of announcements; 0 while it is closed.
@@ -193,11 +199,11 @@ import Threads
             seen = seen.filter { isFresh($0.value) }
             guard seen.count < Self.maximumSightings else { return }
         }
-        let isNew = seen.updateValue(sighting, forKey: fingerprint).map { !isFresh($0) } ?? true
-        if isNew { observer() }
+        let old = seen.updateValue(sighting, forKey: fingerprint)
+        if old?.offer != sighting.offer || !(old.map(isFresh) ?? false) { observer() }
     }
 
-    private func isFresh(_ sighting: Sighting) -> Bool { Loop.now - sighting.time < Self.sightingTime }
+    private func isFresh(_ sighting: Sighting) -> Bool { Loop.now - sighting.time < settings.sightingTime }
 
     /// The devices that announce themselves now, by name.
     package var sightings: [Sighting] {
@@ -287,15 +293,16 @@ import Threads
             times: settings.times
         )
         let limit = Loop.Alarm { link.close() }
-        defer { limit.cancel() }
+        defer {
+            limit.cancel()
+            // A cancelled pairing leaves the link open otherwise.
+            link.close()
+        }
         var device: RemoteDevice?
         for await event in link.events {
             switch event {
             case .opened(let found):
-                guard found == fingerprint else {
-                    link.close()
-                    return .otherDevice
-                }
+                guard found == fingerprint else { return .otherDevice }
                 device = RemoteDevice(fingerprint: found, name: sighting.offer.name)
                 limit.set(after: settings.times.setUp)
                 let version: IFDVersion = sighting.offer.versions.contains(.two) ? .two : .zero

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
+import Concurrency
 package import Crypto
 package import Secrets
 import Text
+import Threads
 
 /// The own RSA key and the self-signed certificate, the same for both halves of the protocol.
 package final class RemoteIdentity: @unchecked Sendable {
@@ -16,8 +18,21 @@ package final class RemoteIdentity: @unchecked Sendable {
 
     private static let keyBits = 3072
 
-    /// Makes a new key, which takes up to some seconds.
-    package static func generate() throws(CryptoError) -> RemoteIdentity {
+    /// Makes a new key on a thread of its own, because that takes up to some seconds.
+    package static func generate() async throws(CryptoError) -> RemoteIdentity {
+        let made = OneShot<Result<RemoteIdentity, CryptoError>>()
+        let isStarted = startThread("badged-remote") {
+            do throws(CryptoError) {
+                made.fill(.success(try generateNow()))
+            } catch {
+                made.fill(.failure(error))
+            }
+        }
+        guard isStarted else { throw .library }
+        return try await Task { await made.value(whenCancelled: .failure(.library)) }.value.get()
+    }
+
+    private static func generateNow() throws(CryptoError) -> RemoteIdentity {
         let context = try check(EVP_PKEY_CTX_new_from_name(nil, "RSA", nil))
         defer { EVP_PKEY_CTX_free(context) }
         var key: OpaquePointer?

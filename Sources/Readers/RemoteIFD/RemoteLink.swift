@@ -103,23 +103,28 @@ package final class RemoteLink: Sendable {
         times: Times = Times()
     ) -> RemoteLink {
         let link = RemoteLink()
-        link.run { _ throws(LinkStop) in
+        let isStarted = link.run { _ throws(LinkStop) in
             LinkPlan(socket: socket, isServer: true, host: "")
         } with: {
             LinkSettings(identity: identity, security: security, times: times)
         }
+        if !isStarted { Glibc.close(socket) }
         return link
     }
 
+    /// Starts the thread.
+    /// - Returns: false if there is none; then `open` is not called.
+    @discardableResult
     private func run(
         _ open: @escaping @Sendable (LinkWork) throws(LinkStop) -> LinkPlan,
         with settings: @escaping @Sendable () -> LinkSettings
-    ) {
+    ) -> Bool {
         let isStarted = startThread("badged-remote") { [self] in
             let work = LinkWork(self, settings())
             end(work.run(open))
         }
         if !isStarted { end(.failed("no thread left")) }
+        return isStarted
     }
 
     private func end(_ ending: Ending) {
@@ -195,7 +200,7 @@ private struct LinkSettings {
 
 /// The work of the thread of one link.
 private final class LinkWork {
-    private unowned let link: RemoteLink
+    private let link: RemoteLink
     private let settings: LinkSettings
     private var socket: Int32 = -1
     private var tls: OpaquePointer?

@@ -32,7 +32,7 @@ package actor RemoteStore {
     }
 
     private let store: StateStore
-    private var made: RemoteIdentity?
+    private var made: Task<Result<RemoteIdentity, StoreError>, Never>?
     private static let own = StoreSpace("remote")
     package static let maximumDevices = 64
 
@@ -40,39 +40,44 @@ package actor RemoteStore {
 
     /// Returns the own key and certificate, which are made at the first call.
     package func identity() async throws(StoreError) -> RemoteIdentity {
-        if let made { return made }
+        let task =
+            made
+            ?? Task {
+                let result: Result<RemoteIdentity, StoreError>
+                do throws(StoreError) {
+                    result = .success(try await loadIdentity())
+                } catch {
+                    // The next call tries again.
+                    made = nil
+                    result = .failure(error)
+                }
+                return result
+            }
+        made = task
+        return try await task.value.get()
+    }
+
+    private func loadIdentity() async throws(StoreError) -> RemoteIdentity {
         let store = try await store.required()
         let key = try await store.value("key", in: Self.own)?.take()
         let certificate = try await store.value("certificate", in: Self.own)?.take()
-        // Another call may have finished meanwhile.
-        if let made { return made }
-        if let key, let certificate {
-            do throws(CryptoError) {
-                let read = try RemoteIdentity(key: key, certificate: certificate.withBytes { Array($0) })
-                made = read
-                return read
-            } catch {
-                throw .damaged("key")
-            }
-        }
-        let (new, encodedKey) = try Self.generate()
-        made = new
-        do throws(StoreError) {
-            try await save(encodedKey, SecretBox(Secret(new.encodedCertificate)), store)
-        } catch {
-            made = nil
-            throw error
-        }
-        return new
-    }
-
-    private static func generate() throws(StoreError) -> (RemoteIdentity, SecretBox) {
         do throws(CryptoError) {
-            let identity = try RemoteIdentity.generate()
-            return (identity, SecretBox(try identity.encodedKey()))
+            if let key, let certificate {
+                return try RemoteIdentity(key: key, certificate: certificate.withBytes { Array($0) })
+            }
+        } catch {
+            throw .damaged("key")
+        }
+        let new: RemoteIdentity
+        let encodedKey: SecretBox
+        do throws(CryptoError) {
+            new = try await RemoteIdentity.generate()
+            encodedKey = SecretBox(try new.encodedKey())
         } catch {
             throw .library("cannot make a key for remote readers: \(error)")
         }
+        try await save(encodedKey, SecretBox(Secret(new.encodedCertificate)), store)
+        return new
     }
 
     private func save(_ key: SecretBox, _ certificate: SecretBox, _ store: Store) async throws(StoreError) {
