@@ -107,9 +107,12 @@ import VirtualEID
         await client.send(#"{"cmd":"PAIR_READER","fingerprint":"\#(fingerprint)"}"#)
         _ = await client.next("ENTER_PAIRING_CODE")
         await client.send(#"{"cmd":"SET_PAIRING_CODE","value":"\#(code)"}"#)
-        var end = await client.next("PAIR_READER")
-        while let message = end, message["success"] == nil { end = await client.next("PAIR_READER") }
-        guard end?["success"] == .bool(true) else { throw StageError(text: "\(String(describing: end))") }
+        // A client that hangs up ends the pairing mode, also when only the laptop knows of the pairing yet.
+        for (client, command) in [(client, "PAIR_READER"), (open, "OPEN_PAIRING")] {
+            var end = await client.next(command)
+            while let message = end, message["success"] == nil { end = await client.next(command) }
+            guard end?["success"] == .bool(true) else { throw StageError(text: "\(String(describing: end))") }
+        }
         open.close()
         client.close()
     }
