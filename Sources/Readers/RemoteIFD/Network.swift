@@ -83,6 +83,7 @@ package struct NetworkInterface: Sendable, Hashable {
 @Loop package final class NetworkSocket {
     private let descriptor: Int32
     private var registration: Loop.Registration?
+    private lazy var resume = Loop.Alarm { [weak self] in self?.read(true) }
     package let interface: String?
 
     package enum Kind: Sendable { case datagrams, connections }
@@ -165,7 +166,14 @@ package struct NetworkInterface: Sendable, Hashable {
         let result = withUnsafeMutablePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { Glibc.accept(descriptor, $0, &count) }
         }
-        guard result >= 0 else { return nil }
+        guard result >= 0 else {
+            if [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(errno) {
+                // The connection stays in the queue, so the loop would be called again at once.
+                read(false)
+                resume.set(after: 1000)
+            }
+            return nil
+        }
         clinux_set_cloexec(result)
         return (result, RemoteAddress(address))
     }
