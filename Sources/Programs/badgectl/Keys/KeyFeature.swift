@@ -99,7 +99,7 @@ enum KeysCommand {
                 ValueSpec("FORM", .words(["pem", "hex", "der", "numbers", "qr"])),
                 "export: the form; pem"
             ),
-            OptionSpec("--qr", ValueSpec("TEXT", .files), "site: the text of the QR code of the reader, or a file with it"),
+            OptionSpec("--qr", ValueSpec("TEXT", .files), "site: the text of the QR code, or a file with it"),
         ],
         details: [
             """
