@@ -145,7 +145,7 @@ extension RealServices {
             let card = VPCDCard(port: 36_000)
             card.insert()
             let insertion = try await events.insertion(in: one)
-            let other = try OtherProgram()
+            let other = try await OtherProgram()
             try other.connect(one, exclusively: true)
             await #expect(throws: CardError.exclusive) { try await backend.connect(insertion) }
             try other.disconnect()
@@ -163,7 +163,7 @@ extension RealServices {
             card.insert()
             let insertion = try await events.insertion(in: one)
             for reset in [false, true] {
-                let other = try OtherProgram()
+                let other = try await OtherProgram()
                 try other.connect(one, exclusively: false)
                 try other.begin()
                 let waiting = Task { try await backend.connect(insertion) }
@@ -183,7 +183,7 @@ extension RealServices {
             let card = VPCDCard(port: 36_000)
             card.insert()
             let insertion = try await events.insertion(in: one)
-            let other = try OtherProgram()
+            let other = try await OtherProgram()
             try other.connect(one, exclusively: false)
             try other.begin()
             for _ in 0..<20 {
@@ -211,7 +211,7 @@ extension RealServices {
             let card = VPCDCard(port: 36_000)
             card.insert()
             let insertion = try await events.insertion(in: one)
-            let other = try OtherProgram()
+            let other = try await OtherProgram()
             try other.connect(one, exclusively: false)
             try other.begin()
             let waiting = Task { try await backend.connect(insertion) }

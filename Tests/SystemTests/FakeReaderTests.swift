@@ -179,7 +179,7 @@ extension RealServices {
             reader.insert()
             _ = try await events.insertion(in: name)
             withExtendedLifetime(backend) {}
-            let other = try OtherProgram()
+            let other = try await OtherProgram()
             for givesUp in [true, false] {
                 let card = try PCSCContext().connect(ReaderName(name), .shared)
                 try other.connect(name, exclusively: false)
@@ -207,7 +207,7 @@ extension RealServices {
             reader.insert()
             // The other program connects before the backend starts.
             await reader.wait { $0.poweredUp != nil }
-            let other = try OtherProgram()
+            let other = try await OtherProgram()
             try await until { (try? other.connect(name, exclusively: true)) != nil }
             let backend = PCSCBackend()
             var events = Events(backend)
@@ -231,7 +231,7 @@ extension RealServices {
             let pcscd = try PCSCD([.fake("Fake Reader", path: reader.path)])
             reader.insert()
             await reader.wait { $0.poweredUp != nil }
-            let other = try OtherProgram()
+            let other = try await OtherProgram()
             try await until { (try? other.connect(name, exclusively: false)) != nil }
             try other.begin()
             var events = Events(PCSCBackend())

@@ -1,13 +1,27 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CPCSCLite
-import Testing
+import TestSupport
 
 /// Another program on the same machine that uses pcscd.
 final class OtherProgram {
     private var context: SCARDCONTEXT = 0
     private var card: SCARDHANDLE = 0
 
-    init() throws { try check(SCardEstablishContext(DWORD(SCARD_SCOPE_SYSTEM), nil, nil, &context)) }
+    struct Failure: Error, CustomStringConvertible {
+        let code: UInt32
+        var description: String { "0x\(String(code, radix: 16))" }
+    }
+
+    /// Waits until pcscd accepts programs. It powers cards before.
+    init() async throws {
+        var (context, code): (SCARDCONTEXT, LONG) = (0, 0)
+        try await until {
+            code = SCardEstablishContext(DWORD(SCARD_SCOPE_SYSTEM), nil, nil, &context)
+            return UInt32(truncatingIfNeeded: code) != 0x8010_001D  // SCARD_E_NO_SERVICE
+        }
+        try check(code)
+        self.context = context
+    }
 
     deinit { SCardReleaseContext(context) }
 
@@ -26,6 +40,6 @@ final class OtherProgram {
     func disconnect() throws { try check(SCardDisconnect(card, DWORD(SCARD_LEAVE_CARD))) }
 
     private func check(_ code: LONG) throws {
-        try #require(code == 0, "0x\(String(UInt32(truncatingIfNeeded: code), radix: 16))")
+        guard code == 0 else { throw Failure(code: UInt32(truncatingIfNeeded: code)) }
     }
 }
