@@ -16,7 +16,7 @@ private let siteIdentifier: [UInt8] = [
 ]
 
 /// Notifications of a reader, each after its length. Nothing is sent before a reader has proved a site that is not legacy.
-@Sendable func pkocDialogue(_ input: UnsafeRawBufferPointer) {
+@Sendable func pkocOpening(_ input: UnsafeRawBufferPointer) {
     guard let group = try? Curve.secp256r1.group else { return }
     let bytes = Array(input)
     for isLegacy in [false, true] {

@@ -18,12 +18,11 @@ import VirtualPKOC
 /// A reading. The input is the answers of the card, each after two bytes of length.
 @Sendable func pkocDialogue(_ input: UnsafeRawBufferPointer) {
     guard let day = CVDate(year: 2026, month: 11, day: 22) else { return }
-    let channel = AnswersInTurn(Array(input))
-    let done = DispatchSemaphore(value: 0)
-    Task {
+    let isValidated = input.count % 2 == 1
+    runDialogue(input) { channel in
         if let reader = try? await PKOCReader.select(on: channel) {
             // The seeds were made with these bytes, so that they reach the end.
-            let reading = try? await reader.read(for: PKOCSite(isValidated: input.count % 2 == 1), on: day) { count in
+            let reading = try? await reader.read(for: PKOCSite(isValidated: isValidated), on: day) { count in
                 count == 16
                     ? [
                         0x94, 0x0A, 0x19, 0x1A, 0x9D, 0xD3, 0x25, 0x1E, 0xC2, 0x8A, 0xE6, 0x25, 0x55, 0x6E, 0xA4, 0x91,
@@ -33,10 +32,8 @@ import VirtualPKOC
                 require(credential.edition == .one, "a certificate without an issuer, or a repeated answer, counts")
             }
         }
-        require(await channel.count < 1000, "the dialogue does not end")
-        done.signal()
+        require(await channel.sent.count < 1000, "the dialogue does not end")
     }
-    done.wait()
 }
 
 /// Commands to a virtual card, each after one byte of length. Every answer has a status word.
@@ -57,21 +54,4 @@ import VirtualPKOC
         done.signal()
     }
     done.wait()
-}
-
-private actor AnswersInTurn: CardChannel {
-    private var input: ArraySlice<UInt8>
-    private(set) var count = 0
-
-    init(_ input: [UInt8]) { self.input = input[...] }
-
-    func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
-        count += 1
-        guard input.count >= 2 else { throw .removed }
-        let length = Int(input[input.startIndex]) << 8 | Int(input[input.startIndex + 1])
-        let answer = input.dropFirst(2).prefix(length)
-        input = input.dropFirst(2 + length)
-        guard let response = ResponseAPDU(bytes: answer) else { throw .mute }
-        return response
-    }
 }

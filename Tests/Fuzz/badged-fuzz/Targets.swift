@@ -68,7 +68,7 @@ let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "advertising-reports": advertisingReports,
     "btsnoop": btsnoop,
     "management-event": managementEvent,
-    "pkoc-dialogue": pkocDialogue,
+    "pkoc-opening": pkocOpening,
     "pkoc-reader-certificate": pkocReaderCertificate,
     "bluez-messages": blueZMessages,
     "activation": activation,
