@@ -79,9 +79,9 @@ enum Row: String, CaseIterable {
             Facts("card in to READER, after pcscd and card, median", "ms", 2, of: .transfer, limit: 36, noise: 3)
         case .cardOut: Facts("card out to READER, after pcscd, median", "ms", 2, of: .transfer, limit: 24, noise: 3)
 
-        // 4 ms and 150 ms on the machine of docs/benchmarks.md, whose transfer takes 107 µs.
+        // The goals are 4 and 150 ms. A transfer takes 29 to 107 µs on the machines of docs/benchmarks.md.
         case .walletSign:
-            Facts("a signature (ACTIVATE_USER) beyond the Keycard, median", "ms", 2, of: .walletTransfer, limit: 37)
+            Facts("a signature (ACTIVATE_USER) beyond the Keycard, median", "ms", 2, of: .walletTransfer, limit: 45)
         case .walletSetup:
             Facts("SETUP_DEVICE, the Keycard included, median", "ms", 1, of: .walletTransfer, limit: 1400)
         case .walletTransfer: Facts("one APDU to the Keycard through pcscd and vpcd (floor)", "µs", 1)
