@@ -30,12 +30,24 @@ extension PICC {
 
     private static let insertions = Atomic<UInt64>(0)
 
-    /// Waits for an async function. Blocking is safe here, because the emulated chip has a thread of its own.
+    /// Runs the cards. All threads of the pool may wait for a field whose card works.
+    private static let executor = QueueExecutor()
+
+    private final class QueueExecutor: TaskExecutor {
+        private let queue = DispatchQueue(label: "virtual-picc")
+
+        func enqueue(_ job: consuming ExecutorJob) {
+            let job = UnownedJob(job)
+            queue.async { [self] in job.runSynchronously(on: asUnownedTaskExecutor()) }
+        }
+    }
+
+    /// Waits for an async function, which runs on a thread of its own.
     private static func wait<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) -> Value? {
         let result = Mutex<Value?>(nil)
         let done = DispatchSemaphore(value: 0)
         let box = Box(result: result)
-        Task {
+        Task(executorPreference: executor) {
             let value = await body()
             box.result.withLock { $0 = value }
             done.signal()
