@@ -186,6 +186,7 @@ struct ConfigurationTests {
         "an unknown section or key gives a warning that names the file and the line",
         arguments: [
             ("[server]\nport=1", "b.conf, line 2: unknown key 'port' in [server]"),
+            ("[wallet]\nport=1", "b.conf, line 2: unknown key 'port' in [wallet]"),
             ("[sever]\nsocket=/x", "b.conf, line 2: unknown section [sever]"),
             (
                 "[log]\nlevel=info\nlevel=debug",

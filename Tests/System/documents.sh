@@ -52,7 +52,7 @@ for command in $commands; do
 done
 check "badged.conf.5 has every section and key of the installed configuration" manual badged.conf.5 \
     $(sed -n 's/^#\([a-z_]*\) = .*/\1/p; s/^\(\[.*\]\)$/\1/p' systemd/badged.conf)
-keys=$(grep -ohE '\("[a-z]+", "[a-z_]+"\)' Sources/Base/Host/Configuration.swift | grep -oE '"[a-z_]+"\)' | tr -d '")')
+keys=$(sed -n '/switch key {/,/default:/s/^ *case \(".*"\):.*/\1/p' Sources/Base/Host/Configuration/*.swift | tr -d '",')
 check "the installed configuration shows every key that badged reads" contains systemd/badged.conf $(printf '#%s\n' $keys)
 permissions=$(grep -rhoE --include=Permissions.swift '\("[a-z]+", \.[a-z]+\)' Sources | sed 's/("\([a-z]*\)".*/\1/' | sort -u)
 check "badged.conf.5 has every permission" manual badged.conf.5 $permissions

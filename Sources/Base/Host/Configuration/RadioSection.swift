@@ -43,4 +43,20 @@ package struct RadioConfiguration: Sendable, Equatable {
     ]
 
     package init() {}
+
+    mutating func read(_ key: String, _ value: ConfigurationValue) throws(StartError) -> Bool {
+        switch key {
+        case "enabled": isEnabled = try value.bool()
+        case "backend": backend = try value.word()
+        case "replay": replay = try value.absolutePath()
+        case "sensitivity": sensitivity = try value.word()
+        case "code_encoding": codeEncoding = try value.word()
+        case "silence": silence = try value.number(in: 5...3600)
+        case "may_disconnect": mayDisconnect = try value.bool()
+        case "limit_proximity", "limit_motion", "limit_seamless", "limit_application", "limit_enhanced_tap":
+            limits[Self.limitKeys[key] ?? key] = try value.number(in: -100 ... -20)
+        default: return false
+        }
+        return true
+    }
 }

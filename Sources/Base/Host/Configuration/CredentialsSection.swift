@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Text
+
+/// How credentials that people tap are read: `[credentials]`.
+package struct CredentialConfiguration: Sendable, Equatable {
+    /// An issuer of card certificates.
+    package struct Issuer: Sendable, Equatable {
+        /// 16 letters A to Z or digits.
+        package let name: String
+        /// A compressed point, 33 bytes.
+        package let key: [UInt8]
+    }
+
+    /// `site`: the site that the readers tell cards; 16 bytes.
+    package var site = [UInt8](repeating: 0, count: 16)
+    /// `location`: the place that the readers tell cards; 16 bytes.
+    package var location = [UInt8](repeating: 0, count: 16)
+    /// `issuers`
+    package var issuers: [Issuer] = []
+    /// `validated`: whether only a key with a valid certificate is a credential.
+    package var isValidated = false
+
+    mutating func read(_ key: String, _ value: ConfigurationValue) throws(StartError) -> Bool {
+        switch key {
+        case "site": site = try value.identifier()
+        case "location": location = try value.identifier()
+        case "issuers": issuers = try value.optional(ConfigurationValue.issuers) ?? []
+        case "validated": isValidated = try value.bool()
+        default: return false
+        }
+        return true
+    }
+}
+
+extension ConfigurationValue {
+    /// 16 bytes: a UUID, or 32 hexadecimal digits.
+    fileprivate func identifier() throws(StartError) -> [UInt8] {
+        guard let bytes = Hex.decode(text.filter { $0 != "-" }, limit: 16), bytes.count == 16 else {
+            throw refuse("a UUID, or 32 hexadecimal digits")
+        }
+        return bytes
+    }
+
+    /// Issuers of card certificates, as NAME:KEY.
+    fileprivate func issuers() throws(StartError) -> [CredentialConfiguration.Issuer] {
+        var issuers: [CredentialConfiguration.Issuer] = []
+        for word in words {
+            let parts = word.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
+            guard parts.count == 2, parts[0].utf8.count == 16,
+                parts[0].utf8.allSatisfy({ (0x41...0x5A).contains($0) || (0x30...0x39).contains($0) }),
+                let key = Self.compressedKey(parts[1])
+            else {
+                throw refuse(
+                    "a list of NAME:KEY with commas; a name has 16 letters A to Z or digits, a compressed key 66"
+                        + " hexadecimal digits"
+                )
+            }
+            issuers.append(.init(name: parts[0], key: key))
+        }
+        return issuers
+    }
+}

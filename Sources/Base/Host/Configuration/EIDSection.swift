@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+/// `[eid]`
+extension Configuration {
+    mutating func readEID(_ key: String, _ value: ConfigurationValue) throws(StartError) -> Bool {
+        switch key {
+        case "trust_anchors": trustAnchors = try value.absolutePath()
+        case "proxy": proxy = try value.proxy()
+        case "proxy_credentials": proxyCredentials = try value.optional(ConfigurationValue.absolutePath)
+        case "date": date = try value.optional(ConfigurationValue.day)
+        default: return false
+        }
+        return true
+    }
+}
+
+extension ConfigurationValue {
+    /// How connections to services go out.
+    fileprivate func proxy() throws(StartError) -> ProxyChoice {
+        switch text {
+        case "none": return .none
+        case "environment": return .environment
+        default:
+            guard !text.contains("@") else {
+                // The text is not repeated, since it may hold a password.
+                throw .inConfiguration(
+                    "\(place) has a name or a password",
+                    hint: "put NAME:PASSWORD into a file of its own, and name the file in proxy_credentials"
+                )
+            }
+            guard text.hasPrefix("http://") else { throw refuse("none, environment, http://HOST:PORT") }
+            return .address(text)
+        }
+    }
+
+    /// A day as `yyyy-MM-dd`. Certificates of cards have days of the years 2000 to 2099.
+    fileprivate func day() throws(StartError) -> Day {
+        let parts = text.split(separator: "-", omittingEmptySubsequences: false)
+        let digits = parts.joined().utf8
+        guard parts.map(\.count) == [4, 2, 2], digits.allSatisfy({ (0x30...0x39).contains($0) }),
+            let year = Int(parts[0]), let month = Int(parts[1]), let day = Int(parts[2]),
+            let date = Day(year: year, month: month, day: day)
+        else { throw refuse("a day as in 2026-11-21, of the years 2000 to 2099") }
+        return date
+    }
+}
+
+/// How connections to services go out: `[eid] proxy`.
+package enum ProxyChoice: Sendable, Equatable {
+    case none
+    /// As `https_proxy` and `no_proxy` say.
+    case environment
+    /// Through the HTTP proxy at this address, `http://HOST:PORT`.
+    case address(String)
+}
+
+/// A day of the years 2000 to 2099.
+package struct Day: Sendable, Equatable {
+    package let year: Int
+    package let month: Int
+    package let day: Int
+
+    /// Makes a day; nil if there is no such day.
+    package init?(year: Int, month: Int, day: Int) {
+        // From 2000 to 2099 every fourth year is a leap year.
+        let days = [31, year % 4 == 0 ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+        guard (2000...2099).contains(year), (1...12).contains(month), (1...days[month - 1]).contains(day) else {
+            return nil
+        }
+        (self.year, self.month, self.day) = (year, month, day)
+    }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Text
+
+/// The keys for doors and their issuer: `[keys]`.
+package struct KeysConfiguration: Sendable, Equatable {
+    /// `issuer`: a folder or an address; nil: there is none.
+    package var issuer: String?
+    /// `issuer_keys`: fingerprints of the keys of trusted issuers.
+    package var fingerprints: [[UInt8]] = []
+    /// `issuer_ca`: a file with the only authorities that may certify the server; nil: those of the system.
+    package var authorityFile: String?
+
+    package init() {}
+
+    mutating func read(_ key: String, _ value: ConfigurationValue) throws(StartError) -> Bool {
+        switch key {
+        case "issuer": issuer = try value.optional(ConfigurationValue.issuer)
+        case "issuer_keys": fingerprints = try value.optional(ConfigurationValue.fingerprints) ?? []
+        case "issuer_ca": authorityFile = try value.optional(ConfigurationValue.absolutePath)
+        default: return false
+        }
+        return true
+    }
+}
+
+extension ConfigurationValue {
+    /// Where enrolment files come from. Whether it can be used is checked later.
+    fileprivate func issuer() throws(StartError) -> String {
+        guard ["/", "https://", "http://"].contains(where: text.hasPrefix) else {
+            throw refuse("a folder, https://HOST/PATH")
+        }
+        return text
+    }
+
+    /// Fingerprints of keys, SHA-256.
+    fileprivate func fingerprints() throws(StartError) -> [[UInt8]] {
+        let fingerprints = words.compactMap { Hex.decode($0, limit: 32) }.filter { $0.count == 32 }
+        guard fingerprints.count == words.count else {
+            throw refuse("a list of fingerprints (64 hexadecimal digits), with commas")
+        }
+        return fingerprints
+    }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Text
+
+/// `[wallet]` and `[mpin]`
+extension Configuration {
+    mutating func readWallet(_ key: String, _ value: ConfigurationValue) throws(StartError) -> Bool {
+        switch key {
+        case "card_authorities": cardAuthorities = try value.cardAuthorities()
+        case "cards": pinnedCards = try value.optional(ConfigurationValue.cardKeys) ?? []
+        case "node": node.address = try value.optional(ConfigurationValue.webAddress)
+        case "chain_id": node.chainID = try value.chainID()
+        case "node_ca": node.authorityFile = try value.optional(ConfigurationValue.absolutePath)
+        case "http_callbacks": node.allowsHTTPCallbacks = try value.bool()
+        default: return false
+        }
+        return true
+    }
+
+    mutating func readMPin(_ key: String, _ value: ConfigurationValue) throws(StartError) -> Bool {
+        switch key {
+        case "trusted_domains": trustedDomains = value.text.isEmpty ? [] : value.words
+        default: return false
+        }
+        return true
+    }
+}
+
+extension ConfigurationValue {
+    /// The keys of authorities; nil for the word `vendor`.
+    fileprivate func cardAuthorities() throws(StartError) -> [[UInt8]?] {
+        if text == "none" { return [] }
+        var keys: [[UInt8]?] = []
+        for word in words {
+            let key = Self.compressedKey(word)
+            guard key != nil || word == "vendor" else {
+                throw refuse("none, or a list of vendor and compressed keys (66 hexadecimal digits), with commas")
+            }
+            keys.append(key)
+        }
+        return keys
+    }
+
+    /// Keys of single cards.
+    fileprivate func cardKeys() throws(StartError) -> [[UInt8]] {
+        let keys = words.compactMap(Self.compressedKey)
+        guard keys.count == words.count else {
+            throw refuse("a list of compressed keys (66 hexadecimal digits), with commas")
+        }
+        return keys
+    }
+
+    /// The address of a server on the web. Whether it can be used is checked later.
+    fileprivate func webAddress() throws(StartError) -> String {
+        guard text.hasPrefix("https://") || text.hasPrefix("http://") else { throw refuse("https://HOST") }
+        return text
+    }
+
+    /// The hash that names a chain.
+    fileprivate func chainID() throws(StartError) -> [UInt8] {
+        guard let id = Hex.decode(text, limit: 32), id.count == 32 else { throw refuse("64 hexadecimal digits") }
+        return id
+    }
+}
+
+/// The node of the chain for which wallet cards sign: `[wallet]`.
+package struct NodeConfiguration: Sendable, Equatable {
+    /// `node`; nil: there is no node.
+    package var address: String?
+    /// `chain_id`: 32 bytes; the main net of EOS, which is called Vaulta now.
+    package var chainID = Hex.decode("aca376f206b8fc25a6ed44dbdc66547c36c6c33e3a119ffbeaef943642f0e906") ?? []
+    /// `node_ca`: a file with the only authorities that may certify the node; nil: those of the system.
+    package var authorityFile: String?
+    /// `http_callbacks`: whether callbacks may use http on this computer.
+    package var allowsHTTPCallbacks = false
+
+    package init() {}
+}
