@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+import Secrets
+import Store
+
+/// One-time codes.
+extension Vault {
+    /// A one-time code, and the counter or the step of the time that made it.
+    package struct Code: Sendable, Equatable {
+        package let text: String
+        package let codes: OneTimeCodes
+        package let counter: UInt64
+    }
+
+    /// Makes a code. The counter of HOTP is increased on the disk before the code is returned.
+    package func code(_ id: String, of uid: UInt32) async throws(VaultError) -> Code {
+        let time = now()
+        let (codes, counter, secret) = try await transaction {
+            values throws(StoreError) -> Result<(OneTimeCodes, UInt64, SecretBox), VaultError> in
+            let record: KeyRecord
+            switch try Self.key(values, uid, id, time) {
+            case .failure(let error): return .failure(error)
+            case .success(let found): record = found
+            }
+            guard let codes = record.codes else { return .failure(.unfit("the key makes no codes")) }
+            guard record.isUsable else { return .failure(.unfit("the key is not active")) }
+            let name = Self.name(uid, id)
+            guard let secret = try values.value(name, in: Self.secrets) else { return .failure(.damaged(name)) }
+            guard codes.kind == .hotp else { return .success((codes, codes.step(at: time), secret)) }
+            guard let counter = try Self.counter(values, name) else { return .failure(.damaged(name)) }
+            guard counter < .max else { return .failure(.full("the counter has reached its end")) }
+            try values.set(name, in: Self.counters, to: Self.box(counter + 1))
+            return .success((codes, counter, secret))
+        }
+        guard let key = secret.take() else { throw .library("the secret is gone") }
+        do throws(CryptoError) {
+            return Code(text: try codes.code(key, counter: counter), codes: codes, counter: counter)
+        } catch {
+            throw .library("\(error)")
+        }
+    }
+
+    /// Returns the counter of the next code, or the step of the time now. Changes nothing.
+    package func counter(_ id: String, of uid: UInt32) async throws(VaultError) -> UInt64 {
+        let time = now()
+        return try await transaction { values throws(StoreError) in
+            switch try Self.key(values, uid, id, time) {
+            case .failure(let error): return .failure(error)
+            case .success(let record):
+                guard let codes = record.codes else { return .failure(.unfit("the key makes no codes")) }
+                guard codes.kind == .hotp else { return .success(codes.step(at: time)) }
+                let name = Self.name(uid, id)
+                guard let counter = try Self.counter(values, name) else { return .failure(.damaged(name)) }
+                return .success(counter)
+            }
+        }
+    }
+
+    static func box(_ counter: UInt64) -> SecretBox {
+        SecretBox(Secret(withUnsafeBytes(of: counter.bigEndian) { Array($0) }))
+    }
+
+    static func counter(_ values: borrowing StoreTransaction, _ name: String) throws(StoreError) -> UInt64? {
+        guard let bytes = try bytes(values, name, counters), bytes.count == 8 else { return nil }
+        return bytes.reduce(0) { $0 << 8 | UInt64($1) }
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Credentials
+import Crypto
+import Secrets
+import Store
+
+/// Signatures with key pairs, and the use of keys at readers.
+extension Vault {
+    /// Returns a key with which the endpoint or a driver signs.
+    /// - Throws: `.unfit` for a key that has no key pair.
+    package func signingKey(_ id: String, of uid: UInt32) async throws(VaultError) -> any CredentialKey {
+        let time = now()
+        return try await transaction { values throws(StoreError) in
+            switch try Self.key(values, uid, id, time) {
+            case .failure(let error): return .failure(error)
+            case .success(let record):
+                guard let publicKey = record.publicKey else { return .failure(.unfit("the key cannot sign")) }
+                guard let scalar = try values.value(Self.name(uid, id), in: Self.secrets)?.take() else {
+                    return .failure(.damaged(Self.name(uid, id)))
+                }
+                return .success(SoftwareKey(scalar, publicKey: publicKey))
+            }
+        }
+    }
+
+    /// A key that drivers may use, with its record.
+    package struct UsableKey: Sendable {
+        package let record: KeyRecord
+        package let key: any CredentialKey
+    }
+
+    /// Returns the keys of a user that can open readers: active ones with a key pair.
+    package func usableKeys(of uid: UInt32) async throws(VaultError) -> [UsableKey] {
+        var usable: [UsableKey] = []
+        for record in try await keys(of: uid) where record.isUsable && record.publicKey != nil {
+            usable.append(UsableKey(record: record, key: try await signingKey(record.id, of: uid)))
+        }
+        return usable
+    }
+
+    /// Remembers that a key was used at a reader.
+    package func used(_ id: String, isModified: Bool, of uid: UInt32) async throws(VaultError) {
+        let time = now()
+        try await transaction { values throws(StoreError) -> Result<Void, VaultError> in
+            if case .failure(let error) = try Self.key(values, uid, id, time) { return .failure(error) }
+            let last = try Self.bytes(values, "\(uid)", Self.uses).flatMap { LastAuthentication($0) }
+            let use = LastAuthentication(
+                key: id,
+                counter: (last?.counter ?? 0) + 1,
+                isModified: isModified,
+                time: time
+            )
+            try values.set("\(uid)", in: Self.uses, to: SecretBox(Secret(use.bytes)))
+            return .success(())
+        }
+    }
+
+    /// Returns the last use of a key; nil if no key was used.
+    package func lastAuthentication(of uid: UInt32) async throws(VaultError) -> LastAuthentication? {
+        try await transaction { values throws(StoreError) in
+            .success(try Self.bytes(values, "\(uid)", Self.uses).flatMap { LastAuthentication($0) })
+        }
+    }
+}
