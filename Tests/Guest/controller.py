@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A virtual Bluetooth LE controller on /dev/vhci. It reports advertisements to the kernel and supports no connections.
+"""A virtual Bluetooth LE controller on /dev/vhci. It reports advertisements to the kernel and supports no connections;
+linked.py has controllers that do.
 
 The program reads one JSON command per line and answers each with one line; `guest.Controller` uses it. Commands and events are
 those of the Bluetooth Core Specification, Vol 4, Part E. A packet of /dev/vhci begins with its type: 1 is a command, 4 an event,

@@ -201,13 +201,15 @@ class Controller:
 class Badged(Daemon):
     """badged as an unprivileged user, with CAP_NET_ADMIN for the management socket, or with the socket."""
 
-    def __init__(self, backend, user=str(NOBODY), is_capable=None, management=None, **ble):
+    def __init__(self, backend, user=str(NOBODY), is_capable=None, management=None, sections="", folder=None, **ble):
         """is_capable: whether badged gets CAP_NET_ADMIN; by default when the backend needs it. management: the descriptor that badged
-        gets as from systemd. ble: further keys of [ble]."""
+        gets as from systemd. sections: further sections of the configuration. folder: where badged keeps its store, if anywhere.
+        ble: further keys of [ble]."""
         config = os.path.join(WORK, "badged.conf")
         with open(config, "w", encoding="utf-8") as file:
             file.write(f"[ble]\nbackend = {backend}\n")
             file.writelines(f"{key} = {value}\n" for key, value in ble.items())
+            file.write(sections)
         if is_capable is None:
             is_capable = backend == "mgmt" and management is None
         capabilities = "+net_admin" if is_capable else "-all"
@@ -222,7 +224,8 @@ class Badged(Daemon):
             *passing, "setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", f"--bounding-set={bounds}",
             f"--inh-caps={capabilities}", f"--ambient-caps={capabilities}",
             f"{BIN}/badged", "--no-pcsc", "--no-nfc", "--virtual", "--log-level", "info",
-            "--config", config, "--socket", self.path], WORK, descriptors=[] if management is None else [management])
+            "--config", config, "--socket", self.path], WORK, descriptors=[] if management is None else [management],
+            environment={"STATE_DIRECTORY": folder} if folder else None)
 
     def client(self):
         return ScanClient(self)
