@@ -16,6 +16,8 @@ package import DoorReaders
     package var isLostAfter: Int?
     /// The connection is not complete before `release`.
     package var holds = false
+    /// The end of a connection is not complete before `release`, as bluetoothd takes its time.
+    package var holdsEnds = false
     package private(set) var connections = 0
     /// The connections that have not ended.
     package private(set) var open = 0
@@ -25,7 +27,7 @@ package import DoorReaders
     package init(_ reader: ModelReader) { self.reader = reader }
 
     package func release() {
-        holds = false
+        (holds, holdsEnds) = (false, false)
         changes.check()
     }
 
@@ -46,7 +48,8 @@ package import DoorReaders
         return ModelLink(self)
     }
 
-    fileprivate func ended() {
+    fileprivate func end() async {
+        await changes.wait { !self.holdsEnds }
         open -= 1
         ends += 1
         changes.check()
@@ -104,5 +107,5 @@ package import DoorReaders
         if case .message(let answer) = try? connector.reader.receive(message) { notify(answer) }
     }
 
-    func disconnect() async { connector.ended() }
+    func disconnect() async { await connector.end() }
 }

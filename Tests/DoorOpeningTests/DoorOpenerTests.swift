@@ -39,7 +39,8 @@ struct DoorOpenerTests {
                 let connector = ModelConnector(reader)
                 (connector.dialect, connector.mtu) = (dialect, mtu)
                 var states: [OpeningState] = []
-                let result = await DoorOpener(connector).open(
+                let opener = DoorOpener(connector)
+                let result = await opener.open(
                     Self.address,
                     adapter: 0,
                     try Self.credentials(isLegacy: !isEncrypted)
@@ -47,6 +48,7 @@ struct DoorOpenerTests {
                 #expect(result == OpeningResult(.success, decision: .granted, payload: [3], key: "door"))
                 #expect(states == [.connecting, .connected, .authenticating])
                 #expect(connector.reader.visitors == [try ModelKey().publicKey])
+                await opener.waitUntilIdle()
                 #expect(connector.open == 0)
             }
         }
@@ -76,7 +78,9 @@ struct DoorOpenerTests {
     @Loop func faults(_ fault: ModelReader.Fault, _ status: OpeningStatus) async throws {
         let connector = ModelConnector(ModelReader(signer: Self.siteScalar))
         connector.reader.fault = fault
-        let result = await DoorOpener(connector).open(Self.address, adapter: 0, try Self.credentials())
+        let opener = DoorOpener(connector)
+        let result = await opener.open(Self.address, adapter: 0, try Self.credentials())
+        await opener.waitUntilIdle()
         #expect((result.status, result.decision) == (status, .unknown))
         #expect(result.reason != nil)
         #expect(connector.reader.visitors.isEmpty)
@@ -102,6 +106,7 @@ struct DoorOpenerTests {
         connector.failure = .failed("no adapter")
         let failed = await opener.open(Self.address, adapter: 0, try Self.credentials())
         #expect(failed == OpeningResult(.bluetoothCommunicationFailed, reason: "no adapter"))
+        await opener.waitUntilIdle()
         #expect(connector.open == 0)
     }
 
@@ -130,7 +135,35 @@ struct DoorOpenerTests {
         let result = await opener.open(Self.address, adapter: 0, try Self.credentials())
         #expect(result.status == .bluetoothCommunicationFailed)
         #expect(result.reason?.contains("MTU of 23") == true)
+        await opener.waitUntilIdle()
         #expect(connector.open == 0)
+    }
+
+    @Test("the result does not wait for the end of the connection, but a new opening of the same reader does")
+    @Loop func slowEnd() async throws {
+        let connector = ModelConnector(ModelReader(signer: Self.siteScalar))
+        connector.holdsEnds = true
+        let opener = DoorOpener(connector)
+        let credentials = try Self.credentials()
+        #expect(await opener.open(Self.address, adapter: 0, credentials).status == .success)
+        #expect(connector.open == 1)
+        let other = DeviceAddress(bits: 0xC000_0000_0002, isRandom: true)
+        #expect(await opener.open(other, adapter: 0, credentials).status == .success)
+        #expect(connector.addresses == [Self.address, other])
+        var states: [OpeningState] = []
+        let again = Task { @Loop in
+            await opener.open(Self.address, adapter: 0, credentials) { state in
+                states.append(state)
+                // The opening has begun, and waits.
+                if state == .connecting { Task { @Loop in connector.release() } }
+                if state == .connected { #expect(connector.open == 1) }
+            }
+        }
+        #expect(await again.value.status == .success)
+        #expect(states == [.connecting, .connected, .authenticating])
+        await opener.waitUntilIdle()
+        #expect(connector.open == 0)
+        #expect(connector.connections == 3)
     }
 
     @Test("an adapter opens one reader at a time, another adapter opens another one")

@@ -24,7 +24,7 @@ struct BlueZLinkTests {
             opener = DoorOpener(BlueZConnector(address: bus.address))
         }
 
-        /// Opens the reader. The limits are generous, because the machine may be busy.
+        /// Opens the reader, and returns when it is disconnected. The limits are generous, because the machine may be busy.
         func open(_ change: (inout OpeningTimeouts) -> Void = { _ in }) async throws -> OpeningResult {
             var timeouts = OpeningTimeouts()
             (timeouts.fragment, timeouts.apdu, timeouts.connect) = (120_000, 120_000, 120_000)
@@ -34,7 +34,9 @@ struct BlueZLinkTests {
                 siteKey: ModelReader.key(siteScalar).publicKey.uncompressed
             )
             let credential = DoorCredential(id: "door", key: try ModelKey(), sites: [site], lastUpdate: 1)
-            return await opener.open(FakeGATT.address, adapter: 0, [credential], timeouts)
+            let result = await opener.open(FakeGATT.address, adapter: 0, [credential], timeouts)
+            await opener.waitUntilIdle()
+            return result
         }
     }
 

@@ -100,6 +100,7 @@ struct DoorOpeningTests {
         #expect((result["payload"], result["key"]) == (.string("03"), .string("front")))
         #expect((result["token"]?.int, result["reader"]) == (token, .string(OpeningStage.id)))
         #expect(result["durationMs"]?.int != nil)
+        await stage.connector.waitForEnd()
         #expect(stage.connector.open == 0)
         #expect(stage.connector.addresses == [OpeningStage.address])
         #expect(stage.scanner.demand != nil)

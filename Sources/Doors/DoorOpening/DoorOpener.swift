@@ -8,16 +8,26 @@ import Threads
 
 /// Opens PKOC readers: connects, runs the dialogue and disconnects. Each adapter opens one reader at a time.
 @Loop package final class DoorOpener {
+    /// A reader as one adapter sees it.
+    private struct Place: Hashable {
+        let adapter: Int
+        let address: DeviceAddress
+    }
+
     private let connector: any DoorConnector
     private var busyAdapters: Set<Int> = [] { didSet { waiters.check() } }
+    /// The readers whose dialogue is over and whose connection is about to end. bluetoothd takes two seconds for this, and
+    /// neither the result nor other readers wait for it.
+    private var leaving: Set<Place> = [] { didSet { waiters.check() } }
     private let waiters = Waiters()
 
     package init(_ connector: any DoorConnector) { self.connector = connector }
 
     /// Returns when no opening runs any more, so that no reader stays connected at the end of the process.
-    package func waitUntilIdle() async { await waiters.wait { self.busyAdapters.isEmpty } }
+    package func waitUntilIdle() async { await waiters.wait { self.busyAdapters.isEmpty && self.leaving.isEmpty } }
 
-    /// Opens one reader. A cancelled task ends the opening; the reader is disconnected on every path.
+    /// Opens one reader. A cancelled task ends the opening. The reader is disconnected on every path; the connection may end
+    /// after the result, and a new opening of this reader waits for its end.
     /// - Parameters:
     ///   - address: the present address of the reader.
     ///   - adapter: the number of the adapter.
@@ -37,6 +47,8 @@ import Threads
         }
         defer { busyAdapters.remove(adapter) }
         changed(.connecting)
+        let place = Place(adapter: adapter, address: address)
+        await waiters.wait { !self.leaving.contains(place) }
         let link: any DoorLink
         do throws(DoorLinkFailure) {
             link = try await connector.connect(address, adapter: adapter, within: timeouts.connect)
@@ -48,7 +60,11 @@ import Threads
         }
         changed(.connected)
         let result = await Self.converse(link, credentials, timeouts, changed)
-        await link.disconnect()
+        leaving.insert(place)
+        Task { @Loop in
+            await link.disconnect()
+            leaving.remove(place)
+        }
         return result
     }
 
