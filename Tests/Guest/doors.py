@@ -109,14 +109,19 @@ class DoorClient(ScanClient):
         message = self.until(lambda m: m["msg"] == "DOOR_READER" and m["reader"]["name"] == name and m["reader"]["id"] != other)
         return message and message["reader"]["id"]
 
-    def sees(self, reader, **state):
-        """Waits for a message about this reader, whose members have these values."""
-        return self.until(lambda m: m["msg"] == "DOOR_READER" and m["reader"]["id"] == reader
-                          and all(m["reader"][name] == value for name, value in state.items())) is not None
+    def sees(self, reader):
+        """Waits for the next message about this reader."""
+        return self.until(lambda m: m["msg"] == "DOOR_READER" and m["reader"]["id"] == reader) is not None
+
+    def wait_until_cool(self, reader):
+        """Waits until the reader has cooled down; readers that are received change often enough to look again."""
+        while any(known["id"] == reader and known["coolingDown"] for known in self.known()) and self.sees(reader):
+            pass
 
     def open(self, reader, **more):
-        """Opens a reader, once it has cooled down; returns the result."""
-        self.sees(reader, coolingDown=False)
+        """Opens a reader, once it is received and has cooled down; returns the result."""
+        self.sees(reader)
+        self.wait_until_cool(reader)
         return self.open_now(reader, **more)
 
     def open_now(self, reader, **more):

@@ -104,10 +104,12 @@ class Attributes:
 
 
 class GATTConnection:
-    """A connection of a central. `written` is called with the handle and the value of each write."""
+    """A connection of a central. `written` is called with the handle and the value of each write, after the answer to the write, or
+    before it if the server is hasty."""
 
-    def __init__(self, channel, attributes, mtu, written):
+    def __init__(self, channel, attributes, mtu, is_hasty, written):
         self.channel, self.attributes, self.offered, self.written = channel, attributes, mtu, written
+        self.is_hasty = is_hasty
         self.mtu = 23
 
     def notify(self, handle, value):
@@ -122,11 +124,20 @@ class GATTConnection:
                 request = b""
             if not request:
                 return
-            answer = self.answer(request)
-            if answer:
-                self.channel.send(answer)
-            if request[0] in (0x12, 0x52):
-                self.written(struct.unpack_from("<H", request, 1)[0], request[3:])
+            if self.is_hasty:
+                self.take(request)
+            self.reply(request)
+            if not self.is_hasty:
+                self.take(request)
+
+    def reply(self, request):
+        answer = self.answer(request)
+        if answer:
+            self.channel.send(answer)
+
+    def take(self, request):
+        if request[0] in (0x12, 0x52):
+            self.written(struct.unpack_from("<H", request, 1)[0], request[3:])
 
     def answer(self, request):
         code = request[0]

@@ -112,6 +112,8 @@ class Reader:
     def __init__(self, index, name, site, location, key):
         self.name, self.site, self.location, self.key = name, site, location, key
         self.certificate, self.mtu, self.fragments, self.code = None, 247, True, GRANTED
+        # Whether the reader speaks before it confirms that notifications are on.
+        self.is_hasty = False
         # What the reader does wrong: a name in `Visit`, or a function that is called instead of the proof.
         self.fault = None
         # Public keys of genuine credentials, and all connections.
@@ -158,7 +160,7 @@ class Visit:
         self.session = Session(reader.site, reader.location, key, reader.certificate, information)
         if reader.fault == "replayed":
             self.session.ephemeral = reader.recorded.ephemeral
-        self.connection = GATTConnection(channel, reader.attributes, reader.mtu, self.written)
+        self.connection = GATTConnection(channel, reader.attributes, reader.mtu, reader.is_hasty, self.written)
         self.pieces, self.is_over = b"", False
         # The messages of the credential.
         self.messages = []

@@ -54,7 +54,7 @@ for backend in BACKENDS:
     result = client.open(door)
     check("the door opens after the way back", result["status"] == "success", (result, badged.log()))
 
-    client.sees(door, coolingDown=False)
+    client.wait_until_cool(door)
     radio.set(controller=1, rssi=-110)
     result = client.open_now(door)
     check("a reader that has gone is not connected in time", result["status"] == "timedOut", (result, badged.log()))
