@@ -313,7 +313,7 @@ class Air:
             if self.phone_due <= now:
                 self.phone_due = now + PHONE_EVERY
                 for controller in self.controllers:
-                    controller.advertise(self.phone, -70)
+                    controller.advertise(self.phone, strength([-70, 5], 0))
             times = [controller.advert_due for controller in self.controllers if controller.sender]
             times += [link.due for link in self.links] + [self.phone_due]
             for file in select.select([*by_file, 0], [], [], max(0, min(times) - time.monotonic()))[0]:
