@@ -10,6 +10,7 @@ enum MessageTable {
         + browserMessages
         + doorReaderMessages
         + credentialMessages
+        + remoteMessages
 
     private static let types: [String: any NamedMessage.Type] = {
         let entries = all.flatMap { type in type.names.map { ($0, type) } }

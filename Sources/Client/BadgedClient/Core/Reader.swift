@@ -14,6 +14,8 @@ public struct Reader: ServerMessage, NamedMessage {
     public var isInsertable: Bool
     /// Whether the reader has a keypad. Then PIN, CAN and PUK are typed there and sent without a value.
     public var hasKeypad: Bool
+    /// Whether another device, such as a phone, lends the reader over the network.
+    public var isRemote: Bool
     /// Whether the workflow of another client uses the reader.
     public var isBusy: Bool
     /// The card in the reader; nil when there is none.
@@ -24,11 +26,12 @@ public struct Reader: ServerMessage, NamedMessage {
         isAttached: Bool = true,
         isInsertable: Bool = false,
         hasKeypad: Bool = false,
+        isRemote: Bool = false,
         isBusy: Bool = false,
         card: Card? = nil
     ) {
         (self.name, self.isAttached, self.isInsertable) = (name, isAttached, isInsertable)
-        (self.hasKeypad, self.isBusy, self.card) = (hasKeypad, isBusy, card)
+        (self.hasKeypad, self.isRemote, self.isBusy, self.card) = (hasKeypad, isRemote, isBusy, card)
     }
 
     init(_ json: JSON) throws(UnreadableMember) {
@@ -37,6 +40,7 @@ public struct Reader: ServerMessage, NamedMessage {
             isAttached: json["attached"]?.bool ?? false,
             isInsertable: json["insertable"]?.bool ?? false,
             hasKeypad: json["keypad"]?.bool ?? false,
+            isRemote: json["remote"]?.bool ?? false,
             isBusy: json["busy"]?.bool ?? false,
             card: json["card"].flatMap(Card.init)
         )

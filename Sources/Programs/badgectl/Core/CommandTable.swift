@@ -11,6 +11,7 @@ enum CommandTable {
         mpinFeature,
         keyFeature,
         credentialFeature,
+        remoteFeature,
         browserFeature,
         doorReaderFeature,
         scriptingFeature,

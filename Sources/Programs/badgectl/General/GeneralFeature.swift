@@ -21,6 +21,7 @@ extension Reader {
             parts.append(isInsertable ? "virtual card, not inserted" : "no card")
         }
         if hasKeypad { parts.append("keypad") }
+        if isRemote { parts.append("over the network") }
         if isBusy { parts.append("in use by another program") }
         return parts.joined(separator: ", ")
     }

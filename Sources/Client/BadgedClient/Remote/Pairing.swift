@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+public import Secrets
+import Text
+
+/// How a pairing with another device ended.
+public struct PairingResult: Sendable, Equatable {
+    public var success: Bool
+    /// Why the devices are not paired, for people.
+    public var error: String?
+    /// The other device; nil where badged did not hear of one.
+    public var fingerprint: String?
+    public var name: String?
+
+    public init(success: Bool, error: String? = nil, fingerprint: String? = nil, name: String? = nil) {
+        (self.success, self.error, self.fingerprint, self.name) = (success, error, fingerprint, name)
+    }
+
+    /// nil for the message with which a pairing begins.
+    fileprivate init?(_ json: JSON) throws(UnreadableMember) {
+        guard json["success"] != nil else { return nil }
+        self.init(
+            success: try json.required("success", as: \.bool),
+            error: json["error"]?.string,
+            fingerprint: json["fingerprint"]?.string,
+            name: json["name"]?.string
+        )
+    }
+}
+
+/// The pairing with a device that lends readers has begun or ended: PAIR_READER.
+public struct PairReaderMessage: ServerMessage, WorkflowMessage {
+    static let names = ["PAIR_READER"]
+    static let errorIsRefusal = false
+
+    /// How the pairing ended; nil when it has just begun.
+    public var outcome: PairingResult?
+
+    public init(outcome: PairingResult?) { self.outcome = outcome }
+
+    init(_ json: JSON) throws(UnreadableMember) { outcome = try PairingResult(json) }
+}
+
+/// The pairing mode of this host has begun or ended: OPEN_PAIRING.
+public struct OpenPairingMessage: ServerMessage, WorkflowMessage {
+    static let names = ["OPEN_PAIRING"]
+    static let errorIsRefusal = false
+
+    /// How the pairing mode ended; nil when it has just begun.
+    public var outcome: PairingResult?
+
+    public init(outcome: PairingResult?) { self.outcome = outcome }
+
+    init(_ json: JSON) throws(UnreadableMember) { outcome = try PairingResult(json) }
+}
+
+/// The four digits that the user types at the other device: PAIRING_CODE.
+public struct PairingCode: ServerMessage, SecretMessage {
+    static let names = ["PAIRING_CODE"]
+
+    public var code: String
+    /// The fingerprint of this host. The user compares it with what the other device shows.
+    public var fingerprint: String
+    /// How long the pairing mode lasts.
+    public var seconds: Int
+
+    public init(code: String, fingerprint: String, seconds: Int) {
+        (self.code, self.fingerprint, self.seconds) = (code, fingerprint, seconds)
+    }
+
+    init(_ json: JSON) throws(UnreadableMember) {
+        self.init(
+            code: try json.required("code", as: \.string),
+            fingerprint: try json.required("fingerprint", as: \.string),
+            seconds: try json.required("seconds", as: \.int)
+        )
+    }
+}
+
+/// badged asks for the four digits that the other device shows: ENTER_PAIRING_CODE.
+///
+/// The digits do not stop somebody who sits in the middle while the devices pair. Show the user both fingerprints, and say
+/// that only a network that the user trusts is safe.
+public struct PairingCodeQuestion: ServerMessage, NamedMessage {
+    static let names = ["ENTER_PAIRING_CODE"]
+    static let errorIsRefusal = false
+
+    /// What the other device calls itself.
+    public var name: String
+    /// The fingerprint of the other device, as its announcement says; a device with another one is refused.
+    public var fingerprint: String
+    public var ownFingerprint: String
+    /// What was wrong with the last code.
+    public var error: String?
+    public var number: Int?
+
+    public init(
+        name: String,
+        fingerprint: String,
+        ownFingerprint: String,
+        error: String? = nil,
+        number: Int? = nil
+    ) {
+        (self.name, self.fingerprint, self.ownFingerprint) = (name, fingerprint, ownFingerprint)
+        (self.error, self.number) = (error, number)
+    }
+
+    init(_ json: JSON) throws(UnreadableMember) {
+        self.init(
+            name: try json.required("name", as: \.string),
+            fingerprint: try json.required("fingerprint", as: \.string),
+            ownFingerprint: try json.required("ownFingerprint", as: \.string),
+            error: json["error"]?.string,
+            number: json["question"]?.int
+        )
+    }
+
+    public var refusal: ClientError? { error.map(ClientError.refused) }
+}
+
+extension PairingCodeQuestion: Prompt {
+    func ask(_ question: OpenQuestion) async {
+        guard let user = question.user as? PairingUser else {
+            return await question.cancel(because: .unexpectedAnswer("ENTER_PAIRING_CODE"))
+        }
+        let box = await user.code(self)
+        guard question.isOpen else { return }
+        guard let code = box?.take() else { return await question.cancel() }
+        _ = try? await question.connection.send("SET_PAIRING_CODE", JSON.question(number), value: code)
+    }
+}
+
+/// The user of `pairReader`.
+private struct PairingUser: WorkflowUser {
+    let code: @Sendable (PairingCodeQuestion) async -> SecretBox?
+}
+
+/// The user of `openPairing`.
+private struct CodeReader: WorkflowUser {
+    let show: @Sendable (PairingCode) async -> Void
+
+    func other(_ event: Event) async {
+        if let code = event.message as? PairingCode { await show(code) }
+    }
+}
+
+extension DaemonConnection {
+    /// Pairs with a device that lends readers: runs PAIR_READER from its start to its end. Cancelling the calling task ends
+    /// the pairing.
+    ///
+    /// - Parameters:
+    ///   - fingerprint: of a device that announces itself now, as `RemoteReaders.lenders` has it.
+    ///   - code: returns the four digits that the other device shows; nil cancels. It is called again after a wrong code.
+    /// - Returns: how the pairing ended.
+    /// - Throws: `accessDenied`, `workflowRunning`, the end of the connection, or `cancelled`.
+    public func pairReader(
+        _ fingerprint: String,
+        code: @escaping @Sendable (PairingCodeQuestion) async -> SecretBox?
+    ) async throws(ClientError) -> PairingResult {
+        try await runWorkflow(until: PairReaderMessage.self, PairingUser(code: code)) { () throws(ClientError) in
+            try await self.send("PAIR_READER", [.init("fingerprint", .string(fingerprint))])
+        }
+    }
+
+    /// Lets another device pair with this host: runs OPEN_PAIRING from its start to its end. Cancelling the calling task
+    /// closes the pairing mode.
+    ///
+    /// - Parameter show: shows the user the code and the fingerprint of this host.
+    /// - Returns: how the pairing mode ended, and with which device.
+    /// - Throws: `accessDenied`, `workflowRunning`, the end of the connection, or `cancelled`.
+    public func openPairing(
+        show: @escaping @Sendable (PairingCode) async -> Void
+    ) async throws(ClientError) -> PairingResult {
+        try await runWorkflow(until: OpenPairingMessage.self, CodeReader(show: show)) { () throws(ClientError) in
+            try await self.send("OPEN_PAIRING")
+        }
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+import Text
+
+/// Another device that lends readers to this host, or borrows those of this host.
+public struct RemoteDevice: Sendable, Equatable {
+    /// SHA-256 of the certificate of the device: 64 lower-case digits. Only this tells devices apart.
+    public var fingerprint: String
+    /// What the device calls itself. Nothing authenticates it.
+    public var name: String
+    public var isPaired: Bool
+    public var isConnected: Bool
+    /// Whether the device waits for a pairing; nil for a device that has not announced itself.
+    public var isPairing: Bool?
+
+    public init(
+        fingerprint: String,
+        name: String,
+        isPaired: Bool = false,
+        isConnected: Bool = false,
+        isPairing: Bool? = nil
+    ) {
+        (self.fingerprint, self.name, self.isPaired) = (fingerprint, name, isPaired)
+        (self.isConnected, self.isPairing) = (isConnected, isPairing)
+    }
+
+    /// An entry of REMOTE; nil when it has no fingerprint.
+    fileprivate init?(_ json: JSON) {
+        guard let fingerprint = json["fingerprint"]?.string else { return nil }
+        self.init(
+            fingerprint: fingerprint,
+            name: json["name"]?.string ?? "",
+            isPaired: json["paired"]?.bool ?? false,
+            isConnected: json["connected"]?.bool ?? false,
+            isPairing: json["pairing"]?.bool
+        )
+    }
+}
+
+/// The devices with which readers are shared, and who uses which reader: REMOTE. It also comes as an event when something
+/// changes.
+public struct RemoteReaders: ServerMessage, NamedMessage {
+    static let names = ["REMOTE"]
+
+    /// Whether other devices may lend their readers to this host.
+    public var isEnabled: Bool
+    /// Whether this host lends its readers.
+    public var isShared: Bool
+    /// The fingerprint of this host; nil before it has a key, and for a host that lends no readers.
+    public var fingerprint: String?
+    /// The devices that lend their readers: those that are paired, and those that announce themselves now.
+    public var lenders: [RemoteDevice]
+    /// The devices that may use the readers of this host.
+    public var borrowers: [RemoteDevice]
+    /// The names of the readers whose card the connected borrower uses.
+    public var used: [String]
+    /// Whether this host waits for a pairing.
+    public var isPairing: Bool
+
+    public init(
+        isEnabled: Bool,
+        isShared: Bool,
+        fingerprint: String? = nil,
+        lenders: [RemoteDevice] = [],
+        borrowers: [RemoteDevice] = [],
+        used: [String] = [],
+        isPairing: Bool = false
+    ) {
+        (self.isEnabled, self.isShared, self.fingerprint) = (isEnabled, isShared, fingerprint)
+        (self.lenders, self.borrowers, self.used, self.isPairing) = (lenders, borrowers, used, isPairing)
+    }
+
+    init(_ json: JSON) throws(UnreadableMember) {
+        self.init(
+            isEnabled: try json.required("enabled", as: \.bool),
+            isShared: try json.required("share", as: \.bool),
+            fingerprint: json["fingerprint"]?.string,
+            lenders: (json["lenders"]?.array ?? []).compactMap(RemoteDevice.init),
+            borrowers: (json["borrowers"]?.array ?? []).compactMap(RemoteDevice.init),
+            used: json["used"]?.strings ?? [],
+            isPairing: json["pairing"]?.bool ?? false
+        )
+    }
+}
+
+/// The messages about readers over the network.
+let remoteMessages: [any NamedMessage.Type] = [
+    RemoteReaders.self, PairReaderMessage.self, OpenPairingMessage.self, PairingCode.self, PairingCodeQuestion.self,
+]
+
+/// The commands for readers over the network. docs/protocol/remote.md.
+extension DaemonConnection {
+    /// GET_REMOTE.
+    public func remoteReaders() async throws(ClientError) -> RemoteReaders { try await ask("GET_REMOTE") }
+
+    /// GET_REMOTE with the answer as an event, in its place among the changes.
+    @discardableResult
+    public func askForRemoteReaders() async throws(ClientError) -> RequestID { try await send("GET_REMOTE") }
+
+    /// REMOVE_REMOTE: removes the pairing with the device that has this fingerprint. The device is not told.
+    @discardableResult
+    public func removeRemote(_ fingerprint: String) async throws(ClientError) -> RemoteReaders {
+        try await ask("REMOVE_REMOTE", [.init("fingerprint", .string(fingerprint))])
+    }
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+
+/// The command for readers over the network.
+let remoteFeature = Feature(commands: [RemoteCommand.spec])
+
+/// `badgectl remote`: lists, pairs and forgets the devices with which readers are shared.
+enum RemoteCommand {
+    static let spec = CommandSpec(
+        name: "remote",
+        summary: "use a phone as card reader, or lend readers of this host",
+        operand: ValueSpec("ACTION", .words(["list", "pair", "forget", "share"])),
+        others: ValueSpec("DEVICE"),
+        options: [
+            OptionSpec("--pair", "share: let one device pair, and show the code for it"),
+            OptionSpec("--timeout", .seconds, "list and pair: how long to listen for devices; 2 and 30"),
+            .pinStdin, .pinentry,
+        ],
+        details: [
+            """
+            DEVICE is the name of a device, or the beginning of its fingerprint. list shows the devices. pair asks for
+            the four digits that a phone shows, and then uses its reader; without DEVICE it takes the one that waits for
+            a pairing. share says who may use the readers of this host; with --pair it shows four digits for two
+            minutes. forget removes a pairing; remove it at the other device, too.
+            """,
+            """
+            The four digits do not stop somebody who sits in the middle while you pair. Pair in a network that you
+            trust, and compare the fingerprints where the other device shows them.
+            """,
+        ],
+        run: run
+    )
+
+    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        if invocation.has("--pair"), invocation.operand != "share" {
+            throw Failure(.usage, "--pair belongs to remote share", hint: "badgectl remote --help")
+        }
+        if let extra = invocation.others.dropFirst(["pair", "forget"].contains(invocation.operand) ? 1 : 0).first {
+            throw Failure(.usage, "unexpected argument \(extra)", hint: "badgectl remote --help")
+        }
+        switch invocation.operand {
+        case "list": return try await list(invocation)
+        case "forget": return try await forget(invocation)
+        case "pair": return try await RemotePairing.pair(invocation)
+        default:
+            return invocation.has("--pair")
+                ? try await RemotePairing.share(invocation) : try await showSharing(invocation)
+        }
+    }
+
+    // MARK: Lists
+
+    private static func list(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let connection = try await invocation.connect(keepsEvents: false)
+        var state = try await state(connection)
+        if state.isEnabled {
+            // A device announces itself each second, and badged listens while it has a client.
+            try? await Task.sleep(for: .seconds(invocation.seconds(of: "--timeout") ?? 2))
+            state = try await Self.state(connection)
+        }
+        guard !invocation.wantsJSON else { return .done }
+        let lines =
+            state.lenders.map { line($0, "lends") }
+            + state.borrowers.map { line($0, $0.isConnected && !state.used.isEmpty ? "uses a card" : "borrows") }
+        for line in lines { Output.line(line.printable) }
+        guard lines.isEmpty else { return .done }
+        let off = "readers over the network are off: badged.conf(5), [remote]"
+        Output.note(state.isEnabled || state.isShared ? "no device announces itself or is paired" : off)
+        return .done
+    }
+
+    private static func line(_ device: RemoteDevice, _ role: String) -> String {
+        "\(device.fingerprint)  \(role)  \(status(device))  \(device.name)"
+    }
+
+    /// Such as `paired, connected`.
+    static func status(_ device: RemoteDevice) -> String {
+        var words = [device.isPaired ? "paired" : "not paired"]
+        if device.isConnected { words.append("connected") }
+        if device.isPairing == true { words.append("waits for a pairing") }
+        return words.joined(separator: ", ")
+    }
+
+    private static func showSharing(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let state = try await state(try await invocation.connect(keepsEvents: false))
+        guard state.isShared else { throw notShared }
+        guard !invocation.wantsJSON else { return .done }
+        if let fingerprint = state.fingerprint { Output.line("fingerprint of this host  \(fingerprint)".printable) }
+        for reader in state.used { Output.line("in use  \(reader)".printable) }
+        for device in state.borrowers { Output.line(line(device, "borrows").printable) }
+        if state.borrowers.isEmpty { Output.note("no device is paired; to pair one: badgectl remote share --pair") }
+        return .done
+    }
+
+    static let notShared = Failure(
+        .failed,
+        "this host lends no readers",
+        hint: "set share = yes and readers in badged.conf(5), [remote], then restart badged"
+    )
+
+    static func state(_ connection: DaemonConnection) async throws(Failure) -> RemoteReaders {
+        try await Invocation.ask { () throws(ClientError) in try await connection.remoteReaders() }
+    }
+
+    // MARK: Devices
+
+    private static func forget(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let wanted = try invocation.argument("DEVICE")
+        let connection = try await invocation.connect(keepsEvents: false)
+        let state = try await state(connection)
+        let paired = (state.lenders + state.borrowers).filter(\.isPaired)
+        guard let device = try find(wanted, among: paired) else {
+            throw Failure(.failed, "no device \(wanted) is paired", hint: "badgectl remote list shows the devices")
+        }
+        _ = try await Invocation.ask { () throws(ClientError) in
+            try await connection.removeRemote(device.fingerprint)
+        }
+        guard !invocation.wantsJSON else { return .done }
+        Output.line("\(device.name) is forgotten. Remove the pairing there, too.".printable)
+        return .done
+    }
+
+    /// Finds a device by its name, or by the beginning of its fingerprint; nil: there is none.
+    static func find(_ wanted: String, among devices: [RemoteDevice]) throws(Failure) -> RemoteDevice? {
+        let named = devices.filter { $0.name == wanted }
+        let found = named.isEmpty ? devices.filter { !wanted.isEmpty && $0.fingerprint.hasPrefix(wanted) } : named
+        guard Set(found.map(\.fingerprint)).count < 2 else {
+            let list = found.map { $0.fingerprint.prefix(12) }.joined(separator: ", ")
+            throw Failure(.usage, "\(found.count) devices are called \(wanted)", hint: "use the fingerprint: \(list)")
+        }
+        return found.first
+    }
+}

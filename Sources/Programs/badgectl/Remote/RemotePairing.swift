@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import Secrets
+
+/// `badgectl remote pair` and `badgectl remote share --pair`.
+enum RemotePairing {
+    private static let warning = """
+        The four digits do not stop somebody who sits in the middle while you pair. Pair in a network that you trust, and \
+        compare the fingerprints where the other device shows them.
+        """
+
+    // MARK: The reader of another device
+
+    static func pair(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let workflow = try await WorkflowRun(invocation, notDone: "the devices are not paired")
+        return try await workflow.run { () throws(Failure) in
+            let device = try await findDevice(workflow, invocation)
+            let result = try await workflow.ask { () throws(ClientError) in
+                try await workflow.connection.pairReader(device.fingerprint) { question in
+                    await code(question, workflow.user)
+                }
+            }
+            try check(result, workflow.user)
+            let name = result.name ?? device.name
+            workflow.user.tell(result: "Paired with \(name), \(device.fingerprint).".printable)
+        }
+    }
+
+    /// Waits for the announcement of the device.
+    private static func findDevice(
+        _ workflow: WorkflowRun,
+        _ invocation: Invocation
+    ) async throws(Failure) -> RemoteDevice {
+        let connection = workflow.connection
+        let seconds = invocation.seconds(of: "--timeout") ?? 30
+        let limit = Task.detached {
+            try? await Task.sleep(for: .seconds(seconds))
+            // Closing ends the loop over the events.
+            if !Task.isCancelled { connection.close() }
+        }
+        defer { limit.cancel() }
+        let request = try await workflow.ask { () throws(ClientError) in try await connection.askForRemoteReaders() }
+        var announced: [RemoteDevice] = []
+        for await event in connection.events {
+            if event.answers(request), let refusal = event.message.refusal { throw Failure(refusal) }
+            guard let state = event.message as? RemoteReaders else { continue }
+            guard state.isEnabled else {
+                let hint = "set enabled = yes in badged.conf(5), [remote], then restart badged"
+                throw Failure(.failed, "badged uses no readers of other devices", hint: hint)
+            }
+            announced = state.lenders.filter { $0.isPairing != nil }
+            if event.answers(request) { workflow.user.say("Waiting for the announcement of the device.") }
+            if let device = try choose(invocation.others.first, announced) { return device }
+        }
+        if let ending = workflow.user.ending { throw ending }
+        if let ending = connection.ending, ending != .closed { throw Failure(ending) }
+        throw notFound(invocation.others.first, announced)
+    }
+
+    private static func choose(_ wanted: String?, _ announced: [RemoteDevice]) throws(Failure) -> RemoteDevice? {
+        if let wanted { return try RemoteCommand.find(wanted, among: announced) }
+        let waiting = announced.filter { $0.isPairing == true }
+        guard waiting.count < 2 else {
+            let list = waiting.map { "\($0.name) (\($0.fingerprint.prefix(12)))" }.joined(separator: ", ")
+            throw Failure(.usage, "\(waiting.count) devices wait for a pairing", hint: "name one of them: \(list)")
+        }
+        return waiting.first
+    }
+
+    private static func notFound(_ wanted: String?, _ announced: [RemoteDevice]) -> Failure {
+        let names = announced.map(\.name).joined(separator: ", ")
+        let text = wanted.map { "no device \($0) announces itself" } ?? "no device waits for a pairing"
+        let others = names.isEmpty ? "" : "; devices that announce themselves: \(names)"
+        let hint = "open the remote reader and its pairing mode on the phone; badgectl health checks the network"
+        return Failure(.failed, text, hint: hint + others)
+    }
+
+    /// Asks for the digits that the other device shows.
+    private static func code(_ question: PairingCodeQuestion, _ user: CommandLineUser) async -> SecretBox? {
+        if let error = question.error {
+            user.say("\(error).".printable)
+        } else {
+            user.say(
+                """
+                Pairing with \(question.name.printable).
+                Its fingerprint:  \(question.fingerprint.printable)
+                This host:        \(question.ownFingerprint.printable)
+                \(warning)
+                """
+            )
+        }
+        let form = SecretForm(name: "pairing code", digits: 4...4)
+        let reply = await user.source.ask(form)
+        if case .secret(let secret) = reply { return secret }
+        user.giveUp(reply, wanted: "a \(form.name) of \(form.length)")
+        return nil
+    }
+
+    // MARK: The readers of this host
+
+    static func share(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let workflow = try await WorkflowRun(invocation, notDone: "no device is paired")
+        guard try await RemoteCommand.state(workflow.connection).isShared else { throw RemoteCommand.notShared }
+        return try await workflow.run { () throws(Failure) in
+            let user = workflow.user
+            let result = try await workflow.ask { () throws(ClientError) in
+                try await workflow.connection.openPairing { code in
+                    user.say(
+                        """
+                        Fingerprint of this host: \(code.fingerprint.printable)
+                        \(warning)
+                        Type this code at the other device within \(code.seconds) s:
+                        """
+                    )
+                    user.tell(result: code.code.printable)
+                }
+            }
+            try check(result, user)
+            user.say("Paired with \(result.name ?? "a device"), \(result.fingerprint ?? "").".printable)
+        }
+    }
+
+    private static func check(_ result: PairingResult, _ user: CommandLineUser) throws(Failure) {
+        guard !result.success else { return }
+        if let ending = user.ending { throw ending }
+        let text = result.error ?? "the devices are not paired"
+        throw Failure(.failed, text.prefix(1).lowercased() + text.dropFirst(), hint: "try again")
+    }
+}
