@@ -3,6 +3,7 @@ import Cards
 import Concurrency
 import Glibc
 import Host
+import Readers
 import ReadersRemote
 import ReadersVirtual
 import RemoteFeature
@@ -21,6 +22,8 @@ import VirtualEID
     let laptopStore: RemoteStore
     let sharing: RemoteSharing
     let lenders: RemoteLenders
+    /// A client of the laptop, so that the laptop wants readers.
+    let holder: TestClient
     private let folders: [TemporaryFolder]
     /// Told when the laptop hears another announcement, connects or disconnects.
     let changes = Changes()
@@ -36,7 +39,18 @@ import VirtualEID
         return folders
     }
 
-    init(_ change: (inout RemoteSharing.Settings) -> Void = { _ in }) async throws {
+    /// - Parameters:
+    ///   - cable: passes everything of the desk on to the laptop; nil: nothing is in between.
+    ///   - backends: more readers of the desk.
+    ///   - changeLaptop: changes settings of the laptop.
+    ///   - changeDesk: changes settings of the desk.
+    /// - Throws: when a store or a server cannot be made.
+    init(
+        cable: Cable? = nil,
+        backends: [any ReaderBackend] = [],
+        laptop changeLaptop: (inout RemoteLenders.Settings) -> Void = { _ in },
+        desk changeDesk: (inout RemoteSharing.Settings) -> Void = { _ in }
+    ) async throws {
         // Each stage has copies of both stores.
         let originals = try await Self.folders.value
         folders = try originals.map { original in
@@ -52,6 +66,8 @@ import VirtualEID
         // No limit of time is reached on a busy machine.
         own.times = Self.patient
         (own.port, own.answerTime, own.sightingTime) = (0, 600_000, 600_000)
+        own.firstPause = 0
+        changeLaptop(&own)
         let lenders = RemoteLenders(stores[1], own)
         self.lenders = lenders
         laptop = try await TestServer(readers: 0, backends: [RemoteBackend(lenders)]) { _ in
@@ -62,21 +78,28 @@ import VirtualEID
             observer()
             changes.notify()
         }
+        // Without a client the laptop does not listen.
+        holder = try laptop.connect()
         await changes.wait { lenders.port != 0 }
         var shared = RemoteSharing.Settings(readers: ["Simulator"], interfaces: ["lo"], name: "desk")
         shared.offerPort = lenders.port
+        if let cable {
+            cable.connect(try await stores[0].identity().encodedCertificate, to: lenders.port)
+            shared.offerPort = cable.announcementPort
+        }
         shared.offerTime = 200
         shared.times = Self.patient
-        change(&shared)
+        changeDesk(&shared)
         var made: RemoteSharing?
-        desk = try await TestServer(readers: 2) { registry in
+        desk = try await TestServer(readers: 2, backends: backends) { registry in
             let sharing = RemoteSharing(registry, stores[0], shared) { _, _ in }
             made = sharing
             return [RemoteFeature(stores[0], nil, sharing)]
         }
         guard let made else { throw CancellationError() }
         sharing = made
-        await sharing.start()
+        sharing.start()
+        await sharing.waitForStart()
     }
 
     private static let patient: RemoteLink.Times = {
@@ -92,9 +115,10 @@ import VirtualEID
 
     /// Stores the pairing at both hosts, as a pairing does.
     static func paired(
-        _ change: (inout RemoteSharing.Settings) -> Void = { _ in }
+        cable: Cable? = nil,
+        laptop: (inout RemoteLenders.Settings) -> Void = { _ in }
     ) async throws -> RemoteStage {
-        let stage = try await RemoteStage(change)
+        let stage = try await RemoteStage(cable: cable, laptop: laptop)
         try await stage.pair()
         return stage
     }
@@ -131,6 +155,15 @@ import VirtualEID
             lenders.sightings.contains { $0.offer.fingerprint == fingerprint && $0.offer.isPairing == isPairing }
         }
         return fingerprint
+    }
+
+    /// Waits until the laptop sees a card in the reader of the desk, or none.
+    func seesCard(_ isWanted: Bool = true) async throws {
+        let name = try await readerName()
+        while laptop.registry.hasCard(in: name, for: ObjectIdentifier(self)) != isWanted {
+            await laptop.registry.nextChange()
+            try Task.checkCancellation()
+        }
     }
 
     /// Removes everything from the network.

@@ -141,7 +141,7 @@ import VirtualEID
 
     @Test("The pairing mode ends by itself")
     func pairingEnds() async throws {
-        let stage = try await RemoteStage { $0.pairingTime = 50 }
+        let stage = try await RemoteStage(desk: { $0.pairingTime = 50 })
         let client = try stage.desk.connect()
         _ = await client.ask(#"{"cmd":"OPEN_PAIRING"}"#, "PAIRING_CODE")
         let end = await client.next("OPEN_PAIRING")
@@ -172,10 +172,8 @@ import VirtualEID
         stage.sharing.stop()
         let sender = try NetworkSocket(.datagrams, port: 0, interface: "lo")
         func announce(_ fingerprint: String, _ name: String) {
-            let text =
-                #"{"msg":"REMOTE_IFD","IFDName":"\#(name)","IFDID":"\#(fingerprint)","port":1,"#
-                + #""SupportedAPI":["IFDInterface_WebSocket_v2"],"pairing":true}"#
-            sender.send(Array(text.utf8), to: RemoteAddress(host: RemoteAddress.loopback, port: stage.lenders.port))
+            let offer = Announcer.offer(fingerprint, name, 1, isPairing: true)
+            sender.send(offer, to: RemoteAddress(host: .loopback, port: stage.lenders.port))
         }
         for number in 0..<150 { announce(Hex.encode(UInt64(number)) + String(repeating: "0", count: 48), "x") }
         announce(real, "last")

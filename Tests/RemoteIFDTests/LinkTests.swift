@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Crypto
+import Glibc
 import RemoteIFD
 import Secrets
 import Testing
@@ -23,11 +24,12 @@ import Testing
     private func pair(
         _ server: LinkSecurity,
         _ client: LinkSecurity,
-        times: RemoteLink.Times = patient
+        times: RemoteLink.Times = patient,
+        host: RemoteAddress.Host = .loopback
     ) async throws -> (server: RemoteLink, client: RemoteLink) {
         let socket = try NetworkSocket(.connections, port: 0, interface: nil)
         let client = RemoteLink.connect(
-            to: RemoteAddress(host: RemoteAddress.loopback, port: socket.port),
+            to: RemoteAddress(host: host, port: socket.port),
             interface: nil,
             try await Self.borrower.value,
             client,
@@ -53,12 +55,28 @@ import Testing
         return all
     }
 
-    @Test("Paired ends see each other's fingerprint and exchange messages")
-    func paired() async throws {
+    /// The loopback addresses that this machine has.
+    nonisolated private static let hosts: [RemoteAddress.Host] = {
+        let six = RemoteAddress.Host.six([UInt8](repeating: 0, count: 15) + [1], scope: 0)
+        var address = sockaddr_in6()
+        (address.sin6_family, address.sin6_addr) = (sa_family_t(AF_INET6), in6addr_loopback)
+        let descriptor = socket(AF_INET6, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        defer { close(descriptor) }
+        let result = withUnsafePointer(to: address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in6>.size))
+            }
+        }
+        return result == 0 ? [.loopback, six] : [.loopback]
+    }()
+
+    @Test("Paired ends see each other's fingerprint and exchange messages, over IPv4 and IPv6", arguments: hosts)
+    func paired(_ host: RemoteAddress.Host) async throws {
         let (lender, borrower) = (try await Self.lender.value, try await Self.borrower.value)
         let (server, client) = try await pair(
             .paired(trusted: [borrower.fingerprint]),
-            .paired(trusted: [lender.fingerprint])
+            .paired(trusted: [lender.fingerprint]),
+            host: host
         )
         let long = [UInt8](repeating: 0x61, count: 100_000)
         client.send(Array("hello".utf8))

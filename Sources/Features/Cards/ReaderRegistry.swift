@@ -342,12 +342,14 @@ package import Readers
         }
     }
 
-    /// Returns the checks that backends have sent and those that they make on demand, in the order of the backends.
+    /// Returns the checks that backends have sent and those that they make on demand, in the order of the backends. A check
+    /// on demand replaces one of the same name.
     func currentHealth() async -> [HealthCheck] {
         var checks: [HealthCheck] = []
         for backend in backends {
-            checks += health[backend.name] ?? []
-            checks += await backend.currentHealth()
+            let current = await backend.currentHealth()
+            let sent = health[backend.name] ?? []
+            checks += sent.filter { old in !current.contains { $0.name == old.name } } + current
         }
         return checks
     }

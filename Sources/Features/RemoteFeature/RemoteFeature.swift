@@ -31,32 +31,41 @@ import Wire
 
     package var commands: [CommandSpec] {
         [
-            CommandSpec("GET_REMOTE", level: .two, permission: .readers) { [unowned self] session, command in
+            CommandSpec("GET_REMOTE", level: .two, permission: .readers) { [self] session, command in
                 session.answer(state, to: command)
                 return .answered
             },
-            CommandSpec("PAIR_READER", level: .two, permission: [.cards, .remote]) { [unowned self] session, command in
+            CommandSpec("PAIR_READER", level: .two, permission: [.cards, .remote]) { [self] session, command in
                 guard session.workflow == nil else { return .badState }
                 pairReader(session, command)
                 return .answered
             },
             CommandSpec(answering: "SET_PAIRING_CODE", permission: [.cards, .remote]),
-            CommandSpec("OPEN_PAIRING", level: .two, permission: [.cards, .remote]) { [unowned self] session, command in
+            CommandSpec("OPEN_PAIRING", level: .two, permission: [.cards, .remote]) { [self] session, command in
                 guard session.workflow == nil else { return .badState }
                 openPairing(session, command)
                 return .answered
             },
-            CommandSpec("REMOVE_REMOTE", level: .two, permission: [.cards, .remote]) {
-                [unowned self] session, command in
+            CommandSpec("REMOVE_REMOTE", level: .two, permission: [.cards, .remote]) { [self] session, command in
                 removeRemote(session, command)
                 return .answered
             },
         ]
     }
 
-    package func sessionBegan(_ session: Session) { sessions[ObjectIdentifier(session)] = session }
+    package func sessionBegan(_ session: Session) {
+        sessions[ObjectIdentifier(session)] = session
+        if Self.wantsReaders(session) { lenders?.clientCame() }
+    }
 
-    package func sessionEnded(_ session: Session) { sessions[ObjectIdentifier(session)] = nil }
+    package func sessionEnded(_ session: Session) {
+        sessions[ObjectIdentifier(session)] = nil
+        if Self.wantsReaders(session) { lenders?.clientLeft() }
+    }
+
+    private static func wantsReaders(_ session: Session) -> Bool {
+        !session.permissions.isDisjoint(with: [.readers, .cards])
+    }
 
     package func health() async -> [HealthCheck] {
         guard let sharing else { return [] }
@@ -186,27 +195,35 @@ import Wire
         func refuse(_ error: String) { session.answer(OpenPairingMessage(success: false, error: error), to: command) }
         guard let sharing else { return refuse("No reader is shared: set [remote] share = yes") }
         if let refusal = session.workflowRefusal() { return refuse(refusal) }
+        session.start("OPEN_PAIRING", announcedBy: OpenPairingMessage()) { workflow in
+            // The first start makes the own key.
+            await sharing.waitForStart()
+            return await Self.open(workflow, sharing)
+        }
+    }
+
+    private static func open(_ workflow: Workflow, _ sharing: RemoteSharing) async -> OpenPairingMessage {
+        func failed(_ error: String) -> OpenPairingMessage { OpenPairingMessage(success: false, error: error) }
+        guard !workflow.isCancelled else { return failed("Cancelled") }
         guard let fingerprint = sharing.fingerprint, let opened = try? sharing.openPairing(),
             let end = sharing.pairingEnd
         else {
-            return refuse(sharing.isPairing ? "Another client pairs: wait for its end" : "No reader is shared now")
+            return failed(sharing.isPairing ? "Another client pairs: wait for its end" : "No reader is shared now")
         }
-        let code = PairingCodeMessage.Shown(opened)
         let seconds = Int(sharing.settings.pairingTime / 1000)
-        session.start("OPEN_PAIRING", announcedBy: OpenPairingMessage()) { workflow in
-            workflow.session.push(PairingCodeMessage(code: code, fingerprint: fingerprint, seconds: seconds))
-            switch await sharing.wait(for: end) {
-            case .paired(let device):
-                workflow.session.server.log(
-                    .notice,
-                    "'\(device.name)' may use the shared readers, \(device.fingerprint)"
-                )
-                return OpenPairingMessage(success: true, device: device)
-            case .wrongCodes: return OpenPairingMessage(success: false, error: "Three wrong codes")
-            case .timedOut: return OpenPairingMessage(success: false, error: "No device has paired in time")
-            case .cancelled: return OpenPairingMessage(success: false, error: "Cancelled")
-            case .failed(let reason): return OpenPairingMessage(success: false, error: reason)
-            }
+        let code = PairingCodeMessage.Shown(opened)
+        workflow.session.push(PairingCodeMessage(code: code, fingerprint: fingerprint, seconds: seconds))
+        switch await sharing.wait(for: end) {
+        case .paired(let device):
+            workflow.session.server.log(
+                .notice,
+                "'\(device.name)' may use the shared readers, \(device.fingerprint)"
+            )
+            return OpenPairingMessage(success: true, device: device)
+        case .wrongCodes: return failed("Three wrong codes")
+        case .timedOut: return failed("No device has paired in time")
+        case .cancelled: return failed("Cancelled")
+        case .failed(let reason): return failed(reason)
         }
     }
 

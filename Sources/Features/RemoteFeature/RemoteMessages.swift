@@ -53,13 +53,16 @@ struct RemoteMessage: Message, Equatable {
     }
 }
 
-/// PAIR_READER: the start or the end of a pairing with a device that lends readers.
-struct PairReaderMessage: Message {
-    static let name: StaticString = "PAIR_READER"
-    var success: Bool?
-    var device: RemoteDevice?
-    var error: String?
+/// The start or the end of a pairing.
+protocol PairingMessage: Message {
+    /// nil at the start.
+    var success: Bool? { get }
+    var error: String? { get }
+    /// The other device, as far as it is known.
+    var device: RemoteDevice? { get }
+}
 
+extension PairingMessage {
     func write(to object: inout JSONWriter, _ level: APILevel) {
         if let success { object.member("success", success) }
         if let error { object.member("error", error) }
@@ -69,20 +72,20 @@ struct PairReaderMessage: Message {
     }
 }
 
-/// OPEN_PAIRING: the start or the end of the pairing mode of this host.
-struct OpenPairingMessage: Message {
+/// PAIR_READER: a pairing with a device that lends readers.
+struct PairReaderMessage: PairingMessage {
+    static let name: StaticString = "PAIR_READER"
+    var success: Bool?
+    var device: RemoteDevice?
+    var error: String?
+}
+
+/// OPEN_PAIRING: the pairing mode of this host.
+struct OpenPairingMessage: PairingMessage {
     static let name: StaticString = "OPEN_PAIRING"
     var success: Bool?
     var device: RemoteDevice?
     var error: String?
-
-    func write(to object: inout JSONWriter, _ level: APILevel) {
-        if let success { object.member("success", success) }
-        if let error { object.member("error", error) }
-        guard let device else { return }
-        object.member("fingerprint", device.fingerprint)
-        object.member("name", device.name)
-    }
 }
 
 /// PAIRING_CODE: the digits that the user types at the other device.

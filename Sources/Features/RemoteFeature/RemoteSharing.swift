@@ -66,6 +66,8 @@ import Threads
     private var pairing: OpenPairing?
     private var offer: Loop.Alarm?
     private var pairingLimit: Loop.Alarm?
+    private var starting: Task<Void, Never>?
+    private var isStopped = false
     private(set) var fault: String?
     /// Called when something has changed that clients see.
     var observer: @Loop () -> Void = {}
@@ -79,14 +81,21 @@ import Threads
         (self.registry, self.store, self.settings, self.log) = (registry, store, settings, log)
     }
 
-    /// Opens a TCP port on each interface and begins to announce.
-    package func start() async {
+    /// Opens a TCP port on each interface and begins to announce, when the own key is there. The first start makes the key,
+    /// which takes up to some seconds.
+    package func start() { starting = Task { @Loop in await open() } }
+
+    /// Returns when the start is over; `fault` says whether it has failed.
+    package func waitForStart() async { await starting?.value }
+
+    private func open() async {
         do throws(StoreError) {
             identity = try await store.identity()
             for device in try await store.devices(.borrower) { borrowers[device.fingerprint] = device }
         } catch {
             return fail(error.text)
         }
+        guard !isStopped else { return }
         let names: [String?] = settings.interfaces.isEmpty ? [nil] : settings.interfaces
         do throws(SystemError) {
             for name in names {
@@ -102,6 +111,7 @@ import Threads
         let alarm = Loop.Alarm { [weak self] in self?.announce() }
         offer = alarm
         announce()
+        observer()
     }
 
     private func fail(_ reason: String) {
@@ -110,6 +120,7 @@ import Threads
     }
 
     package func stop() {
+        isStopped = true
         offer?.cancel()
         offer = nil
         for socket in sockets { socket.close() }
@@ -136,7 +147,9 @@ import Threads
             )
             for interface in interfaces where socket.interface == nil || socket.interface == interface.name {
                 guard let sender = try? NetworkSocket(.datagrams, port: 0, interface: interface.name) else { continue }
-                sender.send(bytes, to: RemoteAddress(host: interface.broadcast, port: settings.offerPort))
+                for target in interface.targets {
+                    sender.send(bytes, to: RemoteAddress(host: target, port: settings.offerPort))
+                }
                 sender.close()
             }
         }

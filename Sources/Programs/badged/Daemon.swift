@@ -179,7 +179,7 @@ import Wire
         }
         openBrowserPort(server)
         sharing = remote?.sharing
-        await sharing?.start()
+        sharing?.start()
         service.ready(status: "serving \(socket.path)")
         Log.info("serving \(socket.path)")
     }

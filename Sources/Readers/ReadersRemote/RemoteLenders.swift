@@ -5,8 +5,7 @@ import Host
 import ISO7816
 import Readers
 package import RemoteIFD
-package import Secrets
-package import Store
+import Store
 import Threads
 
 /// The devices that lend readers: those that announce themselves, those that are paired, and the connections to them.
@@ -24,6 +23,10 @@ import Threads
         /// Milliseconds for an answer of a device, and those after which an announcement is forgotten.
         package var answerTime: Int64 = 5000
         package var sightingTime: Int64 = 5000
+        /// Milliseconds after the first failed connection to a place until the next one; each further pause is longer.
+        package var firstPause: Int64 = 1000
+        /// Milliseconds after the last client until the devices are left alone.
+        package var restTime: Int64 = 10_000
 
         package init(interfaces: [String] = [], name: String) { (self.interfaces, self.name) = (interfaces, name) }
     }
@@ -36,20 +39,9 @@ import Threads
         var time: Int64
     }
 
-    /// The outcome of a pairing.
-    package enum Pairing: Sendable, Equatable {
-        case paired(RemoteDevice)
-        case wrongCode
-        /// There is no announcement of the device.
-        case absent
-        /// The device has another certificate than its announcement says.
-        case otherDevice
-        case failed(String)
-    }
-
-    private struct Attempt: Hashable {
+    struct Attempt: Hashable {
         let fingerprint: String
-        let host: UInt32
+        let host: RemoteAddress.Host
     }
 
     private static let maximumSightings = 64
@@ -60,27 +52,30 @@ import Threads
     private static let maximumDatagrams = 200
     private static let longestPause: Int64 = 30_000
 
-    private let store: RemoteStore
+    let store: RemoteStore
     let settings: Settings
     private var events: AsyncStream<ReaderEvent>.Continuation?
     private var sockets: [NetworkSocket] = []
     private var fault: String?
     private var isStopped = false
+    /// The clients that may see readers or use cards.
+    private var clients = 0
+    private lazy var restAlarm = Loop.Alarm { [weak self] in self?.rest() }
     /// The datagrams since the start, and the announcements among them.
-    private(set) var datagrams = 0
-    private(set) var offers = 0
+    package private(set) var datagrams = 0
+    package private(set) var offers = 0
     private var window = (start: Int64(0), count: 0)
     private lazy var resume = Loop.Alarm { [weak self] in
         for socket in self?.sockets ?? [] { socket.read(true) }
     }
 
-    private var seen: [String: Sighting] = [:]
-    private var paired: [String: RemoteDevice] = [:]
-    private var identity: RemoteIdentity?
-    private var links: [String: LenderLink] = [:]
+    var seen: [String: Sighting] = [:]
+    var paired: [String: RemoteDevice] = [:]
+    var identity: RemoteIdentity?
+    private(set) var links: [String: LenderLink] = [:]
     private var connecting: [Attempt: LenderLink] = [:]
     /// The time of the next attempt, and the pause after it.
-    private var pauses: [Attempt: (next: Int64, pause: Int64)] = [:]
+    var pauses: [Attempt: (next: Int64, pause: Int64)] = [:]
     private var readers: [String: LenderSlot] = [:]
     private var insertions: UInt64 = 0
     let gate = ReaderGate()
@@ -107,15 +102,37 @@ import Threads
 
     func stop() {
         isStopped = true
-        for socket in sockets { socket.close() }
-        sockets = []
-        for link in Array(links.values) + connecting.values { link.close() }
+        rest()
         events?.finish()
     }
 
-    /// Opens the port of announcements, unless it is open.
+    /// A client that may see readers or use cards has come. Only with one are devices connected, because a connection keeps
+    /// a phone awake.
+    package func clientCame() {
+        clients += 1
+        restAlarm.cancel()
+        listen()
+    }
+
+    /// Such a client has left. After the last one the devices are soon left alone.
+    package func clientLeft() {
+        clients -= 1
+        if clients == 0 { restAlarm.set(after: settings.restTime) }
+    }
+
+    /// Closes the port of announcements, which another program may use then, and all connections.
+    private func rest() {
+        for socket in sockets { socket.close() }
+        (sockets, seen) = ([], [:])
+        for link in Array(links.values) + connecting.values { link.close() }
+        observer()
+    }
+
+    /// Opens the port of announcements, unless it is open or no client wants readers.
     func listen() {
-        guard sockets.isEmpty, !isStopped, events != nil else { return }
+        // An interface may have come since the last client.
+        for socket in sockets { socket.joinAnnouncements() }
+        guard sockets.isEmpty, clients > 0, !isStopped, events != nil else { return }
         let names: [String?] = settings.interfaces.isEmpty ? [nil] : settings.interfaces
         do throws(SystemError) {
             for name in names {
@@ -123,6 +140,7 @@ import Threads
                 try socket.whenReady { [weak self, weak socket] in
                     if let self, let socket { read(socket) }
                 }
+                socket.joinAnnouncements()
                 sockets.append(socket)
             }
             fault = nil
@@ -155,12 +173,13 @@ import Threads
             ? nil
             : "nothing has come: open the remote reader on the phone, and let the firewall pass UDP port \(settings.port)"
         return [
+            portCheck,
             HealthCheck(
                 "remote announcements",
                 ok: fault == nil,
                 advice: advice,
                 facts: [.init("datagrams", datagrams), .init("announcements", offers), .init("devices", links.count)]
-            )
+            ),
         ]
     }
 
@@ -203,7 +222,7 @@ import Threads
         if old?.offer != sighting.offer || !(old.map(isFresh) ?? false) { observer() }
     }
 
-    private func isFresh(_ sighting: Sighting) -> Bool { Loop.now - sighting.time < settings.sightingTime }
+    func isFresh(_ sighting: Sighting) -> Bool { Loop.now - sighting.time < settings.sightingTime }
 
     /// The devices that announce themselves now, by name.
     package var sightings: [Sighting] {
@@ -219,14 +238,13 @@ import Threads
         guard let identity, connecting[attempt] == nil,
             connecting.keys.count(where: { $0.fingerprint == attempt.fingerprint }) < Self.maximumParallel
         else { return }
-        let (next, pause) = pauses[attempt] ?? (0, 500)
+        let (next, pause) = pauses[attempt] ?? (0, settings.firstPause)
         guard Loop.now >= next else { return }
         if pauses.count >= Self.maximumAttempts, pauses[attempt] == nil {
             pauses = pauses.filter { $0.value.next > Loop.now }
             guard pauses.count < Self.maximumAttempts else { return }
         }
-        let longer = min(pause * 2, Self.longestPause)
-        pauses[attempt] = (Loop.now + longer, longer)
+        pauses[attempt] = (Loop.now + pause, min(pause * 2, Self.longestPause))
         let version: IFDVersion = sighting.offer.versions.contains(.two) ? .two : .zero
         let link = RemoteLink.connect(
             to: sighting.address,
@@ -268,87 +286,6 @@ import Threads
         guard paired[fingerprint] != nil, paired[fingerprint]?.name != name else { return }
         paired[fingerprint]?.name = name
         observer()
-    }
-
-    // MARK: Pairing
-
-    /// Pairs with a device that announces itself. The code is that on its screen.
-    package func pair(_ fingerprint: String, code: SecretBox) async -> Pairing {
-        guard let sighting = seen[fingerprint], isFresh(sighting) else { return .absent }
-        guard paired[fingerprint] != nil || paired.count < RemoteStore.maximumDevices else {
-            return .failed("too many devices are paired: remove one")
-        }
-        let identity: RemoteIdentity
-        do throws(StoreError) {
-            identity = try await store.identity()
-        } catch {
-            return .failed(error.text)
-        }
-        self.identity = identity
-        let link = RemoteLink.connect(
-            to: sighting.address,
-            interface: sighting.interface,
-            identity,
-            .pairing(code: code),
-            times: settings.times
-        )
-        let limit = Loop.Alarm { link.close() }
-        defer {
-            limit.cancel()
-            // A cancelled pairing leaves the link open otherwise.
-            link.close()
-        }
-        var device: RemoteDevice?
-        for await event in link.events {
-            switch event {
-            case .opened(let found):
-                guard found == fingerprint else { return .otherDevice }
-                device = RemoteDevice(fingerprint: found, name: sighting.offer.name)
-                limit.set(after: settings.times.setUp)
-                let version: IFDVersion = sighting.offer.versions.contains(.two) ? .two : .zero
-                let context = IFDMessage.establishContext(protocolName: version.rawValue, deviceName: settings.name)
-                link.send(IFDEnvelope(context: nil, context).encode(version))
-            case .message(let bytes):
-                if case .establishContextResponse(let name, .ok) = try? IFDEnvelope(bytes).message {
-                    device?.name = name
-                }
-                link.close()
-            case .ended(let ending):
-                guard let device else { return Self.failure(ending) }
-                do throws(StoreError) {
-                    try await store.add(device, .lender)
-                } catch {
-                    return .failed(error.text)
-                }
-                paired[fingerprint] = device
-                pauses = pauses.filter { $0.key.fingerprint != fingerprint }
-                observer()
-                return .paired(device)
-            }
-        }
-        return .failed("the connection has ended")
-    }
-
-    private static func failure(_ ending: RemoteLink.Ending) -> Pairing {
-        switch ending {
-        case .wrongCode: .wrongCode
-        case .refused, .untrusted: .failed("the device refuses the connection: open its pairing mode again")
-        case .unreachable: .failed("the device does not answer")
-        case .closed, .silent: .failed("the connection has ended")
-        case .violation: .failed("the device violates the protocol")
-        case .failed(let reason): .failed(reason)
-        }
-    }
-
-    /// Removes a pairing and ends its connection.
-    /// - Returns: false if there is no such pairing.
-    package func remove(_ fingerprint: String) async throws(StoreError) -> Bool {
-        guard paired[fingerprint] != nil else { return false }
-        try await store.remove(fingerprint, .lender)
-        paired[fingerprint] = nil
-        links[fingerprint]?.close()
-        observer()
-        return true
     }
 
     // MARK: Readers
@@ -395,28 +332,5 @@ import Threads
             gate.leave(insertion.reader)
             throw error
         }
-    }
-}
-
-/// A slot of a device, which is a reader here.
-@Loop final class LenderSlot {
-    /// The name of the reader.
-    nonisolated let name: String
-    /// The name for the device.
-    let slot: String
-    var description: ReaderDescription
-    var insertion: Insertion?
-    weak var link: LenderLink?
-
-    init(_ status: IFDStatus, device: RemoteDevice, _ link: LenderLink) {
-        // With the key of the device the name is the only one, also if two devices have the same name.
-        let name = "\(device.name) \(DeviceName.clean(status.slot)) (\(device.fingerprint.prefix(8)))"
-        (self.name, slot, self.link) = (name, status.slot, link)
-        description = ReaderDescription(
-            name: name,
-            hasKeypad: status.hasKeypad,
-            hasExtendedLength: status.hasExtendedLength,
-            isRemote: true
-        )
     }
 }

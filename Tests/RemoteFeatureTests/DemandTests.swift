@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Cards
+import Concurrency
+import Host
+import Readers
+import ReadersRemote
+import RemoteFeature
+import RemoteIFD
+import Store
+import TestSupport
+import Testing
+import Text
+
+/// When badged listens, connects, and makes its key.
+@Suite(.timeLimit(.minutes(5))) @Loop struct DemandTests {
+    @Test("A phone is connected while a client is there that may see readers or use cards, and left alone afterwards")
+    func battery() async throws {
+        let stage = try await RemoteStage.paired { $0.restTime = 0 }
+        try await stage.desk.insert()
+        try await stage.seesCard()
+        stage.holder.close()
+        await stage.changes.wait { !stage.lenders.devices.contains { $0.isConnected } }
+        await stage.changes.wait { stage.lenders.port == 0 }
+        // A client that only scans for doors wakes no phone.
+        let scanner = try stage.laptop.connect(uid: 1, [.scan])
+        _ = await scanner.exchange()
+        #expect(stage.lenders.port == 0)
+        let client = try stage.laptop.connect(uid: 1, [.cards])
+        _ = await client.exchange()
+        #expect(stage.lenders.port != 0)
+        await stage.stop()
+    }
+
+    @Test("A port of announcements that another program holds is told, and taken when it is free")
+    func takenPort() async throws {
+        let other = try NetworkSocket(.datagrams, port: 0, interface: "lo")
+        let folder = try TemporaryFolder()
+        let store = RemoteStore(StateStore { () throws(StoreError) in try Store(folder: folder.path) })
+        var settings = RemoteLenders.Settings(interfaces: ["lo"], name: "laptop")
+        settings.port = other.port
+        let lenders = RemoteLenders(store, settings)
+        let server = try await TestServer(readers: 0, backends: [RemoteBackend(lenders)]) { _ in
+            [RemoteFeature(store, lenders, nil)]
+        }
+        let client = try server.connect()
+        func checks() async -> [String: JSON] {
+            let health = await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")
+            let list = health?["checks"]?.array ?? []
+            return Dictionary(list.compactMap { check in check["name"]?.string.map { ($0, check) } }) { $1 }
+        }
+        let taken = await checks()
+        #expect(taken["remote"]?["ok"] == .bool(false))
+        #expect(taken["remote"]?["advice"]?.string?.contains("cannot be shared: end AusweisApp on this host") == true)
+        #expect(taken["remote announcements"]?["ok"] == .bool(false))
+        other.close()
+        let free = await checks()
+        #expect(free["remote"]?["ok"] == .bool(true))
+        #expect(free["remote announcements"]?["datagrams"] == .number("0"))
+        #expect(free["remote announcements"]?["advice"]?.string?.contains("firewall") == true)
+        // With packets there is no advice; those that are no announcements are counted apart.
+        let sender = try NetworkSocket(.datagrams, port: 0, interface: "lo")
+        let address = RemoteAddress(host: .loopback, port: settings.port)
+        sender.send(Array("noise".utf8), to: address)
+        sender.send(Announcer.offer(String(repeating: "ab", count: 32), "phone", 1), to: address)
+        let changes = Changes()
+        let observer = lenders.observer
+        lenders.observer = {
+            observer()
+            changes.notify()
+        }
+        await changes.wait { lenders.offers == 1 }
+        let busy = await checks()
+        #expect(busy["remote announcements"]?["datagrams"] == .number("2"))
+        #expect(busy["remote announcements"]?["announcements"] == .number("1"))
+        #expect(busy["remote announcements"]?["advice"] == nil)
+        await server.registry.stop()
+    }
+
+    @Test("A host that lends readers for the first time answers while it makes its key; pairing waits for the key")
+    func firstKey() async throws {
+        let folder = try TemporaryFolder()
+        let store = RemoteStore(StateStore { () throws(StoreError) in try Store(folder: folder.path) })
+        var made: RemoteSharing?
+        let server = try await TestServer { registry in
+            let settings = RemoteSharing.Settings(readers: ["Simulator"], interfaces: ["lo"], name: "desk")
+            let sharing = RemoteSharing(registry, store, settings) { _, _ in }
+            made = sharing
+            return [RemoteFeature(store, nil, sharing)]
+        }
+        let sharing = try #require(made)
+        let client = try server.connect()
+        sharing.start()
+        let state = await client.ask(#"{"cmd":"GET_REMOTE"}"#, "REMOTE")
+        #expect(state?["share"] == .bool(true) && state?["fingerprint"] == nil)
+        let code = await client.ask(#"{"cmd":"OPEN_PAIRING"}"#, "PAIRING_CODE")
+        #expect(code?["fingerprint"]?.string == (try await store.identity().fingerprint))
+        sharing.stop()
+    }
+}
