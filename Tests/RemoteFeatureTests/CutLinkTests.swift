@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Readers
+import ReadersVirtual
+import Secrets
+import TestSupport
+import Testing
+import Text
+import VirtualEID
+
+/// The connection between two hosts is cut before each message of a dialogue, in turn.
+@Suite(.timeLimit(.minutes(5))) @Loop struct CutLinkTests {
+    enum Dialogue: String, CaseIterable, Sendable {
+        /// The user types a wrong PIN, then the right one.
+        case changeWithPINHere
+        /// The reader of the desk has a keypad.
+        case changeWithPINThere
+        case authentication
+    }
+
+    private static let (old, new, wrong) = ("123456", "654321", "000000")
+    /// The card may have changed the PIN, and its answer was lost.
+    private static let uncertain: Set<String> = ["Change_Pin_No_SetEidPinCommand_Response"]
+
+    @Test("Wherever the link is cut, the card has the tries that its user has left", arguments: Dialogue.allCases)
+    func matrix(_ dialogue: Dialogue) async throws {
+        let cable = try Cable()
+        let stage = try await RemoteStage.paired(cable: cable)
+        let whole = try await run(dialogue, stage, cable, cutBefore: nil)
+        #expect(whole.final.isSuccess, "\(whole)")
+        #expect(whole.messages > 10)
+        var outcomes: [String: Int] = [:]
+        for index in 0..<whole.messages {
+            let cell = try await run(dialogue, stage, cable, cutBefore: index)
+            #expect(cell.wasCut, "\(dialogue), \(index)")
+            #expect(cell.violations.isEmpty, "\(dialogue), cut before message \(index): \(cell)")
+            outcomes[cell.final.name, default: 0] += 1
+        }
+        print("\(dialogue.rawValue): cut before each of \(whole.messages) messages, \(outcomes)")
+        // Until its last answer a PIN change begins again; an authentication does so until the service knows of the card.
+        let begunAgain = dialogue == .authentication ? whole.messages / 3 : whole.messages - 3
+        #expect(outcomes["success", default: 0] >= begunAgain, "\(outcomes)")
+        await stage.stop()
+    }
+
+    private struct Final {
+        var isSuccess = false
+        /// `success`, or the reason of a failure.
+        var name = "none"
+    }
+
+    private struct Cell {
+        var final = Final()
+        var violations: [String] = []
+        var messages = 0
+        var wasCut = false
+    }
+
+    private func run(
+        _ dialogue: Dialogue,
+        _ stage: RemoteStage,
+        _ cable: Cable,
+        cutBefore index: Int?
+    ) async throws -> Cell {
+        await stage.desk.withdraw()
+        try await stage.seesCard(false)
+        try await stage.desk.insert(.card { $0.hasKeypad = dialogue == .changeWithPINThere })
+        try await stage.seesCard()
+        let client = try stage.laptop.connect()
+        cable.cut(before: index)
+        var cell = Cell()
+        await client.send(
+            dialogue == .authentication
+                ? #"{"cmd":"RUN_AUTH","tcTokenURL":"https://dienst.example/"}"#
+                : #"{"cmd":"RUN_CHANGE_PIN","handleInterrupt":false}"#
+        )
+        var typed: [String] = []
+        while cell.final.name == "none", let message = await client.next() {
+            try await answer(message, dialogue, stage, client, &cell, &typed)
+        }
+        (cell.messages, cell.wasCut) = (cable.messages, cable.wasCut)
+        cable.cut(before: nil)
+        await check(dialogue, stage, typed, &cell)
+        client.close()
+        return cell
+    }
+
+    private func answer(
+        _ message: JSON,
+        _ dialogue: Dialogue,
+        _ stage: RemoteStage,
+        _ client: TestClient,
+        _ cell: inout Cell,
+        _ typed: inout [String]
+    ) async throws {
+        switch message["msg"]?.string {
+        case "ENTER_PIN":
+            await checkTries(stage, typed, &cell)
+            guard typed.count < 8 else {
+                cell.violations.append("the PIN is asked again and again")
+                return await client.send(#"{"cmd":"CANCEL"}"#)
+            }
+            guard dialogue != .changeWithPINThere else {
+                typed.append(Self.old)
+                return await client.send(#"{"cmd":"SET_PIN"}"#)
+            }
+            let isChanged = await hasPIN(Self.new, stage)
+            let isFirst = typed.isEmpty && dialogue == .changeWithPINHere
+            typed.append(isFirst ? Self.wrong : isChanged ? Self.new : Self.old)
+            await client.send(#"{"cmd":"SET_PIN","value":"\#(typed.last ?? "")"}"#)
+        case "ENTER_NEW_PIN":
+            let value = dialogue == .changeWithPINThere ? "" : #","value":"\#(Self.new)""#
+            await client.send(#"{"cmd":"SET_NEW_PIN"\#(value)}"#)
+        case "ENTER_CAN", "ENTER_PUK":
+            cell.violations.append("\(message)")
+            await client.send(#"{"cmd":"CANCEL"}"#)
+        case "ACCESS_RIGHTS": await client.send(#"{"cmd":"ACCEPT"}"#)
+        case "CHANGE_PIN":
+            guard let success = message["success"]?.bool else { return }
+            cell.final = Final(isSuccess: success, name: success ? "success" : message["reason"]?.string ?? "no reason")
+        case "AUTH":
+            guard let major = message["result"]?["major"]?.string else { return }
+            let success = major.hasSuffix("#ok")
+            cell.final = Final(
+                isSuccess: success,
+                name: success ? "success" : message["result"]?["reason"]?.string ?? "no reason"
+            )
+        default: break
+        }
+    }
+
+    private func hasPIN(_ pin: String, _ stage: RemoteStage) async -> Bool {
+        await stage.desk.readers?.cardHasPIN(Secret(pin.utf8), in: "Simulator") ?? false
+    }
+
+    /// The card has judged each typed PIN at most once.
+    private func checkTries(_ stage: RemoteStage, _ typed: [String], _ cell: inout Cell) async {
+        guard let card = await stage.desk.readers?.cardState(in: "Simulator") else { return }
+        if card.judgedPINs > typed.count { cell.violations.append("\(card.judgedPINs) PINs of \(typed.count) judged") }
+        let least = 3 - typed.count { $0 == Self.wrong }
+        if card.retryCounter < least { cell.violations.append("\(card.retryCounter) tries instead of \(least)") }
+    }
+
+    private func check(_ dialogue: Dialogue, _ stage: RemoteStage, _ typed: [String], _ cell: inout Cell) async {
+        await checkTries(stage, typed, &cell)
+        guard let card = await stage.desk.readers?.cardState(in: "Simulator") else { return }
+        // The right PIN was typed last, and after it the card has three tries.
+        if card.retryCounter != 3 { cell.violations.append("\(card.retryCounter) tries at the end") }
+        guard dialogue != .authentication else {
+            if !cell.final.isSuccess, cell.final.name != "Card_Removed" { cell.violations.append(cell.final.name) }
+            return
+        }
+        if !cell.final.isSuccess, !Self.uncertain.contains(cell.final.name) { cell.violations.append(cell.final.name) }
+        if cell.final.isSuccess, dialogue == .changeWithPINHere, await !hasPIN(Self.new, stage) {
+            cell.violations.append("the PIN has not changed")
+        }
+    }
+}
