@@ -30,7 +30,8 @@ class Terminal:
         message = self.client.next(*limit)
         if message is None:
             raise ConnectionError(f"{self.name} closed the connection")
-        if message.get("msg") == "READER" and message.get("name") == READER:
+        # AusweisApp2 adds a handle to the name of a reader of another device.
+        if message.get("msg") == "READER" and message.get("name", "").startswith(READER):
             self.reader = message
         return message
 
@@ -86,9 +87,9 @@ class Terminal:
         stop(self.process)
 
 
-def start_peer(folder, port=24727, roots=()):
+def start_peer(folder, port=24727, roots=(), environment=None):
     """Starts AusweisApp2 without a window, with a home of its own. It trusts the CVCA certificates `roots` in tests."""
-    process = launch_peer(folder, port, roots)
+    process = launch_peer(folder, port, roots, environment=environment)
     wait_for_listener(process, port)
     # A client that connects in the first milliseconds may never get a READER; a later one does.
     for _ in range(40):
@@ -113,7 +114,7 @@ def copy_once(program, folder):
     return copy
 
 
-def launch_peer(folder, port, roots=()):
+def launch_peer(folder, port=24727, roots=(), user_interface=("--ui", "websocket"), environment=None):
     program = shutil.which("AusweisApp2")
     if roots:
         beside = os.path.join(folder, "peer")
@@ -130,9 +131,9 @@ def launch_peer(folder, port, roots=()):
     home = os.path.join(folder, "home")
     os.makedirs(home, mode=0o700, exist_ok=True)
     environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "QT_QPA_PLATFORM": "offscreen",
-                   "HOME": home, "XDG_RUNTIME_DIR": home, "XDG_CONFIG_HOME": home, "TMPDIR": home}
+                   "HOME": home, "XDG_RUNTIME_DIR": home, "XDG_CONFIG_HOME": home, "TMPDIR": home, **(environment or {})}
     with open(os.path.join(folder, "peer.log"), "ab") as log:
-        process = subprocess.Popen([program, "--ui", "websocket", "--port", str(port), "--no-logfile"],
+        process = subprocess.Popen([program, *user_interface, "--port", str(port), "--no-logfile"],
                                    env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     children.append(process)
     return process
