@@ -440,7 +440,7 @@ let package = Package(
                 "TestSupport", "CountryAuthorities",
             ]
         ),
-        tests("AntelopeTests", ["Antelope", "AntelopeServer", "HTTP", "Text", "Crypto", "Secp256k1"]),
+        tests("AntelopeTests", ["Antelope", "AntelopeServer", "HTTP", "Text", "Crypto", "Secp256k1", "TestSupport"]),
         tests("AnchorImportTests", ["AnchorImport", "CountryAuthorities", "EID", "CZlib", "TestSupport"]),
         tests("EIDServerTests", ["EIDServer", "EID", "Text", "Crypto", "ISO7816", "VirtualEID", "TestSupport"]),
         tests(
@@ -453,8 +453,8 @@ let package = Package(
         tests(
             "WalletFeatureTests",
             [
-                "Antelope", "AntelopeServer", "HTTP",
-                "WalletFeature", "Cards", "Concurrency", "Crypto", "HDWallet", "Host", "ISO7816", "Keycard", "Readers",
+                "Antelope", "AntelopeServer", "HTTP", "KeycardTestSupport", "WalletFeature", "Cards", "Concurrency",
+                "Crypto", "HDWallet", "Host", "ISO7816", "Keycard", "Readers",
                 "ReadersVirtual", "Secp256k1", "Secrets", "Server", "Store", "Text", "TestSupport", "VirtualKeycard",
                 "ReadersNFC", "NFCTestSupport",
             ]

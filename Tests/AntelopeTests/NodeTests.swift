@@ -4,6 +4,7 @@ import Crypto
 import Foundation
 import HTTP
 import Secp256k1
+import TestSupport
 import Testing
 import Text
 
@@ -206,8 +207,8 @@ struct NodeTests {
     func nothingListens() async throws {
         let fixture = try Fixture()
         let signed = try await fixture.transfer()
-        let reserved = try ClosedPort()
-        let address = try #require(WebAddress("http://127.0.0.1:\(reserved.port)"))
+        let reserved = try ReservedPort()
+        let address = try #require(WebAddress("http://127.0.0.1:\(reserved.number)"))
         let chain = try #require(ChainID(fixture.double.state.chain))
         let node = AntelopeNode(address, chain, fixture.client, userAgent: "badged/test")
         guard case .notSent = await node.push(signed.packed, signed.signature) else {
@@ -258,28 +259,4 @@ struct NodeTests {
         }
         #expect(fixture.double.state.questions.isEmpty)
     }
-}
-
-/// A port of 127.0.0.1 at which nothing listens.
-private final class ClosedPort {
-    let port: UInt16
-    private let descriptor: Int32
-
-    init() throws {
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let descriptor = descriptor
-        let isBound = withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0
-            }
-        }
-        try #require(isBound)
-        port = UInt16(bigEndian: address.sin_port)
-    }
-
-    deinit { close(descriptor) }
 }

@@ -2,6 +2,7 @@
 import Foundation
 import Glibc
 import Synchronization
+import TestSupport
 
 /// An HTTP proxy on loopback that only knows CONNECT. It is not a fake: it opens real tunnels.
 final class TestProxy: Sendable {
@@ -26,18 +27,8 @@ final class TestProxy: Sendable {
 
     init(_ behaviour: Behaviour = .opens()) throws {
         self.behaviour = behaviour
-        let descriptor = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = INADDR_LOOPBACK.bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0
-            }
-        }
-        guard isBound, listen(descriptor, 64) == 0 else { throw POSIXError(.EADDRINUSE) }
-        (socket, port) = (descriptor, address.sin_port.bigEndian)
+        let (socket, port) = try LoopbackSocket.listen()
+        (self.socket, self.port) = (socket, port)
         Thread.detachNewThread { [behaviour, socket, weak self] in
             var count = 0
             while true {
@@ -98,17 +89,9 @@ final class TestProxy: Sendable {
     private static func tunnel(_ client: Int32, _ request: String) {
         let target = request.split(separator: " ").dropFirst().first ?? ""
         guard let port = target.split(separator: ":").last.flatMap({ UInt16($0) }) else { return }
-        let server = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = INADDR_LOOPBACK.bigEndian
-        address.sin_port = port.bigEndian
-        let isConnected = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-            }
+        guard let server = try? LoopbackSocket.connect(port: port) else {
+            return send(client, Array("HTTP/1.1 502 Bad Gateway\r\n\r\n".utf8))
         }
-        guard isConnected else { return send(client, Array("HTTP/1.1 502 Bad Gateway\r\n\r\n".utf8)) }
         send(client, Array("HTTP/1.1 200 Connection established\r\nVia: a proxy\r\n\r\n".utf8))
         Thread.detachNewThread { copy(from: server, to: client) }
         copy(from: client, to: server)

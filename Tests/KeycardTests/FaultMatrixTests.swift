@@ -3,6 +3,7 @@ import Crypto
 import HDWallet
 import ISO7816
 import Keycard
+import KeycardTestSupport
 import Secp256k1
 import Secrets
 import TestSupport
@@ -32,7 +33,7 @@ struct FaultMatrixTests {
     @Test("a fault costs no try, and success is reported only if it is true", arguments: rows)
     func matrix(model: CardModel, dialogue: Dialogue) async throws {
         var runs = 0
-        for fault in Fault.allCases {
+        for fault in CardFault.allCases {
             var index = 0
             while true {
                 let (card, pairing) = try await prepare(model, dialogue)
@@ -61,11 +62,11 @@ struct FaultMatrixTests {
                 index += 1
             }
         }
-        #expect(runs >= Fault.allCases.count)
+        #expect(runs >= CardFault.allCases.count)
     }
 
     /// A removed card is told as removed, so that the workflow begins again.
-    private func check(_ error: KeycardError, _ fault: Fault, _ place: String) {
+    private func check(_ error: KeycardError, _ fault: CardFault, _ place: String) {
         switch fault {
         case .removedBefore, .removedAfter: #expect(error == .card(.removed), "\(place)")
         case .garbled, .failure, .refused, .wrongMAC, .replayed: #expect(error != .card(.removed), "\(place)")

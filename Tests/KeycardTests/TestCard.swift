@@ -3,6 +3,7 @@ import Crypto
 import HDWallet
 import ISO7816
 import Keycard
+import KeycardTestSupport
 import Secp256k1
 import Secrets
 import TestSupport
@@ -27,30 +28,12 @@ enum Known {
     }
 }
 
-/// What happens to one command.
-enum Fault: String, CaseIterable, Sendable {
-    /// The card leaves before the command arrives.
-    case removedBefore
-    /// The card leaves after it has run the command.
-    case removedAfter
-    /// The answer has other bytes.
-    case garbled
-    /// The card answers 6F00 and does not run the command.
-    case failure
-    /// The card answers 6982 and does not run the command.
-    case refused
-    /// One bit of the answer is wrong.
-    case wrongMAC
-    /// The card runs the command, and its answer is replaced by the one before.
-    case replayed
-}
-
 /// A Keycard as a channel, with a fault at one command.
 actor TestCard: CardChannel {
     let model: CardModel
     let trust: KeycardTrust
     private let inside: any CardInside
-    private var fault: (index: Int, fault: Fault)?
+    private var fault: (index: Int, fault: CardFault)?
     private var last: [UInt8] = [0x90, 0x00]
     private(set) var count = 0
     private(set) var commands: [[UInt8]] = []
@@ -69,7 +52,7 @@ actor TestCard: CardChannel {
     }
 
     /// Puts the card into a reader. The fault happens at the command with this index.
-    func insert(_ fault: (index: Int, fault: Fault)? = nil) {
+    func insert(_ fault: (index: Int, fault: CardFault)? = nil) {
         inside.reset()
         self.fault = fault
         (count, last, commands, isGone) = (0, [0x90, 0x00], [], false)

@@ -12,21 +12,8 @@ final class VPCDProgram {
     private let process: pid_t
 
     init(_ arguments: String...) throws {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let (listener, port) = try LoopbackSocket.listen(backlog: 1)
         self.listener = listener
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout.size(ofValue: address))
-        let port = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address -> UInt16 in
-                guard bind(listener, address, length) == 0, listen(listener, 1) == 0,
-                    getsockname(listener, address, &length) == 0
-                else { return 0 }
-                return UInt16(bigEndian: pointer.pointee.sin_port)
-            }
-        }
-        guard port != 0 else { throw Unexpected("no port") }
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { throw Unexpected("no pipe") }
         output = ends[0]

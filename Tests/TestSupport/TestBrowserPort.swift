@@ -35,7 +35,7 @@ import Synchronization
         requestTimeout: UInt32 = 10,
         serve: @escaping @Loop @Sendable (Int32, UInt32?) -> Void
     ) throws {
-        let (listener, port) = try Self.listen()
+        let (listener, port) = try LoopbackSocket.listen(backlog: 512)
         self.port = port
         let lines = Lines()
         self.lines = lines
@@ -135,36 +135,8 @@ import Synchronization
         return (String(decoding: head, as: UTF8.self), [])
     }
 
-    private nonisolated static func listen() throws -> (Int32, UInt16) {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        var (address, size) = (sockaddr_in(), socklen_t(MemoryLayout<sockaddr_in>.size))
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let isListening = withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, size) == 0 && Glibc.listen(descriptor, 512) == 0
-                    && getsockname(descriptor, $0, &size) == 0
-            }
-        }
-        guard isListening else {
-            close(descriptor)
-            throw SystemError("listen")
-        }
-        return (descriptor, UInt16(bigEndian: address.sin_port))
-    }
-
     private nonisolated static func dial(_ port: UInt16) throws -> Int32 {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let code = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-        guard code == 0 else { throw SystemError("connect") }
+        let descriptor = try LoopbackSocket.connect(port: port)
         clinux_tcp_nodelay(descriptor)
         return descriptor
     }

@@ -3,6 +3,7 @@ import Concurrency
 import Crypto
 import HDWallet
 import Keycard
+import KeycardTestSupport
 import Secrets
 import TestSupport
 import Testing
@@ -66,7 +67,7 @@ import Text
         let dialogue: Dialogue
         let version: String
         let index: Int
-        let fault: WalletFault
+        let fault: CardFault
     }
 
     @Test("no fault costs a try, and what is reported is so", arguments: generations)
@@ -77,7 +78,7 @@ import Text
             #expect(end["msg"] == .string("FLOW_COMPLETE"), "\(dialogue.name): \(end)")
             #expect(count >= 3)
             for index in 0..<count {
-                for fault in WalletFault.allCases {
+                for fault in CardFault.allCases {
                     cells.append(Cell(dialogue: dialogue, version: version, index: index, fault: fault))
                 }
             }

@@ -13,18 +13,8 @@ import Testing
 
         /// `answer` gets the first line and the headers of a request.
         init(_ answer: @escaping @Sendable (String) -> [UInt8]) throws {
-            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_addr.s_addr = INADDR_LOOPBACK.bigEndian
-            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-            let isBound = withUnsafeMutablePointer(to: &address) {
-                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0
-                }
-            }
-            try #require(isBound && listen(descriptor, 16) == 0)
-            (listener, port) = (descriptor, address.sin_port.bigEndian)
+            let (descriptor, port) = try LoopbackSocket.listen()
+            (listener, self.port) = (descriptor, port)
             DispatchQueue(label: "web server").async {
                 while true {
                     let client = accept(descriptor, nil, nil)

@@ -182,18 +182,7 @@ private final class SilentServer: Sendable {
     private let calls = Mutex(0)
 
     init() throws {
-        let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout.size(ofValue: address))
-        let isListening = withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(socket, $0, length) == 0 && listen(socket, 8) == 0 && getsockname(socket, $0, &length) == 0
-            }
-        }
-        guard isListening else { throw SystemError("listen") }
-        (self.socket, port) = (socket, UInt16(bigEndian: address.sin_port))
+        (socket, port) = try LoopbackSocket.listen()
     }
 
     deinit { close(socket) }

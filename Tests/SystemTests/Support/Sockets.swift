@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
+import TestSupport
 
 /// A blocking stream socket for the fake cards and readers.
 struct Stream: Sendable {
@@ -45,21 +46,7 @@ struct Stream: Sendable {
 
     /// Connects to a local TCP port.
     static func connect(port: UInt16) -> Stream? {
-        let fd = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let code = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                Glibc.connect(fd, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-        guard code == 0 else {
-            Glibc.close(fd)
-            return nil
-        }
-        return Stream(fd: fd)
+        (try? LoopbackSocket.connect(port: port)).map { Stream(fd: $0) }
     }
 }
 

@@ -1,27 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ISO7816
+import KeycardTestSupport
 import Readers
 import ReadersVirtual
 import Synchronization
 import Text
-
-/// What happens to one command.
-enum WalletFault: String, CaseIterable, Sendable {
-    /// The card leaves before the command arrives.
-    case removedBefore
-    /// The card leaves after it has run the command.
-    case removedAfter
-    /// The answer has other bytes.
-    case garbled
-    /// The card answers 6F00 and does not run the command.
-    case failure
-    /// The card answers 6982 and does not run the command.
-    case refused
-    /// One bit of the answer is wrong.
-    case wrongMAC
-    /// The card runs the command, and its answer is replaced by the one before.
-    case replayed
-}
 
 /// Virtual readers with a fault at one command to their card.
 final class FaultyReaders: CardShelf {
@@ -29,7 +12,7 @@ final class FaultyReaders: CardShelf {
     private let state = Mutex(State())
 
     private struct State {
-        var fault: (index: Int, fault: WalletFault)?
+        var fault: (index: Int, fault: CardFault)?
         var count = 0
         var last: [UInt8] = [0x90, 0x00]
     }
@@ -40,7 +23,7 @@ final class FaultyReaders: CardShelf {
     var events: AsyncStream<ReaderEvent> { base.events }
 
     /// Counts commands from zero on. The command with this index meets the fault.
-    func arm(_ fault: (index: Int, fault: WalletFault)?) {
+    func arm(_ fault: (index: Int, fault: CardFault)?) {
         state.withLock { $0 = State(fault: fault) }
     }
 
@@ -62,7 +45,7 @@ final class FaultyReaders: CardShelf {
     func shelve(reader: String) async { await base.shelve(reader: reader) }
 
     /// The fault of the next command.
-    fileprivate func next() -> (fault: WalletFault?, previous: [UInt8]) {
+    fileprivate func next() -> (fault: CardFault?, previous: [UInt8]) {
         state.withLock { state in
             defer { state.count += 1 }
             return (state.fault?.index == state.count ? state.fault?.fault : nil, state.last)
