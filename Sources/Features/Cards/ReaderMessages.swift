@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Server
 package import Text
 package import Wire
 
@@ -50,11 +51,9 @@ struct ReaderMessage: Message {
 }
 
 /// READER with the error of GET_READER.
-struct ReaderRefusedMessage: Message {
+struct ReaderRefusedMessage: RefusalMessage {
     static let name: StaticString = "READER"
     let error: String
-
-    func write(to object: inout JSONWriter, _ level: APILevel) { object.member("error", error) }
 }
 
 struct ReaderListMessage: Message {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import DoorReaders
 import Scanners
+import Server
 import Text
 import Wire
 
@@ -50,11 +51,9 @@ struct DoorReaderListMessage: Message {
     }
 }
 
-struct DoorReaderListRefusedMessage: Message {
+struct DoorReaderListRefusedMessage: RefusalMessage {
     static let name: StaticString = "DOOR_READER_LIST"
     let error: String
-
-    func write(to object: inout JSONWriter, _ level: APILevel) { object.member("error", error) }
 }
 
 enum ClosestDoorReaderMessage: Message {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import DoorOpening
 import DoorReaders
+import Server
 import Text
 import Wire
 
@@ -42,11 +43,9 @@ struct OpeningResultMessage: Message {
 }
 
 /// OPENING_RESULT: the command was wrong.
-struct OpeningRefusedMessage: Message {
+struct OpeningRefusedMessage: RefusalMessage {
     static let name: StaticString = "OPENING_RESULT"
     let error: String
-
-    func write(to object: inout JSONWriter, _ level: APILevel) { object.member("error", error) }
 }
 
 /// TIMEOUTS.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import EService
+import Server
 import Text
 import Wire
 
@@ -31,9 +32,7 @@ struct AuthEndedMessage: Message {
 }
 
 /// AUTH with the error of RUN_AUTH.
-struct AuthRefusedMessage: Message {
+struct AuthRefusedMessage: RefusalMessage {
     static let name: StaticString = "AUTH"
     let error: String
-
-    func write(to object: inout JSONWriter, _ level: APILevel) { object.member("error", error) }
 }

@@ -84,9 +84,7 @@ struct ChangePINEndedMessage: Message {
 }
 
 /// CHANGE_PIN with the error of RUN_CHANGE_PIN.
-struct ChangePINRefusedMessage: Message {
+struct ChangePINRefusedMessage: RefusalMessage {
     static let name: StaticString = "CHANGE_PIN"
     let error: String
-
-    func write(to object: inout JSONWriter, _ level: APILevel) { object.member("error", error) }
 }

@@ -148,15 +148,7 @@ package struct AntelopeNode: Sendable {
         let response: HTTPResponse
         do throws(HTTPFault) {
             response = try await client.send(
-                HTTPRequest(
-                    method: .post,
-                    address: address,
-                    headers: [
-                        "Content-Type: application/json", "Accept: application/json", "User-Agent: \(userAgent)",
-                    ],
-                    body: question.bytes,
-                    maximumLength: NodeAnswer.maximumCount
-                )
+                .post(question.bytes, to: address, userAgent: userAgent, maximumLength: NodeAnswer.maximumCount)
             )
         } catch {
             throw NodeFailure(error)

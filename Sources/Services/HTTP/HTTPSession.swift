@@ -26,6 +26,22 @@ package struct HTTPRequest: Sendable {
         (self.method, self.address, self.headers) = (method, address, headers)
         (self.body, self.maximumLength) = (body, maximumLength)
     }
+
+    /// A POST of JSON to a server that answers JSON. `maximumLength` is the most bytes of the answer.
+    package static func post(
+        _ json: [UInt8],
+        to address: WebAddress,
+        userAgent: String,
+        maximumLength: Int
+    ) -> HTTPRequest {
+        HTTPRequest(
+            method: .post,
+            address: address,
+            headers: ["Content-Type: application/json", "Accept: application/json", "User-Agent: \(userAgent)"],
+            body: json,
+            maximumLength: maximumLength
+        )
+    }
 }
 
 package struct HTTPResponse: Sendable, Equatable {

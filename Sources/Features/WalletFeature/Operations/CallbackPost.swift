@@ -17,15 +17,7 @@ struct CallbackPost: Sendable {
         let response: HTTPResponse
         do throws(HTTPFault) {
             response = try await client.send(
-                HTTPRequest(
-                    method: .post,
-                    address: address,
-                    headers: [
-                        "Content-Type: application/json", "Accept: application/json", "User-Agent: \(userAgent)",
-                    ],
-                    body: body.bytes,
-                    maximumLength: Self.maximumAnswer
-                )
+                .post(body.bytes, to: address, userAgent: userAgent, maximumLength: Self.maximumAnswer)
             )
         } catch {
             return Self.words(error)

@@ -25,11 +25,9 @@ struct WalletReadyMessage: Message {
 }
 
 /// The answer to a WALLET_INIT with a wrong member.
-struct WalletNotReadyMessage: Message {
+struct WalletNotReadyMessage: RefusalMessage {
     static let name: StaticString = "WALLET_READY"
     let error: String
-
-    func write(to object: inout JSONWriter, _ level: APILevel) { object.member("error", error) }
 }
 
 /// The answer to WALLET_UNBIND.
