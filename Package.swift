@@ -131,6 +131,7 @@ let package = Package(
         c("CNFC", libraries: ["nfc", "dl"]),
         c("CPCSCLite", libraries: ["pcsclite"]),
         c("CSystemd", libraries: ["dl"]),
+        c("CTPM", libraries: ["dl"]),
         c("CCurl"),
         library("CUdev", "libudev", "libudev-dev"),
         library("COpenSSL", "libssl", "libssl-dev"),
@@ -155,10 +156,11 @@ let package = Package(
             ["Secrets", "Text", "Crypto", "Secp256k1"],
             resources: [.embedInCode("english.txt")]
         ),
-        base.target("Store", ["Secrets", "Crypto", "CSQLite"]),
+        base.target("TPM", ["Secrets", "Concurrency", "CTPM"]),
+        base.target("Store", ["Secrets", "Crypto", "TPM", "CSQLite"]),
         base.target("BN254", ["Secrets", "Text", "Crypto", "COpenSSL"]),
         base.target("Credentials", ["Text"]),
-        base.target("Vault", ["Secrets", "Text", "Crypto", "Store", "Credentials"]),
+        base.target("Vault", ["Secrets", "Text", "Crypto", "TPM", "Store", "Credentials"]),
 
         // Card
         card.target("ISO7816", ["Secrets", "Text"]),
@@ -254,7 +256,7 @@ let package = Package(
         features.target(
             "KeyFeature",
             [
-                "Secrets", "Text", "Crypto", "Concurrency", "Wire", "Server", "Host", "HTTP", "Store", "Vault",
+                "Secrets", "Text", "Crypto", "Concurrency", "Wire", "Server", "Host", "HTTP", "TPM", "Store", "Vault",
                 "Credentials",
             ]
         ),
@@ -288,7 +290,7 @@ let package = Package(
                 "EID", "CountryAuthorities", "HTTP", "Antelope", "EService", "Readers", "Keycard", "Store",
                 "ReadersPCSC",
                 "ReadersRemote", "RemoteIFD", "ReadersNFC", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux",
-                "DoorReaders", "DoorOpening", "Vault",
+                "DoorReaders", "DoorOpening", "TPM", "Vault",
                 "Scanners", "ScannerBlueZ", "ScannerMgmt",
             ],
             isResident: true
@@ -342,7 +344,7 @@ let package = Package(
         testLibrary("IssuerDouble", ["EIDServer", "Vault", "Crypto", "Secrets", "Text"]),
         testProgram("badged-issuer", ["IssuerDouble", "Text"], in: "IssuerProgram"),
         // Writes into a vault until it is killed
-        testProgram("badged-vault-writer", ["Vault", "Store", "Secrets", "Text"], in: "VaultWriter"),
+        testProgram("badged-vault-writer", ["Vault", "TPM", "Store", "Secrets", "Text"], in: "VaultWriter"),
         // An app of the MYKEY SDK
         testProgram("badged-mykey-app", ["BadgedMYKEYWallet"], in: "MYKEYApp"),
         // An NFC board on USB, for tests in a kernel with vhci_hcd
@@ -357,7 +359,7 @@ let package = Package(
             "badged-bench",
             [
                 "CLinux", "CPCSCLite", "CNFCClient", "CTestSupport", "Text", "Wire", "Readers", "ISO7816", "ReadersNFC",
-                "NFCTestSupport", "DoorReaders", "DoorWalks",
+                "NFCTestSupport", "DoorReaders", "DoorWalks", "Secrets", "Credentials", "TPM", "Store", "Vault",
             ],
             in: "Benchmarks",
             exclude: ["run.sh", "packages.sh", "baseline.json"]
@@ -370,10 +372,14 @@ let package = Package(
         tests("HostTests", ["Host", "CLinux", "CTestSupport"]),
         tests("CryptoTests", ["Crypto", "Secrets", "COpenSSL", "TestSupport"]),
         tests("HDWalletTests", ["HDWallet", "Secp256k1", "Crypto", "Secrets", "TestSupport"]),
-        tests("StoreTests", ["Store", "Secrets", "CSQLite"]),
+        tests("TPMTests", ["TPM", "Crypto", "Secrets", "TestSupport"]),
+        tests("StoreTests", ["Store", "TPM", "Secrets", "CSQLite", "TestSupport"]),
         tests(
             "VaultTests",
-            ["Vault", "badged-vault-writer", "Credentials", "Store", "Crypto", "Secrets", "Text", "TestSupport"]
+            [
+                "Vault", "badged-vault-writer", "Credentials", "TPM", "Store", "Crypto", "Secrets", "Text",
+                "TestSupport",
+            ]
         ),
         tests(
             "KeycardTests",
@@ -478,7 +484,8 @@ let package = Package(
         tests(
             "KeyFeatureTests",
             [
-                "KeyFeature", "BadgedTapSdk", "IssuerDouble", "Vault", "HTTP", "Store", "Crypto", "Server", "Host",
+                "KeyFeature", "BadgedTapSdk", "IssuerDouble", "Vault", "HTTP", "TPM", "Store", "Crypto", "Server",
+                "Host",
                 "Concurrency",
                 "Secrets", "Text", "TestSupport",
             ]

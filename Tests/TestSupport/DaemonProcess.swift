@@ -125,21 +125,7 @@ import Glibc
     /// Connects a client to the daemon.
     /// - Throws: `SystemError` when the connection is refused.
     package func connect() throws -> TestClient {
-        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-        guard descriptor >= 0 else { throw SystemError("socket") }
-        clinux_set_cloexec(descriptor)
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: socketPath.utf8) }
-        let result = withUnsafePointer(to: address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
-        guard result == 0 else {
-            close(descriptor)
-            throw SystemError("connect")
-        }
+        let descriptor = try UnixSocket.connect(to: socketPath)
         clinux_set_nonblocking(descriptor)
         return try TestClient(socket: descriptor)
     }

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CTPM
+import Concurrency
+import Glibc
+package import Secrets
+import Synchronization
+
+/// The TPM 2.0 of this computer. It makes keys that never leave it, and encrypts bytes for itself.
+///
+/// The TPM keeps nothing: badged stores each key, encrypted by the TPM, and lends it to the TPM for one command. So the
+/// number of keys has no limit, and nothing in the TPM needs to be removed.
+package final class TPM: Sendable {
+    package static let defaultPath = "/dev/tpmrm0"
+
+    /// A device, or a Unix socket that takes the commands of a TPM.
+    package let path: String
+    /// Whether new keys must be in the TPM.
+    package let isRequired: Bool
+    private let timeLimit: Duration
+    /// The TPM works on one command at a time, which may block.
+    private let thread = Mutex<ThreadQueue?>(nil)
+
+    package init(_ path: String = defaultPath, isRequired: Bool = false, timeLimit: Duration = .seconds(10)) {
+        (self.path, self.isRequired, self.timeLimit) = (path, isRequired, timeLimit)
+    }
+
+    deinit { thread.withLock { $0?.finish() } }
+
+    /// Whether a new key is made in the TPM: if there is one, or if it is required.
+    /// - Throws: `.unavailable` if a TPM is required and there is none.
+    package func takesNewKeys() throws(TPMError) -> Bool {
+        do throws(TPMError) {
+            try Self.load()
+            guard ctpm_probe(path) == CTPM_OK.rawValue else { throw unavailable() }
+            return true
+        } catch {
+            guard !isRequired else { throw error }
+            return false
+        }
+    }
+
+    // MARK: Keys
+
+    /// A key pair of P-256.
+    package struct Key: Sendable, Equatable {
+        /// 65 bytes, uncompressed.
+        package let publicKey: [UInt8]
+        /// The private part, which only the TPM can decrypt: at most 512 bytes.
+        package let blob: [UInt8]
+
+        package init(publicKey: [UInt8], blob: [UInt8]) { (self.publicKey, self.blob) = (publicKey, blob) }
+    }
+
+    /// Makes a key pair for ECDSA.
+    package func makeKey() async throws(TPMError) -> Key {
+        try await commands { tpm throws(TPMError) in
+            var point = [UInt8](repeating: 0, count: 64)
+            var blob = ctpm_blob()
+            try Self.check(ctpm_make_key(tpm, &point, &blob))
+            return Key(publicKey: [4] + point, blob: Self.bytes(&blob))
+        }
+    }
+
+    /// Signs a SHA-256 digest. Returns r and s, 64 bytes.
+    package func sign(digest: [UInt8], with key: Key) async throws(TPMError) -> [UInt8] {
+        guard digest.count == 32, key.publicKey.count == 65 else { throw .malformed }
+        return try await commands { tpm throws(TPMError) in
+            guard var blob = Self.blob(key.blob) else { throw .foreign }
+            var signature = [UInt8](repeating: 0, count: 64)
+            try Self.check(ctpm_sign(tpm, Array(key.publicKey.dropFirst()), &blob, digest, &signature))
+            return signature
+        }
+    }
+
+    // MARK: Sealed bytes
+
+    /// The length of secrets that can be sealed.
+    package static let secretCount = 32
+    private static let nameCount = 32
+
+    /// Encrypts 32 bytes, so that only this TPM decrypts them. Blocks; see `onThread`.
+    package func seal(_ secret: borrowing Secret) throws(TPMError) -> [UInt8] {
+        guard secret.count == Self.secretCount else { throw .malformed }
+        return try connected(by: .now + timeLimit) { tpm throws(TPMError) in
+            var name = [UInt8](repeating: 0, count: Self.nameCount)
+            var blob = ctpm_blob()
+            try Self.check(
+                secret.withBytes { ctpm_seal(tpm, $0.assumingMemoryBound(to: UInt8.self).baseAddress, &name, &blob) }
+            )
+            return name + Self.bytes(&blob)
+        }
+    }
+
+    /// Decrypts what `seal` has made. Blocks; see `onThread`.
+    package func unseal(_ sealed: [UInt8]) throws(TPMError) -> Secret {
+        guard sealed.count > Self.nameCount, var blob = Self.blob(sealed.dropFirst(Self.nameCount)) else {
+            throw .foreign
+        }
+        return try connected(by: .now + timeLimit) { tpm throws(TPMError) in
+            try Secret(count: Self.secretCount) { out throws(TPMError) in
+                let start = out.assumingMemoryBound(to: UInt8.self).baseAddress
+                try Self.check(ctpm_unseal(tpm, Array(sealed.prefix(Self.nameCount)), &blob, start))
+            }
+        }
+    }
+
+    // MARK: The thread
+
+    /// Runs a block on the thread of the TPM.
+    package func onThread<Value: Sendable>(_ block: @escaping @Sendable () -> Value) async throws(TPMError) -> Value {
+        let queue = thread.withLock { thread in
+            if thread == nil { thread = ThreadQueue(thread: "badged-tpm") {} }
+            return thread
+        }
+        guard let value = await queue?.run(block) else { throw .unavailable("the system cannot start a thread") }
+        return value
+    }
+
+    /// Sends commands on the thread of the TPM. The time limit includes the commands that wait before.
+    private func commands<Value: Sendable>(
+        _ body: @escaping @Sendable (OpaquePointer) throws(TPMError) -> Value
+    ) async throws(TPMError) -> Value {
+        let end = ContinuousClock.now + timeLimit
+        let result = try await onThread { [self] () -> Result<Value, TPMError> in
+            do throws(TPMError) {
+                return .success(try connected(by: end, body))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+
+    private func connected<Value: ~Copyable>(
+        by end: ContinuousClock.Instant,
+        _ body: (OpaquePointer) throws(TPMError) -> Value
+    ) throws(TPMError) -> Value {
+        try Self.load()
+        let rest = Int64((end - .now) / .milliseconds(1))
+        guard rest > 0 else { throw .timedOut }
+        var opened: OpaquePointer?
+        let code = ctpm_open(path, rest, &opened)
+        guard let tpm = opened else {
+            if code == CTPM_GONE.rawValue, ctpm_probe(path) != CTPM_OK.rawValue { throw unavailable() }
+            try Self.check(code)
+            throw .malformed
+        }
+        defer { ctpm_close(tpm) }
+        return try body(tpm)
+    }
+
+    private static func load() throws(TPMError) {
+        if let reason = ctpm_load() { throw .unavailable(String(cString: reason)) }
+    }
+
+    /// Says why the device cannot be opened; to be called right after the call that has failed.
+    private func unavailable() -> TPMError { .unavailable("\(path): \(String(cString: strerror(errno)))") }
+
+    // MARK: Codes
+
+    /// Where in a code its layer is, and the part of a code that has no number of a parameter. TPM 2.0 Library, part 2,
+    /// 6.6; TCG TSS 2.0 Overview, 3.
+    private static let (layers, format) = (UInt32(0xFFFF_0000), UInt32(0x80))
+    /// TPM_RC_LOCKOUT; TPM_RC_INTEGRITY without the number of the parameter.
+    private static let (lockout, integrity) = (UInt32(0x921), UInt32(0x1F))
+
+    private static func check(_ code: UInt32) throws(TPMError) {
+        switch code {
+        case CTPM_OK.rawValue: return
+        case CTPM_GONE.rawValue: throw .gone
+        case CTPM_LATE.rawValue: throw .timedOut
+        case CTPM_MALFORMED.rawValue: throw .malformed
+        case lockout: throw .lockedOut
+        case _ where code & layers == 0 && code & format != 0 && code & 0x3F == integrity: throw .foreign
+        case _ where code & layers == 0: throw .refused(code)
+        // libtss2 has refused the answer.
+        default: throw .malformed
+        }
+    }
+
+    private static func bytes(_ blob: inout ctpm_blob) -> [UInt8] {
+        let count = min(blob.count, Int(CTPM_BLOB))
+        return withUnsafeBytes(of: &blob.bytes) { Array($0.prefix(count)) }
+    }
+
+    /// nil for a blob that no TPM has made.
+    private static func blob(_ bytes: some Collection<UInt8>) -> ctpm_blob? {
+        guard !bytes.isEmpty, bytes.count <= Int(CTPM_BLOB) else { return nil }
+        var blob = ctpm_blob()
+        withUnsafeMutableBytes(of: &blob.bytes) { $0.copyBytes(from: bytes) }
+        blob.count = bytes.count
+        return blob
+    }
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+/// Why a TPM has not done what it was asked. No case has a key.
+package enum TPMError: Error, Sendable, Equatable {
+    /// There is no TPM that can be used; the text says why.
+    case unavailable(String)
+    /// `[keys] tpm = no`: badged must not use a TPM.
+    case notAllowed
+    /// The TPM has closed the connection before it has answered.
+    case gone
+    /// The TPM has not answered in time.
+    case timedOut
+    /// Too many wrong passwords were given to the TPM.
+    case lockedOut
+    /// The TPM has not made this key: it was cleared, or it is another TPM.
+    case foreign
+    /// The answer has another form than that of a TPM.
+    case malformed
+    /// The TPM or libtss2 refuses, with this code (TSS2_RC).
+    case refused(UInt32)
+
+    /// What happened and what to do next.
+    package var text: String {
+        switch self {
+        case .unavailable(let reason): "there is no TPM: \(reason)"
+        case .notAllowed: "the key is in a TPM, which [keys] tpm = no forbids: set tpm = auto"
+        case .gone: "the TPM has closed the connection: look at the log of the kernel, and try again"
+        case .timedOut: "the TPM has not answered in time: try again, or restart the computer"
+        case .lockedOut: "the TPM is locked after wrong passwords: wait, or reset it with tpm2_dictionarylockout"
+        case .foreign: "the TPM does not know this key: it was cleared, or it is the TPM of another computer"
+        case .malformed: "the TPM has answered with something else: see [keys] tpm_device"
+        case .refused(let code): "the TPM refuses with code 0x\(String(code, radix: 16)): see tpm2_rc_decode(1)"
+        }
+    }
+}
