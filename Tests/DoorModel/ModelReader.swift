@@ -137,7 +137,7 @@ package struct ModelKey: CredentialKey {
 
 /// A credential key that cannot sign.
 package struct BrokenKey: CredentialKey {
-    package struct Broken: Error {}
+    package struct Broken: SigningError { package let text = "the key is gone" }
     package let publicKey = [UInt8](repeating: 4, count: 65)
     package init() {}
     package func sign(digest: [UInt8]) async throws -> [UInt8] { throw Broken() }

@@ -168,9 +168,9 @@ private let code = "AB12-CD34-EF56-GH78"
 
     // MARK: Passes
 
-    @Test("a pass is prepared, enrolled by the backend and saved")
-    func pass() async throws {
-        let stage = try await Stage()
+    @Test("a pass is prepared, enrolled by the backend and saved", arguments: KeyRecord.Protection.allCases)
+    func pass(_ place: KeyRecord.Protection) async throws {
+        let stage = try await Stage(keys: place)
         #expect(await stage.ask("WALLET_CHECK")["eligible"] == .bool(true))
         let early = await stage.ask("WALLET_PREPARE")
         #expect(early["msg"]?.string == "WALLET_ERROR" && early["reason"]?.string == "controllerNotBound")
@@ -178,6 +178,7 @@ private let code = "AB12-CD34-EF56-GH78"
         let blob = try #require(await stage.ask("WALLET_PREPARE", #""nonce":"n-1""#)["blob"]?.string)
         let payload = try #require(IssuerDouble.check(blob: blob))
         #expect(payload["nonce"]?.string == "n-1" && payload["keyType"]?.string == "P-256")
+        #expect(payload["protection"]?.string == place.rawValue)
         #expect(payload["deviceId"] == (await stage.ask("GET_ENDPOINT"))["id"])
         let key = try #require(payload["publicKey"]?.string.flatMap { Hex.decode($0) })
         let thumbprint = PublicKeyText.thumbprint(key)

@@ -4,6 +4,7 @@ import Crypto
 import Foundation
 import Host
 import Store
+import TPM
 import TestSupport
 import Testing
 import Text
@@ -11,16 +12,16 @@ import Vault
 
 @Suite("Commands for keys", .timeLimit(.minutes(5)))
 @Loop struct KeyCommandTests {
-    @Test("a key is made, shown, deactivated, exported and deleted")
-    func wholeLife() async throws {
-        let stage = try await Stage()
+    @Test("a key is made, shown, deactivated, exported and deleted", arguments: KeyRecord.Protection.allCases)
+    func wholeLife(_ place: KeyRecord.Protection) async throws {
+        let stage = try await Stage(keys: place)
         #expect(await stage.ask("START")["setUp"] == .bool(false))
         #expect(await stage.error("NEW_KEY") == "Endpoint")
         let id = try await stage.newKey(#""label":"front door","cardNumber":"4711""#)
         #expect(await stage.ask("START")["setUp"] == .bool(true))
         let key = try #require(await stage.keys().first)
         #expect(key["label"]?.string == "front door" && key["cardNumber"]?.string == "4711")
-        #expect(key["active"] == .bool(true) && key["protection"]?.string == "software")
+        #expect(key["active"] == .bool(true) && key["protection"]?.string == place.rawValue)
         #expect(key["protocol"]?.string == "pkoc" && key["origin"]?.string == "created")
         let publicKey = try #require(key["publicKey"]?.string.flatMap { Hex.decode($0) })
         let number = try #require(key["numbers"]?.array?.first)
@@ -28,12 +29,45 @@ import Vault
         #expect(await stage.ask("DEACTIVATE_KEY", #""key":"\#(id)""#)["active"] == .bool(false))
         #expect(await stage.ask("ACTIVATE_KEY", #""key":"\#(id)""#)["active"] == .bool(true))
         let export = await stage.ask("EXPORT_KEY", #""key":"\#(id)""#)
-        #expect(export["der"]?.string?.hasSuffix(Hex.encode(publicKey)) == true)
-        #expect(export["pem"]?.string?.hasPrefix("-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0") == true)
-        #expect(export["storage"]?.string == "file")
+        #expect(export["publicKey"]?.string == Hex.encode(publicKey))
+        // SubjectPublicKeyInfo: id-ecPublicKey, prime256v1 and the point. RFC 5480.
+        let der = "3059301306072a8648ce3d020106082a8648ce3d030107034200" + Hex.encode(publicKey)
+        #expect(export["der"]?.string == der)
+        let pem = try #require(export["pem"]?.string).split(separator: "\n")
+        #expect(pem.first == "-----BEGIN PUBLIC KEY-----" && pem.last == "-----END PUBLIC KEY-----")
+        #expect(Data(base64Encoded: pem.dropFirst().dropLast().joined()).map { Hex.encode($0) } == der)
+        #expect(export["thumbprint"] == key["thumbprint"] && export["numbers"] == key["numbers"])
+        #expect(export["numbers"]?.array?.map { $0["bits"]?.int } == [64, 75, 128, 200, 256])
+        let code = try JSON(try #require(export["qr"]?.string).utf8)
+        #expect(code["publicKey"] == export["publicKey"] && code["keyType"]?.string == "P-256")
+        #expect(code["label"]?.string == "front door")
+        #expect(export["storage"]?.string == (place == .tpm ? "tpm" : "file"))
         #expect(await stage.error("DELETE_KEY", #""key":"\#(id)""#) == "")
         #expect(await stage.keys().isEmpty)
-        #expect(await stage.error("DELETE_KEY", #""key":"\#(id)""#) == "KeyNotFound")
+        let unknown = await stage.ask("DELETE_KEY", #""key":"\#(id)""#)
+        #expect(unknown["error"]?.string == "KeyNotFound" && unknown["storage"] == export["storage"])
+    }
+
+    @Test("the last use of a key is told")
+    func lastUse() async throws {
+        let stage = try await Stage()
+        let id = try await stage.newKey()
+        let never = await stage.ask("GET_LAST_AUTH")
+        #expect(never["key"] == .null && never["counter"]?.int == 0 && never["time"] == .null)
+        let vault = Vault(stage.store, now: { [clock = stage.clock] in clock.now })
+        try await vault.used(id, isModified: true, of: 1000)
+        try await vault.used(id, isModified: false, of: 1000)
+        let last = await stage.ask("GET_LAST_AUTH")
+        #expect(last["key"]?.string == id && last["counter"]?.int == 2 && last["modified"] == .bool(false))
+        #expect(last["time"]?.string == DateText.text(stage.clock.now))
+    }
+
+    @Test("a user has room for 32 keys, and is told when it is full")
+    func full() async throws {
+        let stage = try await Stage()
+        for _ in 0..<Vault.maximumKeys { _ = try await stage.newKey() }
+        #expect(await stage.error("NEW_KEY") == "StorageFull")
+        #expect(await stage.ask("GET_ENDPOINT")["keys"]?.int == 32)
     }
 
     @Test("no user of the system reaches the key of another one")
@@ -148,6 +182,34 @@ import Vault
         #expect(sites[0]["siteKey"]?.string == Hex.encode(first))
         _ = try await stage.newKey()
         #expect(await stage.error("IMPORT_SITE", code(first)) == "KeyNotFound")
+    }
+
+    @Test("a TPM that is gone or was cleared is told by name, and costs no key")
+    func faultsOfTheTPM() async throws {
+        let stage = try await Stage(keys: .tpm)
+        _ = try await stage.newKey()
+        let device = try #require(stage.device)
+        #expect(await stage.ask("WALLET_CHECK")["protection"]?.array == [.string("tpm")])
+        device.stop()
+        let gone = await stage.ask("NEW_KEY")
+        #expect(gone["error"]?.string == "TPMUnavailable" && gone["code"] == .null)
+        #expect(gone["description"]?.string?.contains("TPM") == true)
+        #expect(await stage.ask("WALLET_CHECK")["eligible"] == .bool(false))
+        #expect(await stage.ask("WALLET_PREPARE")["error"]?.string == "TPMUnavailable")
+        #expect(await stage.keys().count == 1)
+        try await device.start()
+        try device.clear()
+        // The store was opened before. A new key is one of the TPM as it is now.
+        #expect(await stage.error("NEW_KEY") == "")
+        #expect(await stage.keys().map { $0["protection"]?.string } == ["tpm", "tpm"])
+        let folder = stage.folder + "/state"
+        let tpm = TPM(device.path)
+        let copy = stage.folder + "/copy"
+        try FileManager.default.copyItem(atPath: folder, toPath: copy)
+        let later = try await Stage(store: StateStore { () throws(StoreError) in try Store(folder: copy, tpm: tpm) })
+        let answer = await later.ask("GET_KEYS")
+        #expect(answer["error"]?.string == "DataStorageDecryptionFailed" && answer["code"]?.int == 999)
+        #expect(await later.error("SETUP_ENDPOINT") == "DataStorageDecryptionFailed")
     }
 
     @Test("a broken store is told with its number, and stays as it is")

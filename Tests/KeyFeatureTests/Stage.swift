@@ -8,15 +8,19 @@ import KeyFeature
 import Server
 import Store
 import Synchronization
+import TPM
 import TestSupport
 import Testing
 import Text
+import Vault
 
 /// A server with the feature, its store and an issuer, and one client.
 @Loop final class Stage {
     let folder: String
     let store: StateStore
     let issuer: IssuerDouble
+    /// The TPM in which the keys are; nil: they are in software.
+    let device: SoftwareTPM?
     let clock = Clock()
     let server: TestServer
     let client: TestClient
@@ -34,6 +38,7 @@ import Text
         issuer place: Place = .web,
         trusts: Bool = true,
         store: StateStore? = nil,
+        keys protection: KeyRecord.Protection = .software,
         permissions: Permissions = .all
     ) async throws {
         let folder = NSTemporaryDirectory() + "badged-keys-\(UUID().uuidString)"
@@ -51,9 +56,13 @@ import Text
         case .none: break
         }
         if trusts { settings.fingerprints = [issuer.fingerprint] }
-        let opened = StateStore { () throws(StoreError) in try Store(folder: folder + "/state") }
+        device = protection == .tpm ? try await SoftwareTPM() : nil
+        let tpm = device.map { TPM($0.path, isRequired: true) }
+        let opened = StateStore { () async throws(StoreError) in
+            try await Store.open(folder: folder + "/state", credentials: nil, tpm: tpm)
+        }
         self.store = store ?? opened
-        let feature = KeyFeature(self.store, settings, now: { [clock] in clock.now })
+        let feature = KeyFeature(Vault(self.store, tpm: tpm, now: { [clock] in clock.now }), settings)
         server = try await TestServer(readers: 0, permissions: permissions, moreFeatures: { _ in [feature] })
         client = try server.connect(uid: 1000, permissions)
     }

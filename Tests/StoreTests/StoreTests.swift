@@ -2,6 +2,8 @@
 import Foundation
 import Secrets
 import Store
+import TPM
+import TestSupport
 import Testing
 
 private let cards = StoreSpace("cards")
@@ -16,7 +18,7 @@ private func bytes(_ box: SecretBox?) -> [UInt8]? {
 private func box(_ text: String) -> SecretBox { SecretBox(Secret(text.utf8)) }
 
 /// A folder that is removed with its content.
-private final class Folder {
+private final class Folder: Sendable {
     let path = NSTemporaryDirectory() + "badged-store-" + UUID().uuidString
     var database: String { path + "/store.db" }
     var key: String { path + "/store.key" }
@@ -150,6 +152,69 @@ struct StoreTests {
         #expect(throws: StoreError.keyMissing(folder.key)) { _ = try Store(folder: folder.path) }
         let store = try Store(folder: folder.path, credentials: credentials)
         #expect(bytes(try await store.value("a", in: cards)) == Array("value".utf8))
+    }
+
+    @Test("the key is sealed by a TPM, which must be the same one later")
+    func tpm() async throws {
+        let (device, stranger) = (try await SoftwareTPM(), try await SoftwareTPM())
+        let tpm = TPM(device.path)
+        do {
+            let store = try await Store.open(folder: folder.path, credentials: nil, tpm: tpm)
+            #expect(store.keySource == .tpm)
+            try await store.set("a", in: cards, to: box("value"))
+        }
+        let sealed = folder.path + "/store.tpm"
+        #expect(try folder.mode(sealed) == 0o600 && !FileManager.default.fileExists(atPath: folder.key))
+        let before = folder.content(folder.database)
+        // A key beside it does not replace the one in the TPM.
+        try folder.writeKey([UInt8](repeating: 1, count: 32))
+        #expect(throws: StoreError.tpm(.foreign)) { _ = try Store(folder: folder.path, tpm: TPM(stranger.path)) }
+        #expect(throws: StoreError.tpm(.notAllowed)) { _ = try Store(folder: folder.path) }
+        device.stop()
+        #expect(throws: StoreError.self) { _ = try Store(folder: folder.path, tpm: tpm) }
+        #expect(folder.content(folder.database) == before)
+        try await device.start()
+        for broken in [[], [2], [1], [1] + [UInt8](repeating: 3, count: 190), [UInt8](repeating: 1, count: 1100)] {
+            let right = folder.content(sealed)
+            try Data(broken as [UInt8]).write(to: URL(filePath: sealed))
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: sealed)
+            #expect(throws: StoreError.self, "\(broken.count)") { _ = try Store(folder: folder.path, tpm: tpm) }
+            try Data(right).write(to: URL(filePath: sealed))
+        }
+        let store = try await Store.open(folder: folder.path, credentials: nil, tpm: tpm)
+        #expect(bytes(try await store.value("a", in: cards)) == Array("value".utf8))
+    }
+
+    @Test("a store with a key file keeps it; without a TPM that is required no store is made")
+    func keyFileAndTPM() async throws {
+        do { _ = try Store(folder: folder.path) }
+        let device = try await SoftwareTPM()
+        #expect(try Store(folder: folder.path, tpm: TPM(device.path)).keySource == .file)
+        let other = Folder()
+        let missing = TPM("/nowhere/tpm", isRequired: true)
+        let error = StoreError.tpm(.unavailable("/nowhere/tpm: No such file or directory"))
+        #expect(throws: error) { _ = try Store(folder: other.path, tpm: missing) }
+        #expect(!FileManager.default.fileExists(atPath: other.key))
+        #expect(try Store(folder: other.path, tpm: TPM("/nowhere/tpm")).keySource == .file)
+    }
+
+    @Test("who wants a store while it is opened gets the same one")
+    func openedOnce() async throws {
+        let (arrivals, arrived) = AsyncStream<Void>.makeStream()
+        let (gate, door) = AsyncStream<Void>.makeStream()
+        let state = StateStore { [folder] () async throws(StoreError) in
+            arrived.yield()
+            for await _ in gate {}
+            return try Store(folder: folder.path)
+        }
+        async let stores = withTaskGroup(of: Store?.self) { group in
+            for _ in 0..<8 { group.addTask { try? await state.required() } }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        for await _ in arrivals { break }
+        door.finish()
+        let found = await stores
+        #expect(found.count == 8 && found.allSatisfy { $0 != nil && $0 === found[0] })
     }
 
     @Test("files that other users may use are refused", arguments: ["store.db", "store.key"])

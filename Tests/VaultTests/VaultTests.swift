@@ -4,7 +4,7 @@ import Crypto
 import Foundation
 import Secrets
 import Store
-import Synchronization
+import TPM
 import TestSupport
 import Testing
 import Text
@@ -17,23 +17,11 @@ private func bytes(_ box: SecretBox?) -> [UInt8]? {
 
 private func box(_ text: String) -> SecretBox { SecretBox(Secret(text.utf8)) }
 
-/// A clock that the test sets.
-private final class Clock: Sendable {
-    let time = Mutex(1_800_000_000)
-    var now: Int { time.withLock { $0 } }
-    func advance(_ seconds: Int) { time.withLock { $0 += seconds } }
-}
+/// Where the private parts of the keys are, and what seals the key of the store.
+private let both = KeyRecord.Protection.allCases
 
 @Suite("Vault", .timeLimit(.minutes(5)))
 struct VaultTests {
-    private let folder = NSTemporaryDirectory() + "badged-vault-" + UUID().uuidString
-    private let clock = Clock()
-
-    private func opened() -> Vault {
-        let (folder, clock) = (folder, clock)
-        return Vault(StateStore { () throws(StoreError) in try Store(folder: folder) }, now: { clock.now })
-    }
-
     private func newKey(_ vault: Vault, _ uid: UInt32 = 1) async throws -> KeyRecord {
         try await vault.makeKey(of: uid, origin: .created) { key in
             key.isActive = true
@@ -45,17 +33,20 @@ struct VaultTests {
         try await vault.addCodes(codes, secret: box(secret), counter: 0, of: 1) { $0.isActive = true }
     }
 
-    @Test("a key signs after the vault is opened again, and its record is the same")
-    func durable() async throws {
+    @Test("a key signs after the vault is opened again, and its record is the same", arguments: both)
+    func durable(_ place: KeyRecord.Protection) async throws {
+        let bench = try await VaultBench(place)
         let record: KeyRecord
         do {
-            let vault = opened()
+            let vault = bench.opened()
             #expect(try await vault.endpoint(of: 1) == nil)
             _ = try await vault.setUp(1)
             record = try await newKey(vault)
         }
-        let vault = opened()
+        let vault = bench.opened()
         #expect(try await vault.keys(of: 1) == [record])
+        #expect(record.protection == place)
+        #expect(try await vault.keySource() == (place == .tpm ? .tpm : .file))
         let key = try await vault.signingKey(record.id, of: 1)
         #expect(key.publicKey == record.publicKey)
         let message = Array("a message".utf8)
@@ -65,9 +56,10 @@ struct VaultTests {
         await #expect(throws: CryptoError.invalidLength) { try await key.sign(digest: message) }
     }
 
-    @Test("nobody sees, uses or removes the keys of another user")
-    func owners() async throws {
-        let vault = opened()
+    @Test("nobody sees, uses or removes the keys of another user", arguments: both)
+    func owners(_ place: KeyRecord.Protection) async throws {
+        let bench = try await VaultBench(place)
+        let vault = bench.opened()
         // The name of one user is the beginning of the name of the other.
         _ = try await vault.setUp(1)
         _ = try await vault.setUp(11)
@@ -83,9 +75,10 @@ struct VaultTests {
         await #expect(throws: VaultError.unknownKey) { try await vault.key("../\(key.id)", of: 1) }
     }
 
-    @Test("inactive keys are not used, revoked keys cannot be activated")
-    func states() async throws {
-        let vault = opened()
+    @Test("inactive keys are not used, revoked keys cannot be activated", arguments: both)
+    func states(_ place: KeyRecord.Protection) async throws {
+        let bench = try await VaultBench(place)
+        let vault = bench.opened()
         _ = try await vault.setUp(1)
         let key = try await newKey(vault)
         #expect(try await vault.usableKeys(of: 1).map(\.record) == [key])
@@ -101,41 +94,44 @@ struct VaultTests {
         }
     }
 
-    @Test("a pending key is forgotten when it is not saved in time")
-    func pending() async throws {
-        let vault = opened()
+    @Test("a pending key is forgotten when it is not saved in time", arguments: both)
+    func pending(_ place: KeyRecord.Protection) async throws {
+        let bench = try await VaultBench(place)
+        let vault = bench.opened()
         _ = try await vault.setUp(1)
-        let end = clock.now + Vault.pendingTime
+        let end = bench.clock.now + Vault.pendingTime
         let key = try await vault.makeKey(of: 1, origin: .wallet) { $0.pendingUntil = end }
         #expect(try await vault.usableKeys(of: 1).isEmpty)
-        clock.advance(Vault.pendingTime - 1)
+        bench.clock.advance(Vault.pendingTime - 1)
         #expect(try await vault.keys(of: 1) == [key])
-        clock.advance(1)
+        bench.clock.advance(1)
         await #expect(throws: VaultError.unknownKey) { try await vault.key(key.id, of: 1) }
         #expect(try await vault.keys(of: 1).isEmpty)
     }
 
-    @Test("the last use of a key is counted")
-    func uses() async throws {
-        let vault = opened()
+    @Test("the last use of a key is counted", arguments: both)
+    func uses(_ place: KeyRecord.Protection) async throws {
+        let bench = try await VaultBench(place)
+        let vault = bench.opened()
         _ = try await vault.setUp(1)
         let key = try await newKey(vault)
         #expect(try await vault.lastAuthentication(of: 1) == nil)
         try await vault.used(key.id, isModified: false, of: 1)
         try await vault.used(key.id, isModified: true, of: 1)
         let last = try #require(try await vault.lastAuthentication(of: 1))
-        #expect(last.counter == 2 && last.isModified && last.key == key.id && last.time == clock.now)
+        #expect(last.counter == 2 && last.isModified && last.key == key.id && last.time == bench.clock.now)
     }
 
     // MARK: One-time codes
 
     @Test("the codes of HOTP are those of RFC 4226, each once")
     func hotp() async throws {
+        let bench = try await VaultBench()
         let codes = try #require(OneTimeCodes(kind: .hotp))
         let expected = [
             "755224", "287082", "359152", "969429", "338314", "254676", "287922", "162583", "399871", "520489",
         ]
-        let vault = opened()
+        let vault = bench.opened()
         _ = try await vault.setUp(1)
         let key = try await newCodes(vault, codes, "12345678901234567890")
         for (counter, code) in expected.enumerated() {
@@ -182,9 +178,10 @@ struct VaultTests {
 
     // MARK: Data and limits
 
-    @Test("a key has 32 KiB for its objects, and loses them with itself")
-    func data() async throws {
-        let vault = opened()
+    @Test("a key has 32 KiB for its objects, and loses them with itself", arguments: both)
+    func data(_ place: KeyRecord.Protection) async throws {
+        let bench = try await VaultBench(place)
+        let vault = bench.opened()
         _ = try await vault.setUp(1)
         let key = try await newKey(vault)
         let (short, long) = (try #require(DataTag([0x85])), try #require(DataTag([0x9F, 0x31])))
@@ -204,45 +201,116 @@ struct VaultTests {
         #expect(try await vault.dataCount(of: 1) == 0)
     }
 
-    @Test("a user has 32 keys at most")
-    func limit() async throws {
-        let vault = opened()
+    @Test("a user has 32 keys at most, each with 32 KiB", arguments: both)
+    func limit(_ place: KeyRecord.Protection) async throws {
+        let bench = try await VaultBench(place)
+        let vault = bench.opened()
         _ = try await vault.setUp(1)
         _ = try await vault.setUp(2)
-        for _ in 0..<Vault.maximumKeys { _ = try await newKey(vault) }
+        let tag = try #require(DataTag([0x85]))
+        let content = String(repeating: "x", count: Vault.maximumData - 1)
+        for _ in 0..<32 {
+            let key = try await newKey(vault)
+            try await vault.setData(box(content), tag, key: key.id, of: 1)
+        }
         await #expect(throws: VaultError.self) { try await newKey(vault) }
+        #expect(try await vault.dataCount(of: 1) == 32 * 32 * 1024)
         _ = try await newKey(vault, 2)
     }
 
     // MARK: Files
 
-    @Test("the files of the store have no secret, no key and no name in plain")
-    func sealed() async throws {
-        let vault = opened()
+    @Test("the files of the store give nothing without the file key", arguments: both)
+    func sealed(_ place: KeyRecord.Protection) async throws {
+        let bench = try await VaultBench(place)
+        let vault = bench.opened()
         _ = try await vault.setUp(1)
         let key = try await newKey(vault)
         let codes = try #require(OneTimeCodes(kind: .hotp))
         let otp = try await newCodes(vault, codes, "12345678901234567890")
         let tag = try #require(DataTag([0x85]))
         try await vault.setData(box("what the site has written"), tag, key: otp.id, of: 1)
-        let file = try Data(contentsOf: URL(filePath: folder + "/store.db"))
-        let number = try #require(CredentialNumber(publicKey: key.publicKey ?? [], bits: 64))
-        for secret in [
-            Array("front door".utf8), Array("12345678901234567890".utf8), Array("what the site".utf8), number.bytes,
-            Array(number.hex.utf8),
-        ] {
-            #expect(file.range(of: Data(secret)) == nil)
+        // SQLite keeps deleted rows in free pages, unless it wipes them.
+        let old = try await newKey(vault)
+        try await vault.delete(old.id, of: 1)
+        let secrets = StoreSpace("vault secrets")
+        let stored = try #require(bytes(try await bench.store.required().value("1/\(key.id)", in: secrets)))
+        let publicKey = try #require(key.publicKey)
+        let number = try #require(CredentialNumber(publicKey: publicKey, bits: 64))
+        // Everything that was written, as it was written and as a text.
+        let plain: [[UInt8]] = [
+            stored, publicKey, number.bytes, Array("front door".utf8), Array("12345678901234567890".utf8),
+            Array("what the site".utf8), Array("12345678901234567890".prefix(10).utf8), Array("created".utf8),
+        ]
+        for name in try FileManager.default.contentsOfDirectory(atPath: bench.folder) where name != "store.key" {
+            let file = try Data(contentsOf: URL(filePath: bench.folder + "/" + name))
+            for secret in plain {
+                #expect(file.range(of: Data(secret)) == nil, "\(name)")
+                #expect(file.range(of: Data(Hex.encode(secret).utf8)) == nil, "\(name)")
+            }
         }
+        // With another key the file stays closed, and is not changed.
+        let thief = bench.folder + "/thief"
+        try FileManager.default.createDirectory(atPath: thief, withIntermediateDirectories: true)
+        try FileManager.default.copyItem(atPath: bench.database.path, toPath: thief + "/store.db")
+        #expect(throws: StoreError.keyMissing(thief + "/store.key")) { _ = try Store(folder: thief) }
+        #expect(try Data(contentsOf: URL(filePath: thief + "/store.db")) == Data(contentsOf: bench.database))
     }
 
-    @Test("a broken store is told and not replaced")
-    func broken() async throws {
-        do { _ = try await newKeyIn(opened()) }
-        let path = folder + "/store.db"
+    @Test("keys in a TPM that is gone, cleared or forbidden are told, and the vault stays as it is")
+    func faultsOfTheTPM() async throws {
+        let bench = try await VaultBench(.tpm)
+        let device = try #require(bench.device)
+        let (first, second): (KeyRecord, KeyRecord)
+        do {
+            let vault = bench.opened()
+            _ = try await vault.setUp(1)
+            (first, second) = (try await newKey(vault), try await newKey(vault))
+            // A key that is deleted takes nothing else with it.
+            let third = try await newKey(vault)
+            try await vault.delete(third.id, of: 1)
+            #expect(try device.handles().isEmpty)
+            let digest = [UInt8](repeating: 7, count: 32)
+            device.stop()
+            let key = try await vault.signingKey(first.id, of: 1)
+            await #expect(throws: VaultError.self) { try await key.sign(digest: digest) }
+            // badged that must not use the TPM has the record, and cannot sign.
+            let other = Vault(bench.store)
+            let forbidden = try await other.signingKey(first.id, of: 1)
+            await #expect(throws: VaultError.tpm(.notAllowed)) { try await forbidden.sign(digest: digest) }
+            await #expect(throws: VaultError.self) { try await newKey(vault) }
+            // The TPM that has sealed the store is missed, also if none is required.
+            let automatic = Vault(bench.store, tpm: TPM(device.path))
+            await #expect(throws: VaultError.self) { try await newKey(automatic) }
+            try await device.start()
+            for record in try await vault.keys(of: 1) {
+                #expect(try await vault.signingKey(record.id, of: 1).sign(digest: digest).count == 64)
+            }
+        }
+        bench.close()
+        let before = try Data(contentsOf: bench.database)
+        device.stop()
+        await #expect(throws: VaultError.self) { try await bench.opened().keys(of: 1) }
+        try await device.start()
+        #expect(Set(try await bench.opened().keys(of: 1).map(\.id)) == [first.id, second.id])
+        bench.close()
+        try device.clear()
+        await #expect(throws: VaultError.store(.tpm(.foreign))) { try await bench.opened().keys(of: 1) }
+        await #expect(throws: VaultError.store(.tpm(.foreign))) { try await bench.opened().setUp(2) }
+        #expect(try Data(contentsOf: bench.database) == before)
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: bench.folder).sorted() == ["store.db", "store.tpm"]
+        )
+    }
+
+    @Test("a broken store is told and not replaced", arguments: both)
+    func broken(_ place: KeyRecord.Protection) async throws {
+        let bench = try await VaultBench(place)
+        do { _ = try await newKeyIn(bench.opened()) }
         let before = Data(repeating: 0x55, count: 8192)
-        try before.write(to: URL(filePath: path))
-        await #expect(throws: VaultError.self) { try await opened().keys(of: 1) }
-        #expect(try Data(contentsOf: URL(filePath: path)) == before)
+        try before.write(to: bench.database)
+        await #expect(throws: VaultError.self) { try await bench.opened().keys(of: 1) }
+        #expect(try Data(contentsOf: bench.database) == before)
     }
 
     private func newKeyIn(_ vault: Vault) async throws -> KeyRecord {
@@ -250,16 +318,24 @@ struct VaultTests {
         return try await newKey(vault)
     }
 
-    @Test("after kill -9 at any time everything that was answered is there", arguments: 0..<12)
-    func killed(_ round: Int) async throws {
-        let program = try RunningProgram("badged-vault-writer", [folder], input: nil)
+    @Test(
+        "after kill -9 at any time everything that was answered is there",
+        arguments: (0..<12).map { (KeyRecord.Protection.software, $0) } + (0..<4).map { (.tpm, $0) }
+    )
+    func killed(_ place: KeyRecord.Protection, _ round: Int) async throws {
+        let bench = try await VaultBench(place)
+        let arguments = [bench.folder] + (bench.device.map { [$0.path] } ?? [])
+        let program = try RunningProgram("badged-vault-writer", arguments, input: nil)
         // Different runs are killed after different lines, and at any point of the write behind them.
         let wanted = 6 + 3 * round
         #expect(await program.prints("code \(wanted / 4)\n", on: .output))
         program.signal(SIGKILL)
         _ = await program.exitCode
+        // A TPM without a kernel before it keeps what the program has loaded, until it restarts.
+        bench.device?.stop()
+        try await bench.device?.start()
         let lines = program.text(.output).split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
-        let vault = opened()
+        let vault = bench.opened()
         let otp = try #require(lines.first { $0[0] == "otp" }?[1])
         let code = try #require(lines.last { $0[0] == "code" }.flatMap { UInt64($0[1]) })
         #expect(try await vault.counter(otp, of: 1) > code)

@@ -2,14 +2,17 @@
 import Glibc
 import Secrets
 import Store
+import TPM
 import Text
 import Vault
 
-/// Writes into the vault of a folder until it is killed. Each line says what is durable.
+/// Writes into the vault of a folder until it is killed. Each line says what is durable. With a second argument the keys
+/// are in the TPM at this socket.
 @main struct Program {
     static func main() async throws {
         let folder = CommandLine.arguments[1]
-        let vault = Vault(StateStore { () throws(StoreError) in try Store(folder: folder) })
+        let tpm = CommandLine.arguments.dropFirst(2).first.map { TPM($0, isRequired: true) }
+        let vault = Vault(StateStore { () throws(StoreError) in try Store(folder: folder, tpm: tpm) }, tpm: tpm)
         _ = try await vault.setUp(1)
         guard let codes = OneTimeCodes(kind: .hotp), let tag = DataTag([0x85]) else { exit(2) }
         let otp: KeyRecord

@@ -6,5 +6,12 @@ package protocol CredentialKey: Sendable {
     var publicKey: [UInt8] { get }
 
     /// Signs a SHA-256 digest with ECDSA. Returns r and s, 64 bytes.
+    /// - Throws: `SigningError` if the user can do something.
     func sign(digest: [UInt8]) async throws -> [UInt8]
+}
+
+/// Why a key has not signed.
+package protocol SigningError: Error {
+    /// What happened and what to do next.
+    var text: String { get }
 }

@@ -2,22 +2,39 @@
 
 /// The store of the daemon, which is opened at its first use.
 package actor StateStore {
-    private let open: @Sendable () throws(StoreError) -> Store?
+    private let open: @Sendable () async throws(StoreError) -> Store?
     private var store: Store?
+    /// The opening that runs. Whoever wants the store meanwhile waits for it, because a store is opened once.
+    private var opening: Task<Result<Store?, StoreError>, Never>?
 
     /// - Parameter open: opens the store; nil where there is no folder for it.
-    package init(_ open: @escaping @Sendable () throws(StoreError) -> Store?) { self.open = open }
+    package init(_ open: @escaping @Sendable () async throws(StoreError) -> Store?) { self.open = open }
 
     /// Returns the store; nil where there is no folder for it. After a failure the next call tries again.
-    package func opened() throws(StoreError) -> Store? {
-        if store == nil { store = try open() }
+    package func opened() async throws(StoreError) -> Store? {
+        if let store { return store }
+        let opening = self.opening ?? start()
+        self.opening = opening
+        let result = await opening.value
+        if self.opening == opening { self.opening = nil }
+        store = try result.get()
         return store
+    }
+
+    private func start() -> Task<Result<Store?, StoreError>, Never> {
+        Task { [open] in
+            do throws(StoreError) {
+                return .success(try await open())
+            } catch {
+                return .failure(error)
+            }
+        }
     }
 
     /// Returns the store.
     /// - Throws: `.unavailable` where there is no folder for it.
-    package func required() throws(StoreError) -> Store {
-        guard let store = try opened() else { throw .unavailable("there is no state folder ($STATE_DIRECTORY)") }
+    package func required() async throws(StoreError) -> Store {
+        guard let store = try await opened() else { throw .unavailable("there is no state folder ($STATE_DIRECTORY)") }
         return store
     }
 }

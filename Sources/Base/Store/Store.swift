@@ -2,6 +2,7 @@
 import Crypto
 import Glibc
 package import Secrets
+package import TPM
 
 /// The part of the store that belongs to one feature, such as the pairings with wallet cards.
 package struct StoreSpace: Sendable, Hashable {
@@ -28,33 +29,53 @@ package actor Store {
     /// Opens the store of a folder, and makes folder, database and key file if they are missing.
     ///
     /// `folder` is the state folder of the daemon. `credentials` is `$CREDENTIALS_DIRECTORY`, where systemd puts the key;
-    /// without a credential the key file in the folder is used.
-    package init(folder: String, credentials: String? = nil) throws(StoreError) {
+    /// without a credential the key file in the folder is used. With `tpm` a new key is sealed by the TPM. Blocks; see
+    /// `open`.
+    package init(folder: String, credentials: String? = nil, tpm: TPM? = nil) throws(StoreError) {
         mkdir(folder, 0o700)
         let path = "\(folder)/store.db"
         try PrivateFile.prepare(path)
         let database = try Database(path: path)
-        let places = StoreKeyPlaces(folder: folder, credentials: credentials)
+        let places = StoreKeyPlaces(folder: folder, credentials: credentials, tpm: tpm)
         try database.run("BEGIN EXCLUSIVE")
         var version = 0
         try database.run("PRAGMA user_version") { version = $0.number(0) }
         guard version <= Self.version else { throw .newer }
-        let found = try places.read()
-        if version == 0 {
-            let box: SecretBox
-            if let found { box = found.key } else { box = try places.create().key }
-            guard let key = box.take() else { throw .library("the key is gone") }
-            try Self.makeTables(database, key)
-            self.key = key
-            keySource = places.source(found?.path)
+        let found: StoreKey
+        if let known = try places.read() {
+            found = known
+            if version > 0, try !Self.opens(database, found.key) { throw .wrongKey(found.path) }
         } else {
-            guard let (keyPath, box) = found, let key = box.take() else { throw .keyMissing(places.file) }
-            guard try Self.opens(database, key) else { throw .wrongKey(keyPath) }
-            self.key = key
-            keySource = places.source(keyPath)
+            guard version == 0 else { throw .keyMissing(places.file) }
+            found = try places.create()
         }
+        if version == 0 { try Self.makeTables(database, found.key) }
+        keySource = found.source
+        key = found.key.clone()
         try database.run("COMMIT")
         self.database = database
+    }
+
+    /// Opens a store as `init` does, on the thread of the TPM, which may take seconds.
+    package static func open(
+        folder: String,
+        credentials: String?,
+        tpm: TPM?
+    ) async throws(StoreError) -> Store {
+        guard let tpm else { return try Store(folder: folder, credentials: credentials) }
+        let result: Result<Store, StoreError>
+        do throws(TPMError) {
+            result = try await tpm.onThread {
+                do throws(StoreError) {
+                    return .success(try Store(folder: folder, credentials: credentials, tpm: tpm))
+                } catch {
+                    return .failure(error)
+                }
+            }
+        } catch {
+            throw .tpm(error)
+        }
+        return try result.get()
     }
 
     private static let checkSpace = ""

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import TPM
 
 /// Why the store cannot be used. No case has a value or a key.
 package enum StoreError: Error, Sendable, Equatable {
@@ -12,6 +13,8 @@ package enum StoreError: Error, Sendable, Equatable {
     case keyMissing(String)
     /// The key at this path is not the one with which the values were sealed, or has a wrong length.
     case wrongKey(String)
+    /// The key is sealed by a TPM, or must be, and the TPM does not help.
+    case tpm(TPMError)
     /// A later version of badged has written the store.
     case newer
     /// The value with this name was changed by something else, or its bytes are lost.
@@ -29,6 +32,9 @@ package enum StoreError: Error, Sendable, Equatable {
         case .exposed(let path): "\(path) is open to other users: chown it to the user of badged, and chmod it to 0600"
         case .keyMissing(let path): "the key \(path) is missing: restore it from a backup, or remove the store"
         case .wrongKey(let path): "the key \(path) does not open the store: restore the right key, or remove the store"
+        case .tpm(.foreign):
+            "the store is sealed by a TPM that was cleared, or that of another computer: remove the store to begin again"
+        case .tpm(let error): "the store is sealed by a TPM: \(error.text)"
         case .newer: "a later version of badged has written the store: install that version"
         case .damaged(let name): "the value '\(name)' in the store is damaged: restore the store from a backup"
         case .tooLong: "a name or value is too long for the store"

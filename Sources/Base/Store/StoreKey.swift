@@ -1,56 +1,22 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
 import Secrets
+import TPM
 
-/// The places of the key with which the values are sealed. The key has 32 bytes.
-package struct StoreKeyPlaces: Sendable, Equatable {
-    /// A file that systemd gives to the service (`LoadCredentialEncrypted=`); it comes first if it exists.
-    package var credential: String?
-    /// A file with mode 0600, which is made at the first use.
-    package var file: String
+/// The key with which the values of a store are sealed, and where it was found.
+struct StoreKey: ~Copyable {
+    let key: Secret
+    let path: String
+    let source: StoreKeySource
 
-    /// The name of the credential.
-    package static let credentialName = "badged-store.key"
-
-    /// - Parameters:
-    ///   - folder: the folder of the store.
-    ///   - credentials: the folder with credentials, from `$CREDENTIALS_DIRECTORY`; nil if there is none.
-    package init(folder: String, credentials: String?) {
-        credential = credentials.map { "\($0)/\(Self.credentialName)" }
-        file = "\(folder)/store.key"
-    }
-
+    /// The number of bytes of a key.
     static let count = 32
 
-    /// The kind of the place from which a key was read; nil stands for a key that was drawn now.
-    func source(_ path: String?) -> StoreKeySource { path != nil && path == credential ? .credential : .file }
-
-    /// Reads the key; nil if neither place has one.
-    func read() throws(StoreError) -> (path: String, key: SecretBox)? {
-        if let credential, let key = try PrivateFile.read(credential, limit: Self.count, checksOwner: false) {
-            return (credential, try Self.checked(key, credential))
-        }
-        if let key = try PrivateFile.read(file, limit: Self.count, checksOwner: true) {
-            return (file, try Self.checked(key, file))
-        }
-        return nil
-    }
-
-    /// Draws a key and writes it to the file.
-    func create() throws(StoreError) -> (path: String, key: SecretBox) {
-        let key: Secret
-        do throws(CryptoError) {
-            key = try Random.secret(Self.count)
-        } catch {
-            throw .library("no random key: \(error)")
-        }
-        try PrivateFile.create(file, key)
-        return (file, SecretBox(key))
-    }
-
-    private static func checked(_ key: consuming Secret, _ path: String) throws(StoreError) -> SecretBox {
-        guard key.count == count else { throw .wrongKey(path) }
-        return SecretBox(key)
+    /// - Throws: `.wrongKey` for a key of another length.
+    init(_ key: consuming Secret, _ path: String, _ source: StoreKeySource) throws(StoreError) {
+        guard key.count == Self.count else { throw .wrongKey(path) }
+        self.key = key
+        (self.path, self.source) = (path, source)
     }
 }
 
@@ -58,6 +24,84 @@ package struct StoreKeyPlaces: Sendable, Equatable {
 package enum StoreKeySource: String, Sendable {
     /// A credential of systemd, which can be sealed to the host or to its TPM.
     case credential
+    /// A file that only the TPM of this computer can decrypt.
+    case tpm
     /// A file with mode 0600 beside the store.
     case file
+}
+
+/// The places of the key of a store, in the order in which they are searched.
+package struct StoreKeyPlaces {
+    /// A file that systemd gives to the service (`LoadCredentialEncrypted=`).
+    private let credential: String?
+    /// The key as the TPM has sealed it, after one byte with the format.
+    private let sealed: String
+    /// The key itself, with mode 0600.
+    let file: String
+    private let tpm: TPM?
+
+    /// The name of the credential.
+    package static let credentialName = "badged-store.key"
+    private static let sealedFormat: UInt8 = 1
+    private static let maximumSealedCount = 1024
+
+    /// - Parameters:
+    ///   - folder: the folder of the store.
+    ///   - credentials: the folder with credentials, from `$CREDENTIALS_DIRECTORY`; nil if there is none.
+    ///   - tpm: the TPM; nil if none may be used.
+    init(folder: String, credentials: String?, tpm: TPM?) {
+        credential = credentials.map { "\($0)/\(Self.credentialName)" }
+        (sealed, file) = ("\(folder)/store.tpm", "\(folder)/store.key")
+        self.tpm = tpm
+    }
+
+    /// Reads the key; nil if no place has one. A key in a TPM that does not answer is no reason to search further.
+    func read() throws(StoreError) -> StoreKey? {
+        if let credential, let key = try PrivateFile.read(credential, limit: StoreKey.count, checksOwner: false) {
+            return try StoreKey(key, credential, .credential)
+        }
+        if let bytes = try PrivateFile.read(sealed, limit: Self.maximumSealedCount, checksOwner: true) {
+            return try StoreKey(try unseal(bytes.withBytes { Array($0) }), sealed, .tpm)
+        }
+        if let key = try PrivateFile.read(file, limit: StoreKey.count, checksOwner: true) {
+            return try StoreKey(key, file, .file)
+        }
+        return nil
+    }
+
+    private func unseal(_ bytes: [UInt8]) throws(StoreError) -> Secret {
+        guard bytes.first == Self.sealedFormat else { throw .wrongKey(sealed) }
+        do throws(TPMError) {
+            guard let tpm else { throw .notAllowed }
+            return try tpm.unseal(Array(bytes.dropFirst()))
+        } catch {
+            throw .tpm(error)
+        }
+    }
+
+    /// Draws a key and writes it to a file: sealed if the TPM takes new keys, else as it is.
+    func create() throws(StoreError) -> StoreKey {
+        let key: Secret
+        do throws(CryptoError) {
+            key = try Random.secret(StoreKey.count)
+        } catch {
+            throw .library("no random key: \(error)")
+        }
+        guard let sealed = try seal(key) else {
+            try PrivateFile.create(file, key)
+            return try StoreKey(key, file, .file)
+        }
+        try PrivateFile.create(self.sealed, Secret([Self.sealedFormat] + sealed))
+        return try StoreKey(key, self.sealed, .tpm)
+    }
+
+    /// Seals a key; nil if no TPM takes new keys.
+    private func seal(_ key: borrowing Secret) throws(StoreError) -> [UInt8]? {
+        do throws(TPMError) {
+            guard let tpm, try tpm.takesNewKeys() else { return nil }
+            return try tpm.seal(key)
+        } catch {
+            throw .tpm(error)
+        }
+    }
 }

@@ -26,15 +26,16 @@ package final class TPM: Sendable {
 
     deinit { thread.withLock { $0?.finish() } }
 
-    /// Whether a new key is made in the TPM: if there is one, or if it is required.
+    /// Whether a new key is made in the TPM: if there is one, or if it is required. `isExpected` requires it, too, because
+    /// it was used before.
     /// - Throws: `.unavailable` if a TPM is required and there is none.
-    package func takesNewKeys() throws(TPMError) -> Bool {
+    package func takesNewKeys(isExpected: Bool = false) throws(TPMError) -> Bool {
         do throws(TPMError) {
-            try Self.load()
             guard ctpm_probe(path) == CTPM_OK.rawValue else { throw unavailable() }
+            try Self.load()
             return true
         } catch {
-            guard !isRequired else { throw error }
+            guard !isRequired, !isExpected else { throw error }
             return false
         }
     }

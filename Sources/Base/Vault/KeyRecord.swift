@@ -21,16 +21,18 @@ package struct KeyRecord: Sendable, Equatable {
     }
 
     /// Where the private part is.
-    package enum Protection: String, Sendable {
+    package enum Protection: String, Sendable, CaseIterable {
         /// In the store, sealed; whoever has the store and its key has it.
         case software
+        /// In a TPM. The store has what only this TPM can decrypt.
+        case tpm
     }
 
     /// 32 hexadecimal digits, drawn at random. The commands for data take it as `oid`.
     package let id: String
     package let kind: Kind
     package let origin: Origin
-    package var protection = Protection.software
+    package let protection: Protection
     package var label = ""
     package var cardNumber = ""
     package var isActive = false
@@ -53,8 +55,8 @@ package struct KeyRecord: Sendable, Equatable {
     /// The key is forgotten then, unless it is saved before. In seconds since 1970.
     package var pendingUntil: Int?
 
-    package init(id: String, kind: Kind, origin: Origin) {
-        (self.id, self.kind, self.origin) = (id, kind, origin)
+    package init(id: String, kind: Kind, origin: Origin, protection: Protection = .software) {
+        (self.id, self.kind, self.origin, self.protection) = (id, kind, origin, protection)
     }
 
     package static let maximumLabel = 256
@@ -85,8 +87,8 @@ package struct KeyRecord: Sendable, Equatable {
             let isActive = json["active"]?.bool, let isRevoked = json["revoked"]?.bool,
             let kind = Self.kind(json)
         else { return nil }
-        self.init(id: id, kind: kind, origin: origin)
-        (self.protection, self.sites, self.isActive, self.isRevoked) = (protection, sites, isActive, isRevoked)
+        self.init(id: id, kind: kind, origin: origin, protection: protection)
+        (self.sites, self.isActive, self.isRevoked) = (sites, isActive, isRevoked)
         label = json["label"]?.string ?? ""
         cardNumber = json["cardNumber"]?.string ?? ""
         beginDate = json["begin"]?.int

@@ -51,7 +51,7 @@ extension Vault {
 
     /// Makes the endpoint of a user, unless there is one.
     package func setUp(_ uid: UInt32) async throws(VaultError) -> Endpoint {
-        let pair = try Self.makePair()
+        let pair = try KeyPair.software()
         return try await transaction { values throws(StoreError) in
             switch try Self.endpoint(values, uid) {
             case .failure(let error): return .failure(error)
@@ -60,7 +60,7 @@ extension Vault {
             }
             let endpoint = Endpoint(publicKey: pair.publicKey)
             try values.set("\(uid)", in: Self.endpoints, to: SecretBox(Secret(endpoint.bytes)))
-            try values.set(Self.name(uid, "endpoint"), in: Self.secrets, to: pair.scalar)
+            try values.set(Self.name(uid, "endpoint"), in: Self.secrets, to: pair.secret)
             return .success(endpoint)
         }
     }

@@ -2,6 +2,7 @@
 import Crypto
 package import Secrets
 import Store
+import TPM
 import Text
 
 /// The keys of a user.
@@ -56,16 +57,35 @@ extension Vault {
         return try await transaction { values throws(StoreError) in try Self.key(values, uid, id, time) }
     }
 
-    /// Makes a key pair. `prepare` fills in the record before it is kept.
+    /// Where the private part of a new key pair is. A TPM that seals the store is expected to be there.
+    /// - Throws: `.tpm` if keys must be in a TPM and there is none.
+    package func protectionOfNewKeys() async throws(VaultError) -> KeyRecord.Protection {
+        let isSealed = try await keySource() == .tpm
+        do throws(TPMError) {
+            return try tpm?.takesNewKeys(isExpected: isSealed) == true ? .tpm : .software
+        } catch {
+            throw .tpm(error)
+        }
+    }
+
+    /// Makes a key pair, in the TPM if that takes new keys. `prepare` fills in the record before it is kept.
     package func makeKey(
         of uid: UInt32,
         origin: KeyRecord.Origin,
         prepare: @Sendable (inout KeyRecord) -> Void
     ) async throws(VaultError) -> KeyRecord {
-        let pair = try Self.makePair()
-        var record = KeyRecord(id: try Self.makeID(), kind: .pkoc(publicKey: pair.publicKey), origin: origin)
+        let pair =
+            if let tpm, try await protectionOfNewKeys() == .tpm { try await KeyPair.make(tpm) } else {
+                try KeyPair.software()
+            }
+        var record = KeyRecord(
+            id: try Self.makeID(),
+            kind: .pkoc(publicKey: pair.publicKey),
+            origin: origin,
+            protection: pair.protection
+        )
         prepare(&record)
-        return try await add(record, pair.scalar, of: uid)
+        return try await add(record, pair.secret, of: uid)
     }
 
     /// Keeps a secret for one-time codes, of 10 to 128 bytes. `counter` is the counter of the next code of HOTP.

@@ -3,6 +3,7 @@ package import Credentials
 import Crypto
 import Secrets
 import Store
+import TPM
 
 /// Signatures with key pairs, and the use of keys at readers.
 extension Vault {
@@ -15,10 +16,15 @@ extension Vault {
             case .failure(let error): return .failure(error)
             case .success(let record):
                 guard let publicKey = record.publicKey else { return .failure(.unfit("the key cannot sign")) }
-                guard let scalar = try values.value(Self.name(uid, id), in: Self.secrets)?.take() else {
+                guard let secret = try values.value(Self.name(uid, id), in: Self.secrets)?.take() else {
                     return .failure(.damaged(Self.name(uid, id)))
                 }
-                return .success(SoftwareKey(scalar, publicKey: publicKey))
+                switch record.protection {
+                case .software: return .success(SoftwareKey(secret, publicKey: publicKey))
+                case .tpm:
+                    let blob = secret.withBytes { Array($0) }
+                    return .success(TPMKey(key: TPM.Key(publicKey: publicKey, blob: blob), tpm: tpm))
+                }
             }
         }
     }

@@ -3,6 +3,7 @@ import Crypto
 import Glibc
 import Secrets
 package import Store
+package import TPM
 import Text
 
 /// The keys of all users, in the store of the daemon. A call is durable when it returns.
@@ -10,11 +11,13 @@ import Text
 /// Every record belongs to the user of the system who has made it. No call reaches a record of another user.
 package struct Vault: Sendable {
     private let store: StateStore
+    /// The TPM for new keys; nil: badged must not use one.
+    let tpm: TPM?
     /// Seconds since 1970.
     package let now: @Sendable () -> Int
 
-    package init(_ store: StateStore, now: @escaping @Sendable () -> Int = { Int(time(nil)) }) {
-        (self.store, self.now) = (store, now)
+    package init(_ store: StateStore, tpm: TPM? = nil, now: @escaping @Sendable () -> Int = { Int(time(nil)) }) {
+        (self.store, self.tpm, self.now) = (store, tpm, now)
     }
 
     /// The most keys of one user.
@@ -71,19 +74,6 @@ package struct Vault: Sendable {
     static func makeID() throws(VaultError) -> String {
         do throws(CryptoError) {
             return Hex.encode(try Random.bytes(16))
-        } catch {
-            throw .library("\(error)")
-        }
-    }
-
-    static func makePair() throws(VaultError) -> (publicKey: [UInt8], scalar: SecretBox) {
-        do throws(CryptoError) {
-            while true {
-                let scalar = try Random.secret(32)
-                // A number that is not below the order of the curve is drawn again.
-                guard let key = try? ECPrivateKey(scalar, on: Curve.secp256r1.group) else { continue }
-                return (key.publicKey.uncompressed, SecretBox(scalar))
-            }
         } catch {
             throw .library("\(error)")
         }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Credentials
 package import Store
+package import TPM
 
 /// Why the vault has not done what it was asked.
-package enum VaultError: Error, Sendable, Equatable {
+package enum VaultError: SigningError, Sendable, Equatable {
     /// The store cannot be used.
     case store(StoreError)
     /// The record with this name is not one of this version.
@@ -15,6 +17,8 @@ package enum VaultError: Error, Sendable, Equatable {
     case unfit(String)
     /// A limit is reached; the text says which.
     case full(String)
+    /// The key is in a TPM, or must be, and the TPM does not help.
+    case tpm(TPMError)
     /// libcrypto failed.
     case library(String)
 
@@ -25,6 +29,7 @@ package enum VaultError: Error, Sendable, Equatable {
         case .notSetUp: "there is no endpoint: send SETUP_ENDPOINT first"
         case .unknownKey: "there is no such key"
         case .unfit(let reason), .full(let reason): reason
+        case .tpm(let error): error.text
         case .library(let reason): "the cryptography failed: \(reason)"
         }
     }

@@ -181,7 +181,13 @@ import Threads
         alarm.set(after: limit)
         defer { alarm.cancel() }
         let signing = Task { @Loop in
-            do { result.fill(.success(try await key.sign(digest: digest))) } catch { result.fill(.failure(failed)) }
+            do {
+                result.fill(.success(try await key.sign(digest: digest)))
+            } catch let error as any SigningError {
+                result.fill(.failure(Ending(result: OpeningResult(failed.result.status, reason: error.text))))
+            } catch {
+                result.fill(.failure(failed))
+            }
         }
         let signature = await result.value(whenCancelled: .failure(failed))
         signing.cancel()

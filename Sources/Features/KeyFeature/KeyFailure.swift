@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Store
+import TPM
 import Vault
 
 /// Why a command of this feature has failed. The names and numbers are those of the Origo SDK where it has one.
@@ -16,6 +17,8 @@ package struct KeyFailure: Error, Sendable, Equatable {
         case invitationInvalid = "InvitationCodeInvalid"
         case invitationForeign = "InvitationCodeInvalidApplication"
         case storageUnreadable = "DataStorageDecryptionFailed"
+        case tpmUnavailable = "TPMUnavailable"
+        case tpmLocked = "TPMLocked"
         case endpoint = "Endpoint"
         case keyNotFound = "KeyNotFound"
         case keyUnfit = "KeyNotUsable"
@@ -31,8 +34,8 @@ package struct KeyFailure: Error, Sendable, Equatable {
             case .communicationFailed, .communicationRetry: 702
             case .invitationInvalid: 901
             case .storageUnreadable: 999
-            case .incompatible, .deviceNotEligible, .deviceSetupFailed, .deviceSetupRetry, .invitationForeign,
-                .endpoint, .keyNotFound, .keyUnfit, .full, .parameter, .notSupported:
+            case .incompatible, .deviceNotEligible, .tpmUnavailable, .tpmLocked, .deviceSetupFailed, .deviceSetupRetry,
+                .invitationForeign, .endpoint, .keyNotFound, .keyUnfit, .full, .parameter, .notSupported:
                 nil
             }
         }
@@ -48,6 +51,9 @@ package struct KeyFailure: Error, Sendable, Equatable {
         let name: Name =
             switch error {
             case .store(.unavailable), .store(.inUse), .store(.exposed): .deviceNotEligible
+            case .tpm(.foreign), .store(.tpm(.foreign)): .storageUnreadable
+            case .tpm(.lockedOut), .store(.tpm(.lockedOut)): .tpmLocked
+            case .tpm, .store(.tpm): .tpmUnavailable
             case .store(.keyMissing), .store(.wrongKey), .store(.damaged), .damaged: .storageUnreadable
             case .store(.newer): .incompatible
             case .store(.tooLong), .store(.library), .library: .internalError

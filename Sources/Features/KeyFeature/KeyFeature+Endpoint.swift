@@ -127,6 +127,8 @@ extension KeyFeature {
             return try await SignedText.make(type: "badged-key", payload, publicKey: publicKey) { digest in
                 try await signer.sign(digest: digest)
             }
+        } catch let error as VaultError {
+            throw KeyFailure(error)
         } catch {
             throw KeyFailure(.internalError, "cannot sign: \(error)")
         }

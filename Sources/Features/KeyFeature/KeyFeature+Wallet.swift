@@ -14,9 +14,16 @@ extension KeyFeature {
             CommandSpec("WALLET_CHECK", permission: .keys) { [unowned self] session, command in
                 session.answerLater(to: command) { [self] in
                     do throws(KeyFailure) {
-                        return WalletEligibleMessage(storage: try await storage(), failure: nil)
+                        let protection = try await vaulted { vault throws(VaultError) in
+                            try await vault.protectionOfNewKeys()
+                        }
+                        return WalletEligibleMessage(
+                            protection: protection,
+                            storage: try await storage(),
+                            failure: nil
+                        )
                     } catch {
-                        return WalletEligibleMessage(storage: nil, failure: error)
+                        return WalletEligibleMessage(protection: nil, storage: nil, failure: error)
                     }
                 }
                 return .answered
@@ -57,11 +64,15 @@ extension KeyFeature {
                         return try await perform(self, session, uid, prepared)
                     } catch {
                         log(session, name, error)
-                        return WalletErrorMessage(result: PassResult(error, otherwise: otherwise), failure: error)
+                        return WalletErrorMessage(
+                            result: PassResult(error, otherwise: otherwise),
+                            failure: error,
+                            storage: try? await vault.keySource()
+                        )
                     }
                 }
             } catch {
-                session.answer(WalletErrorMessage(result: .configInvalid, failure: error), to: command)
+                session.answer(WalletErrorMessage(result: .configInvalid, failure: error, storage: nil), to: command)
             }
             return .answered
         }
@@ -138,7 +149,8 @@ extension KeyFeature {
         if key.pendingUntil == nil {
             return WalletErrorMessage(
                 result: .alreadyProvisionedOnPhone,
-                failure: KeyFailure(.keyUnfit, "this pass is saved already")
+                failure: KeyFailure(.keyUnfit, "this pass is saved already"),
+                storage: try await storage()
             )
         }
         var saved = try await install(file, uid)
@@ -168,7 +180,8 @@ enum PassResult: String, Sendable {
 
     init(_ failure: KeyFailure, otherwise: PassResult) {
         switch failure.name {
-        case .endpoint, .deviceNotEligible, .storageUnreadable, .incompatible: self = .controllerNotBound
+        case .endpoint, .deviceNotEligible, .storageUnreadable, .tpmUnavailable, .tpmLocked, .incompatible:
+            self = .controllerNotBound
         case .parameter, .notSupported: self = .configInvalid
         case .internalError, .busy, .deviceSetupFailed, .deviceSetupRetry, .communicationFailed, .communicationRetry,
             .invitationInvalid, .invitationForeign, .keyNotFound, .keyUnfit, .full:
@@ -185,6 +198,8 @@ protocol PassMessage: Message, Sendable {}
 /// The answer to WALLET_CHECK.
 struct WalletEligibleMessage: Message {
     static let name: StaticString = "WALLET_ELIGIBLE"
+    /// Where the private part of a new key is.
+    let protection: KeyRecord.Protection?
     let storage: StoreKeySource?
     /// Why the store cannot be used.
     let failure: KeyFailure?
@@ -192,7 +207,7 @@ struct WalletEligibleMessage: Message {
     func write(to object: inout JSONWriter, _ level: APILevel) {
         object.member("eligible", failure == nil)
         object.member("protocols", ["pkoc"])
-        object.member("protection", [KeyRecord.Protection.software.rawValue])
+        object.member("protection", [protection].compactMap { $0?.rawValue })
         object.member("storage", storage?.rawValue)
         if let failure { failure.write(to: &object) }
     }
@@ -241,9 +256,12 @@ struct WalletErrorMessage: PassMessage {
     static let name: StaticString = "WALLET_ERROR"
     let result: PassResult
     let failure: KeyFailure
+    /// As in `KeyAnswer`.
+    let storage: StoreKeySource?
 
     func write(to object: inout JSONWriter, _ level: APILevel) {
         object.member("reason", result.rawValue)
         failure.write(to: &object)
+        if let storage { object.member("storage", storage.rawValue) }
     }
 }

@@ -4,9 +4,9 @@ import Crypto
 import Host
 import Secrets
 package import Server
-package import Store
+import Store
 import Text
-import Vault
+package import Vault
 import Wire
 
 /// Keeps keys for doors and one-time codes, and enrols them with an issuer. docs/protocol/keys.md.
@@ -16,9 +16,8 @@ import Wire
     /// The users of the system with whose endpoint a dialogue runs.
     private var busy: Set<UInt32> = []
 
-    /// Makes the feature. `now` returns seconds since 1970; nil: the clock of the system.
-    package init(_ store: StateStore, _ issuer: IssuerSettings, now: (@Sendable () -> Int)? = nil) {
-        vault = now.map { Vault(store, now: $0) } ?? Vault(store)
+    package init(_ vault: Vault, _ issuer: IssuerSettings) {
+        self.vault = vault
         self.issuer = Issuer(issuer)
     }
 
@@ -39,16 +38,17 @@ import Wire
                 let prepared = try prepare(KeyArguments(command: command))
                 let uid = try Self.uid(of: session)
                 session.answerLater(to: command) { [self] in
+                    let result: Result<Content, KeyFailure>
                     do throws(KeyFailure) {
-                        let content = try await perform(self, uid, prepared)
-                        return KeyAnswer(result: .success((content, try await storage())))
+                        result = .success(try await perform(self, uid, prepared))
                     } catch {
                         log(session, name, error)
-                        return KeyAnswer<Content>(result: .failure(error))
+                        result = .failure(error)
                     }
+                    return KeyAnswer(result: result, storage: try? await vault.keySource())
                 }
             } catch {
-                session.answer(KeyAnswer<Content>(result: .failure(error)), to: command)
+                session.answer(KeyAnswer<Content>(result: .failure(error), storage: nil), to: command)
             }
             return .answered
         }

@@ -11,18 +11,19 @@ protocol KeyContent: Sendable {
     func write(to object: inout JSONWriter)
 }
 
-/// The answer to a command: the content and where the key of the store comes from, or the failure.
+/// The answer to a command: the content or the failure, and where the key of the store comes from.
 struct KeyAnswer<Content: KeyContent>: Message {
     static var name: StaticString { Content.name }
-    let result: Result<(content: Content, storage: StoreKeySource), KeyFailure>
+    let result: Result<Content, KeyFailure>
+    /// nil: the command was refused before the store was opened, or the store cannot be opened.
+    let storage: StoreKeySource?
 
     func write(to object: inout JSONWriter, _ level: APILevel) {
         switch result {
-        case .success(let (content, storage)):
-            content.write(to: &object)
-            object.member("storage", storage.rawValue)
+        case .success(let content): content.write(to: &object)
         case .failure(let failure): failure.write(to: &object)
         }
+        if let storage { object.member("storage", storage.rawValue) }
     }
 }
 

@@ -132,7 +132,9 @@ import Wire
             nfc = boards
             registry.add(boards)
         }
-        let store = StateStore()
+        let tpm = settings.tpm
+        let store = StateStore(tpm)
+        let vault = Vault(store, tpm: tpm)
         let remote = Remote(settings.remote, registry, store)
         if let lenders = remote?.lenders { registry.add(RemoteBackend(lenders)) }
         if settings.radio.isEnabled { radio = makeRadio(settings.radio) }
@@ -149,9 +151,9 @@ import Wire
             ),
             WalletFeature(registry, store, trust: settings.keycardTrust, antelope: antelope),
             MPinFeature(store, mpin),
-            KeyFeature(store, issuer),
+            KeyFeature(vault, issuer),
             CredentialFeature(registry, site, today: settings.certificateDay),
-            DoorFeature(radio, opener: opener, credentials: VaultCredentials(vault: Vault(store))),
+            DoorFeature(radio, opener: opener, credentials: VaultCredentials(vault: vault)),
             RemoteFeature(remote?.store, remote?.lenders, remote?.sharing),
             ConfinementFeature(settings, configuration),
         ]

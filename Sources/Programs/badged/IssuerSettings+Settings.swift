@@ -2,6 +2,12 @@
 import HTTP
 import Host
 import KeyFeature
+import TPM
+
+extension Settings {
+    /// The TPM of `[keys] tpm` and `tpm_device`; nil: none may be used.
+    var tpm: TPM? { keys.tpm == .no ? nil : TPM(keys.tpmDevice, isRequired: keys.tpm == .yes) }
+}
 
 extension IssuerSettings {
     /// Reads `[keys]`. The proxies are those of `[eid] proxy`.

@@ -4,15 +4,20 @@ import HTTP
 import Host
 import Keycard
 import Store
+import TPM
 import WalletFeature
 
 extension StateStore {
     /// The store in the state folder of the service.
-    init(environment: @escaping Environment = systemEnvironment) {
-        self.init { () throws(StoreError) in
+    init(_ tpm: TPM?, environment: @escaping Environment = systemEnvironment) {
+        self.init { () async throws(StoreError) in
             guard let folder = environment("STATE_DIRECTORY"), !folder.isEmpty else { return nil }
             do throws(StoreError) {
-                return try Store(folder: folder, credentials: environment("CREDENTIALS_DIRECTORY"))
+                return try await Store.open(
+                    folder: folder,
+                    credentials: environment("CREDENTIALS_DIRECTORY"),
+                    tpm: tpm
+                )
             } catch {
                 Log.error("cannot open the store: \(error.text)")
                 throw error

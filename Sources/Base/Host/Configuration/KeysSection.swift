@@ -9,6 +9,20 @@ package struct KeysConfiguration: Sendable, Equatable {
     package var fingerprints: [[UInt8]] = []
     /// `issuer_ca`: a file with the only authorities that may certify the server; nil: those of the system.
     package var authorityFile: String?
+    /// `tpm`: whether keys are made in a TPM.
+    package var tpm = TPMUse.auto
+    /// `tpm_device`: a device, or a Unix socket that takes the commands of a TPM.
+    package var tpmDevice = "/dev/tpmrm0"
+
+    /// Whether keys are made in a TPM.
+    package enum TPMUse: String, Sendable, CaseIterable {
+        /// If there is one.
+        case auto
+        /// Always; without a TPM there are no new keys.
+        case yes
+        /// Never; a TPM is not opened.
+        case no
+    }
 
     package init() {}
 
@@ -17,6 +31,8 @@ package struct KeysConfiguration: Sendable, Equatable {
         case "issuer": issuer = try value.optional(ConfigurationValue.issuer)
         case "issuer_keys": fingerprints = try value.optional(ConfigurationValue.fingerprints) ?? []
         case "issuer_ca": authorityFile = try value.optional(ConfigurationValue.absolutePath)
+        case "tpm": tpm = try value.word()
+        case "tpm_device": tpmDevice = try value.absolutePath()
         default: return false
         }
         return true

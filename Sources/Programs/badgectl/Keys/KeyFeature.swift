@@ -136,7 +136,8 @@ enum KeysCommand {
             var state = key.isActive ? "active" : "inactive"
             if key.isRevoked { state = "revoked" }
             if key.pendingUntil != nil { state = "not saved" }
-            let parts = [key.id, key.keyProtocol, state, key.numbers[64] ?? "", key.label, key.issuer]
+            let place = key.protection == "software" ? "" : key.protection
+            let parts = [key.id, key.keyProtocol, state, place, key.numbers[64] ?? "", key.label, key.issuer]
             Output.line(parts.filter { !$0.isEmpty }.joined(separator: "  ").printable)
         }
     }
