@@ -47,6 +47,8 @@ struct Settings {
     var virtualCard: String?
     /// Path of the eID-Server; nil: rows that need it are left out.
     var eidServer: String?
+    /// The socket of a TPM; nil: keys are in software.
+    var tpm: String?
     /// A private folder for sockets and logs.
     var folder = ""
     /// Readers of vpcd and the port of the first.

@@ -11,10 +11,10 @@ PATH=$PATH:/usr/sbin:/sbin
 export SWIFT_BACKTRACE=enable=no LC_ALL=C.UTF-8
 
 if [ -z "${BADGED_BENCH_GIVEN:-}" ]; then
-    for program in unshare ip pcscd strip ldd; do
+    for program in unshare ip pcscd strip ldd swtpm; do
         command -v "$program" >/dev/null || {
             echo "bench: error: $program is missing" >&2
-            echo "hint: apt-get install util-linux iproute2 pcscd vsmartcard-vpcd binutils" >&2
+            echo "hint: apt-get install util-linux iproute2 pcscd vsmartcard-vpcd binutils swtpm" >&2
             exit 2
         }
     done
@@ -51,13 +51,17 @@ fi
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/badged-bench.XXXXXX")
 code=0
-trap 'if [ "$code" -gt 1 ]; then tail -n 20 "$work"/*.log >&2; fi; rm -rf "$work"' EXIT
+trap 'if [ "$code" -gt 1 ]; then tail -n 20 "$work"/*.log >&2; fi; kill "$(cat "$work/tpm.pid")"; rm -rf "$work"' EXIT
 mkdir -p /run/pcscd
 "$here/../System/uncache.sh" "$bin/badged"
 pcscd --foreground >"$work/pcscd.log" 2>&1 &
 until [ -S /run/pcscd/pcscd.comm ]; do sleep 0.05; done
+# A TPM in software. It becomes a daemon when its socket is ready.
+mkdir "$work/tpm"
+swtpm socket --tpm2 --daemon --server "type=unixio,path=$work/tpm.sock" --tpmstate "dir=$work/tpm" \
+    --flags not-need-init,startup-clear --pid "file=$work/tpm.pid"
 # shellcheck disable=SC2046,SC2086  # a list of words
 "$bin/badged-bench" --badged "$bin/badged" --floor "$bin/badged-floor" --virtual-card "$bin/badged-virtual-card" \
-    --eid-server "$bin/badged-eidserver" --folder "$work" --baseline "$here/baseline.json" \
+    --eid-server "$bin/badged-eidserver" --tpm "$work/tpm.sock" --folder "$work" --baseline "$here/baseline.json" \
     $(printf -- '--given %s ' $BADGED_BENCH_GIVEN) "$@" || code=$?
 exit $code
