@@ -92,6 +92,17 @@ struct StoreTests {
         #expect(count == 2)
     }
 
+    @Test("names are found by their beginning")
+    func prefix() async throws {
+        let store = try Store(folder: folder.path)
+        for name in ["1/b", "1", "10/a", "1/a", "1/é", "2/a"] { try await store.set(name, in: cards, to: box("")) }
+        try await store.set("1/z", in: users, to: box(""))
+        let found = try await store.transaction { values throws(StoreError) in
+            try ["1/", "", "3"].map { prefix throws(StoreError) in try values.names(in: cards, prefix: prefix) }
+        }
+        #expect(found == [["1/a", "1/b", "1/é"], ["1", "1/a", "1/b", "1/é", "10/a", "2/a"], []])
+    }
+
     @Test("names and values that are too long are refused")
     func limits() async throws {
         let store = try Store(folder: folder.path)

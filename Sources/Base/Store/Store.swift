@@ -162,12 +162,14 @@ package struct StoreTransaction: ~Copyable {
         try database.run("DELETE FROM entry WHERE space = ? AND name = ?", [.text(space.name), .text(name)])
     }
 
-    /// Returns the names of a space in alphabetical order.
-    package func names(in space: StoreSpace) throws(StoreError) -> [String] {
+    /// Returns the names of a space that begin with `prefix`, in alphabetical order.
+    package func names(in space: StoreSpace, prefix: String = "") throws(StoreError) -> [String] {
         var names: [String] = []
-        try database.run("SELECT name FROM entry WHERE space = ? ORDER BY name", [.text(space.name)]) {
-            names.append($0.text(0))
-        }
+        try database.run(
+            "SELECT name FROM entry WHERE space = ? AND name >= ? AND name < ? ORDER BY name",
+            // No name has a character behind the last one of Unicode.
+            [.text(space.name), .text(prefix), .text(prefix + "\u{10FFFF}")]
+        ) { names.append($0.text(0)) }
         return names
     }
 

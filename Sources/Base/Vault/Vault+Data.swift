@@ -30,7 +30,7 @@ extension Vault {
                 return .success(())
             }
             var count = bytes.count + tag.bytes.count
-            for name in try values.names(in: Self.data) where name.hasPrefix(Self.name(uid, id) + "/") && name != own {
+            for name in try values.names(in: Self.data, prefix: Self.name(uid, id) + "/") where name != own {
                 count += try Self.count(values, name)
             }
             guard count <= Self.maximumData else {
@@ -45,7 +45,7 @@ extension Vault {
     package func dataCount(of uid: UInt32) async throws(VaultError) -> Int {
         try await transaction { values throws(StoreError) in
             var count = 0
-            for name in try values.names(in: Self.data) where name.hasPrefix(Self.prefix(uid)) {
+            for name in try values.names(in: Self.data, prefix: Self.prefix(uid)) {
                 count += try Self.count(values, name)
             }
             return .success(count)

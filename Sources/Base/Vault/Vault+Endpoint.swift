@@ -84,7 +84,7 @@ extension Vault {
     package func removeAll(of uid: UInt32) async throws(VaultError) {
         try await transaction { values throws(StoreError) -> Result<Void, VaultError> in
             for space in [Self.keys, Self.secrets, Self.counters, Self.data] {
-                for name in try values.names(in: space) where name.hasPrefix(Self.prefix(uid)) {
+                for name in try values.names(in: space, prefix: Self.prefix(uid)) {
                     try values.remove(name, in: space)
                 }
             }

@@ -21,7 +21,7 @@ extension Vault {
     ) throws(StoreError) -> Result<[KeyRecord], VaultError> {
         guard try bytes(values, "\(uid)", endpoints) != nil else { return .failure(.notSetUp) }
         var found: [KeyRecord] = []
-        for name in try values.names(in: keys) where name.hasPrefix(prefix(uid)) {
+        for name in try values.names(in: keys, prefix: prefix(uid)) {
             guard let bytes = try bytes(values, name, keys), let key = KeyRecord(bytes) else {
                 return .failure(.damaged(name))
             }
@@ -172,7 +172,7 @@ extension Vault {
     ) throws(StoreError) {
         let name = name(uid, id)
         for space in [keys, secrets, counters] { try values.remove(name, in: space) }
-        for object in try values.names(in: data) where object.hasPrefix(name + "/") {
+        for object in try values.names(in: data, prefix: name + "/") {
             try values.remove(object, in: data)
         }
     }
