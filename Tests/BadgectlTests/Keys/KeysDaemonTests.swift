@@ -104,6 +104,9 @@ import Text
         try await tell("enrol \(thumbprint) {}").write(toFile: file, atomically: true, encoding: .utf8)
         #expect(try await badgectl("wallet", "save", file).text(.output) == key.id + "\n")
         #expect(try await badgectl("keys", "list").text(.output).contains("  active  "))
-        _ = try await badgectl("wallet", "save", thumbprint, code: 1)
+        // A thumbprint may begin with a dash.
+        for saved in [thumbprint, "-UjjAtuIoRejJzQVwrtIBnAZdBpRPlc78uXwAphVDDs"] {
+            _ = try await badgectl("wallet", "save", saved, code: 1)
+        }
     }
 }

@@ -46,7 +46,12 @@ extension JSON {
     /// The members without those that differ in each dialogue, or that badged does not write.
     func comparable(without more: Set<String> = []) -> [String: JSON] {
         let without = more.union(["ContextHandle", "SlotHandle", "IFDName", "UDName"])
-        let kept = (members ?? []).filter { !without.contains($0.key) }.map { ($0.key, $0.value) }
-        return Dictionary(kept) { $1 }
+        var kept = (members ?? []).reduce(into: [:]) { $0[$1.key] = $1.value }
+        for name in without { kept[name] = nil }
+        // The first two bytes are time limits: 60 s from AusweisApp2 1.26, 90 s from 2.5 and from badged.
+        if kept["msg"] == .string("IFDModifyPIN"), let input = kept["InputData"]?.string {
+            kept["InputData"] = .string(String(input.dropFirst(4)))
+        }
+        return kept
     }
 }

@@ -80,7 +80,7 @@ struct Invocation: Sendable {
                 words += rest
                 break
             }
-            guard argument.hasPrefix("-"), argument != "-" else {
+            guard argument.hasPrefix("-"), argument != "-", !isThumbprint(argument) else {
                 words.append(argument)
                 continue
             }
@@ -103,6 +103,12 @@ struct Invocation: Sendable {
             options.append((name, value ?? ""))
         }
         return (words, options)
+    }
+
+    /// Whether a word may be the thumbprint of a key: 43 characters of base64url, of which the first may be a dash. No
+    /// option is as long, and one with a value has an equals sign.
+    private static func isThumbprint(_ word: String) -> Bool {
+        word.utf8.count == 43 && !word.contains("=")
     }
 
     private static func operands(
