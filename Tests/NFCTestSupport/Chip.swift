@@ -32,9 +32,13 @@ struct Chip {
     /// The maximum number of bytes after TFI, command code and status.
     private static let maximumData = 261
 
-    init(_ options: EmulatedPN532.Options, _ field: RadioField) { (self.options, self.field) = (options, field) }
+    init(_ options: EmulatedPN532.Options, _ field: RadioField) {
+        (self.options, self.field, isSilent) = (options, field, options.isSilent)
+    }
 
-    func responds(at speed: speed_t) -> Bool { !options.isSilent && speed == options.speed }
+    var isSilent: Bool
+
+    func responds(at speed: speed_t) -> Bool { !isSilent && speed == options.speed }
 
     // MARK: Frames
 

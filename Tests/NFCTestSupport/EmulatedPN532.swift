@@ -29,7 +29,7 @@ package final class EmulatedPN532: Sendable {
         package var hasTypeB = true
         /// The board answers only at this speed.
         package var speed = speed_t(B115200)
-        /// The board never answers.
+        /// The board does not answer before `startAnswering`.
         package var isSilent = false
 
         package init() {}
@@ -86,6 +86,9 @@ package final class EmulatedPN532: Sendable {
     /// Sends bytes that are no frame, as a disturbed line does. libnfc takes this for a failed device.
     package func disturbLine() { line.withLock { $0?.send([UInt8](repeating: 0x55, count: 16)) } }
 
+    /// Ends the silence of a board that was made with `isSilent`.
+    package func startAnswering() { line.withLock { $0?.startAnswering() } }
+
     /// The command whose search is running; nil when the chip does not look for a card.
     package var search: [UInt8]? { line.withLock { $0?.search } }
 }
@@ -125,6 +128,8 @@ private final class Line: Sendable {
     func start() throws {
         guard startThread("pn532", { [self] in run() }) else { throw EmulatedPN532.SetupError() }
     }
+
+    func startAnswering() { chip.withLock { $0.isSilent = false } }
 
     func wake() {
         var one: UInt64 = 1

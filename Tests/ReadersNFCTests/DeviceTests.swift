@@ -58,6 +58,19 @@ struct NFCDeviceTests {
         while fixture.events.checks.contains(where: { !$0.ok }) { _ = try await fixture.events.next() }
     }
 
+    @Test("a board that does not answer at first is opened by itself")
+    func late() async throws {
+        var options = EmulatedPN532.Options()
+        options.isSilent = true
+        let board = try EmulatedPN532(options)
+        var events = Events(NFCBackend(devices: [board.connection]))
+        while events.checks.isEmpty { _ = try await events.next() }
+        #expect(events.checks.first?.advice?.contains("no answer") == true)
+        board.startAnswering()
+        try await events.wait(for: "added pn532_uart:\(board.path)")
+        while events.checks.contains(where: { !$0.ok }) { _ = try await events.next() }
+    }
+
     @Test("a rescan closes boards that are no longer configured and opens new ones")
     func renamed() async throws {
         let boards = try (0..<3).map { _ in try EmulatedPN532() }

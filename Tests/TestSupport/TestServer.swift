@@ -43,7 +43,6 @@ import Wire
         readers = count > 0 ? VirtualReaders(count: count, kinds: [VirtualEIDKind()] + moreCards) : nil
         if let readers { registry.add(readers) }
         for backend in backends { registry.add(backend) }
-        self.backends = backends
         shelves = ((readers.map { [$0] } ?? []) + backends).compactMap { $0 as? any CardShelf }
         let box = LogBox()
         // The clock is fixed, so the duration of a dialogue on a busy machine does not change the result.
@@ -71,7 +70,6 @@ import Wire
         await ready((0..<count).map { $0 == 0 ? "Simulator" : "Simulator \($0 + 1)" })
     }
 
-    private let backends: [any ReaderBackend]
     private let shelves: [any CardShelf]
     private let log: LogBox
 
@@ -136,15 +134,6 @@ import Wire
     package func ready(_ names: [String]) async {
         while names.contains(where: { registry[$0] == nil }) {
             await registry.waitForReaders(registry.readers.count + 1)
-        }
-    }
-
-    /// Waits until NFC boards are open. On a busy machine libnfc can give up a board that answers late, and no event tells
-    /// that twice; a question for the health makes the driver look for boards again.
-    package func ready(boards: [String]) async throws {
-        while boards.contains(where: { registry[$0] == nil }) {
-            for backend in backends { _ = await backend.currentHealth() }
-            try await Task.sleep(for: .milliseconds(20))
         }
     }
 

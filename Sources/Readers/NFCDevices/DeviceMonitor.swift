@@ -10,8 +10,8 @@ import Synchronization
 
 /// Finds devices and runs a board for each.
 ///
-/// Its thread, `nfc-monitor`, sleeps until a look for devices is requested, or until a device that has failed is to be opened
-/// again.
+/// Its thread, `nfc-monitor`, sleeps until a look for devices is requested, or until a device that has failed or could not be
+/// opened is tried again.
 package final class DeviceMonitor: Sendable {
     private struct State {
         /// Connection strings from the configuration.
@@ -21,27 +21,8 @@ package final class DeviceMonitor: Sendable {
         var isStopped = false
         /// A look for devices was requested.
         var isRequested = false
-        /// Devices that have failed and are not open again, by the identity of their connection.
-        var failures: [String: Failure] = [:]
-    }
-
-    /// A device that has failed. It is opened again without a request: at once after it has worked for some time, otherwise
-    /// after pauses that grow up to a second.
-    private struct Failure {
-        /// Failures and failed attempts to open the device, since it has worked for some time.
-        var count = 0
-        /// nil while the device is open.
-        var nextAttempt: ContinuousClock.Instant? = .now
-        /// What GET_HEALTH shows.
-        var check: HealthCheck
-
-        private static let shortestPause = Duration.milliseconds(100)
-        private static let longestPause = Duration.seconds(1)
-
-        mutating func pause() {
-            nextAttempt = .now + min(Self.shortestPause * (1 << min(count, 10)), Self.longestPause)
-            count += 1
-        }
+        /// Devices that have failed, by the identity of their connection.
+        var failures: [String: DeviceFailure] = [:]
     }
 
     private let state = Mutex(State())
@@ -112,13 +93,12 @@ package final class DeviceMonitor: Sendable {
             waitForLook()
             // One look is enough for all requests so far.
             while wake.wait(timeout: .now()) == .success {}
-            let (isStopped, isDue) = state.withLock { state in
-                let attempts = state.failures.values.compactMap(\.nextAttempt)
+            let (isStopped, isRequested, isDue) = state.withLock { state in
                 defer { state.isRequested = false }
-                return (state.isStopped, state.isRequested || attempts.contains { $0 <= .now })
+                return (state.isStopped, state.isRequested, state.failures.values.contains { $0.isDue(at: .now) })
             }
             if isStopped { return }
-            if isDue { look(library) }
+            if isRequested || isDue { look(library, isRequested: isRequested) }
         }
     }
 
@@ -131,7 +111,8 @@ package final class DeviceMonitor: Sendable {
         _ = wake.wait(timeout: .now() + .milliseconds(max(Int(pause.rounded(.up)), 0)))
     }
 
-    private func look(_ library: NFCLibrary) {
+    /// Looks for devices. Without a request, a device that has failed is opened again only when its attempt is due.
+    private func look(_ library: NFCLibrary, isRequested: Bool) {
         var faults: [HealthCheck] = []
         var wanted: [ConnectionString] = []
         for text in state.withLock({ $0.devices }) {
@@ -157,10 +138,16 @@ package final class DeviceMonitor: Sendable {
         // For the name of a driver nfc_open would open the first USB device of any kind.
         for (connection, isConfigured) in wanted.map({ ($0, true) }) + others.map({ ($0, drivers.contains($0.driver)) })
         where connection.place != .any {
-            let isKnown = state.withLock { state in
-                state.isStopped || state.boards.contains { $0.connection.identity == connection.identity }
+            let (isKnown, failure) = state.withLock { state in
+                (
+                    state.isStopped || state.boards.contains { $0.connection.identity == connection.identity },
+                    state.failures[connection.identity]
+                )
             }
-            if !isKnown, let fault = open(connection, isConfigured: isConfigured, library) { faults.append(fault) }
+            guard !isKnown else { continue }
+            let isDue = isRequested || failure.map { $0.isDue(at: .now) } ?? true
+            let fault = isDue ? open(connection, isConfigured: isConfigured, library) : failure?.check
+            if let fault { faults.append(fault) }
         }
         for connection in wanted where connection.place == .any {
             let isOpen = state.withLock { state in state.boards.contains { $0.connection.driver == connection.driver } }
@@ -216,7 +203,11 @@ package final class DeviceMonitor: Sendable {
             return failed(connection)
         }
         let board = state.withLock { state in
-            state.failures[connection.identity]?.nextAttempt = nil
+            if state.failures[connection.identity]?.isUnsteady == true {
+                state.failures[connection.identity]?.open()
+            } else {
+                state.failures[connection.identity] = nil
+            }
             let board = Board(
                 device,
                 isConfigured: isConfigured,
@@ -239,29 +230,20 @@ package final class DeviceMonitor: Sendable {
     /// The device could not be opened.
     /// - Returns: the fault.
     private func failed(_ connection: ConnectionString) -> HealthCheck? {
-        let failure = state.withLock { state in
-            state.failures[connection.identity]?.pause()
-            return state.failures[connection.identity]
-        }
-        guard let failure else { return Self.diagnose(connection) }
-        // The diagnosis of a line takes seconds, in which the board may work again, so it is made once.
+        let known = state.withLock { $0.failures[connection.identity] }
+        // A request after the last attempt begins anew.
+        let current = known?.phase == .givenUp ? nil : known
+        var failure = current ?? DeviceFailure(wasOpen: false, at: .now)
+        failure.add(at: .now)
         let isMissing = if case .line(let path, _) = connection.place { access(path, F_OK) != 0 } else { false }
-        guard isMissing || failure.count == Self.diagnosedAttempt, let found = Self.diagnose(connection) else {
-            return failure.check
+        if isMissing || failure.needsDiagnosis, let found = Self.diagnose(connection) {
+            failure.check = HealthCheck(found.name, ok: false, advice: found.advice, reader: failure.check?.reader)
         }
-        let check = HealthCheck(found.name, ok: false, advice: found.advice, reader: failure.check.reader)
         // udev reports a line that comes back.
-        state.withLock { state in
-            if isMissing {
-                state.failures[connection.identity] = nil
-            } else {
-                state.failures[connection.identity]?.check = check
-            }
-        }
-        return check
+        if isMissing { failure.giveUp() }
+        state.withLock { $0.failures[connection.identity] = failure }
+        return failure.check
     }
-
-    private static let diagnosedAttempt = 6
 
     /// Forgets the failures of devices that were removed or are no longer configured.
     private func forgetFailures(except present: Set<String>) {
@@ -312,13 +294,14 @@ package final class DeviceMonitor: Sendable {
         state.withLock { state in
             state.boards.removeAll { $0 === board }
             if reason != nil, !state.isStopped {
-                let new = Failure(check: NFCHealth.unsteady(board.connection, reader: board.reader))
+                let check = NFCHealth.unsteady(board.connection, reader: board.reader)
+                let new = DeviceFailure(wasOpen: true, check: check, at: .now)
                 if ContinuousClock.now - board.startTime > Self.minimumUptime {
                     state.failures[board.connection.identity] = new
                 } else {
-                    state.failures[board.connection.identity, default: new].pause()
+                    state.failures[board.connection.identity, default: new].add(at: .now)
                 }
-                publish(.health(state.failures.values.filter { $0.nextAttempt != nil }.map(\.check)))
+                publish(.health(state.failures.values.filter { $0.phase != .open }.compactMap(\.check)))
             }
             publish(.removed(reader: board.reader))
         }

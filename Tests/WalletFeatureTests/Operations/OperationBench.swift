@@ -80,11 +80,7 @@ import WalletFeature
             moreCards: [VirtualKeycardKind()],
             moreFeatures: { [WalletFeature($0, store, trust: cards, antelope: services, now: now)] }
         )
-        if let board {
-            try await server.ready(boards: ["pn532_uart:\(board.path)"])
-        } else {
-            await server.ready(["Simulator"])
-        }
+        await server.ready([board.map { "pn532_uart:\($0.path)" } ?? "Simulator"])
     }
 
     isolated deinit {

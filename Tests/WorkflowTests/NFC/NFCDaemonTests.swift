@@ -37,7 +37,7 @@ struct NFCDaemonTests {
         #expect("\(info)".contains("nfc"))
         let card = try VirtualCard()
         board.field.insert(.virtual(card))
-        try await Self.waitForCard(client, in: reader)
+        await client.waitForCard(in: reader)
         #expect(await Self.change(client, reader: reader) == true)
         #expect(await card.hasPIN(Secret("654321".utf8)))
 
@@ -49,7 +49,7 @@ struct NFCDaemonTests {
         }
         try board.plug()
         daemon.signal(SIGHUP)
-        try await Self.waitForCard(client, in: reader)
+        await client.waitForCard(in: reader)
         #expect(board.field.isOn)
         daemon.signal(SIGTERM)
         #expect(await daemon.exitCode() == 0)
@@ -111,25 +111,13 @@ struct NFCDaemonTests {
         let daemon = try await DaemonProcess(configuration: "[nfc]\ndevices = \(board.connection)\n", usesNFC: true)
         let client = try daemon.connect()
         board.field.insert(.virtual(try VirtualCard()))
-        try await Self.waitForCard(client, in: reader)
+        await client.waitForCard(in: reader)
         await client.send(#"{"cmd":"RUN_CHANGE_PIN"}"#)
         _ = try #require(await client.next("ENTER_PIN"), "\(daemon.log)")
         for child in daemon.children { kill(child, SIGKILL) }
         _ = try #require(await client.next("INSERT_CARD"), "\(daemon.log)")
         await daemon.wait { $0.log.contains { $0.contains("badged-nfc ended unexpectedly") } }
-        try await Self.looking(client) { $0["msg"] == .string("ENTER_PIN") }
-    }
-
-    /// Waits for a message. On a busy machine libnfc can give up a board that answers late, and no event tells that twice;
-    /// GET_HEALTH makes badged look for boards again.
-    @Loop private static func looking(_ client: TestClient, until isAwaited: (JSON) -> Bool) async throws {
-        while await !client.exchange(#"{"cmd":"GET_HEALTH"}"#).contains(where: isAwaited) {
-            try await Task.sleep(for: .milliseconds(20))
-        }
-    }
-
-    @Loop private static func waitForCard(_ client: TestClient, in reader: String) async throws {
-        try await looking(client) { $0["name"]?.string == reader && $0["card"]?["kind"] != nil }
+        _ = try #require(await client.next("ENTER_PIN"), "\(daemon.log)")
     }
 
     @Test("the end of badged by SIGKILL switches the field off")

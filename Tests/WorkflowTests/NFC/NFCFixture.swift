@@ -24,7 +24,7 @@ import VirtualEID
         card = try VirtualCard(description)
         board = try EmulatedPN532()
         server = try await TestServer(readers: 0, backends: [NFCBackend(devices: [board.connection])])
-        try await server.ready(boards: [reader])
+        await server.ready([reader])
     }
 
     /// Puts the card on the reader.

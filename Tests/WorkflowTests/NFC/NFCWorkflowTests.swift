@@ -214,7 +214,7 @@ struct NFCWorkflowTests {
         let boards = try (0..<3).map { _ in try EmulatedPN532() }
         let cards = try boards.map { _ in try VirtualCard() }
         let server = try await TestServer(readers: 0, backends: [NFCBackend(devices: boards.map(\.connection))])
-        try await server.ready(boards: boards.map { "pn532_uart:\($0.path)" })
+        await server.ready(boards.map { "pn532_uart:\($0.path)" })
         for (board, card) in zip(boards, cards) { board.field.insert(.virtual(card)) }
         var users: [ScriptedClient] = []
         for board in boards {

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Host
+
+/// The failures of one device, and when it is opened again without a request.
+///
+/// A device that was open is opened again at once, then after pauses that grow up to a second, for as long as its line or
+/// its USB device is there. A device that could never be opened may still start, or another program may let it go. It gets
+/// eight more attempts within half a minute, and then waits for a request.
+struct DeviceFailure {
+    enum Phase: Equatable {
+        case open
+        case waiting(until: ContinuousClock.Instant)
+        case givenUp
+    }
+
+    /// Whether the device was open before it failed.
+    let wasOpen: Bool
+    private(set) var phase: Phase
+    /// Failed attempts to open the device, and failures soon after it was opened.
+    private(set) var count = 0
+    /// What GET_HEALTH shows; nil where the check of the devices on USB shows it.
+    var check: HealthCheck?
+
+    private static let shortestPause = Duration.milliseconds(100)
+    private static let longestPause = Duration.seconds(1)
+    private static let maximumCount = 9
+
+    /// The next attempt is due at once.
+    init(wasOpen: Bool, check: HealthCheck? = nil, at now: ContinuousClock.Instant) {
+        (self.wasOpen, self.check, phase) = (wasOpen, check, .waiting(until: now))
+    }
+
+    /// nil: no attempt follows by itself.
+    var nextAttempt: ContinuousClock.Instant? {
+        if case .waiting(let time) = phase { time } else { nil }
+    }
+
+    func isDue(at now: ContinuousClock.Instant) -> Bool { nextAttempt.map { $0 <= now } ?? false }
+
+    /// Whether the device fails again and again. Its failures count until it has worked for some time.
+    var isUnsteady: Bool { wasOpen && phase != .givenUp }
+
+    /// Whether the fault is looked for: at first, and once more, because it may have changed. It takes a second.
+    var needsDiagnosis: Bool { count == Self.maximumCount || !wasOpen && count == 1 }
+
+    /// Counts one more failure, and sets the next attempt.
+    mutating func add(at now: ContinuousClock.Instant) {
+        let pause = Self.shortestPause * (1 << min(count, Self.maximumCount))
+        count += 1
+        if wasOpen {
+            phase = .waiting(until: now + min(pause, Self.longestPause))
+        } else {
+            phase = count < Self.maximumCount ? .waiting(until: now + pause) : .givenUp
+        }
+    }
+
+    mutating func open() { phase = .open }
+    mutating func giveUp() { phase = .givenUp }
+}
