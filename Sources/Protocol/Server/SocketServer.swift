@@ -14,7 +14,8 @@ package import Wire
     let commands: [String: CommandSpec]
     let info: ServerInfo
     package let log: LogFunction
-    package let limits: ServerLimits
+    /// They may change at any time.
+    package var limits: ServerLimits
     private let permissions: @Loop (Peer) async -> Permissions
     private var listener: Int32 = -1
     private var acceptance: Loop.Registration?

@@ -44,6 +44,8 @@ import WalletFeature
         hasNode: Bool = true,
         allowsHTTP: Bool = true,
         isSecure: Bool = false,
+        // The machine of a test may be busy for long.
+        limit: Duration = .seconds(240),
         board: EmulatedPN532? = nil
     ) async throws {
         node = try AntelopeNodeDouble()
@@ -61,8 +63,7 @@ import WalletFeature
             node: hasNode ? WebAddress(node.address) : nil,
             time: { Self.now }
         )
-        // The machine of a test may be busy for long.
-        antelope.limits = HTTPLimits(connect: .seconds(240), transfer: .seconds(240))
+        antelope.limits = HTTPLimits(connect: limit, transfer: limit)
         antelope.allowsHTTPCallbacks = allowsHTTP
         if isSecure {
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)

@@ -2,10 +2,12 @@
 import Antelope
 import AntelopeServer
 import Concurrency
+import HTTP
 import ReadersVirtual
 import TestSupport
 import Testing
 import Text
+import WalletFeature
 
 /// Nodes, callbacks and cards that fail at each step of the operations.
 @Suite("Faults of the MYKEY operations", .timeLimit(.minutes(15)))
@@ -68,6 +70,20 @@ import Text
             await watch.value
             bench.node.release()
         }
+    }
+
+    @Test("a node that does not answer is given up after its limit, which is 10 s")
+    func silentNode() async throws {
+        let limits = AntelopeServices().limits
+        #expect(limits.connect == .seconds(10) && limits.transfer == .seconds(10))
+        let bench = try await OperationBench(limit: .milliseconds(300))
+        try await bench.insert()
+        let user = try await OperationUser(bench)
+        bench.node.change { $0.faults = ["get_info": .silent] }
+        let end = try await user.run(OperationBench.transfer())
+        #expect(end.resultCode == 2)
+        #expect(end["message"] == .string("The node gives no answer: no answer in time"))
+        #expect(!user.names.contains("WALLET_REQUEST"))
     }
 
     @Test("an expired transaction is reported as unknown, other refusals as failed")

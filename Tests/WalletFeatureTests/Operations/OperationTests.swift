@@ -3,9 +3,11 @@ import Antelope
 import AntelopeServer
 import Concurrency
 import Crypto
+import Host
 import ReadersVirtual
 import Secp256k1
 import Secrets
+import Server
 import Synchronization
 import TestSupport
 import Testing
@@ -297,6 +299,26 @@ import VirtualKeycard
                 "PIN_VALIDATED", "WALLET_RESULT",
             ]
         )
+    }
+
+    @Test(
+        "a PUK that is not entered in time: code 10003, whether the PIN was blocked before or is now",
+        arguments: generations,
+        [0, 1]
+    )
+    func unansweredPUK(version: String, tries: Int) async throws {
+        let bench = try await OperationBench()
+        try await bench.insert(OperationBench.card(version, #","retryCounter":\#(tries)"#))
+        let user = try await OperationUser(bench)
+        user.answers["ENTER_PIN"] = #"{"cmd":"SET_PIN","value":"000000"}"#
+        user.answers["ENTER_PUK"] = nil
+        // The next prompt has no time.
+        user.hook = (tries == 0 ? "WALLET_REQUEST" : "ENTER_PIN", { bench.server.server.limits.promptTimeout = .zero })
+        let end = try await user.run(OperationBench.transfer())
+        #expect(end.resultCode == 10003, "\(end)")
+        #expect(user.names.suffix(2) == ["ENTER_PUK", "WALLET_RESULT"])
+        #expect(try await bench.counter("pukCounter") == 5)
+        #expect(!bench.server.isLent())
     }
 
     @Test("a balance that is too small is found before anything is shown, and at the node")

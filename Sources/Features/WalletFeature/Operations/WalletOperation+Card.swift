@@ -54,7 +54,7 @@ extension WalletOperation {
             }
         } catch {
             if let stopped { throw stopped }
-            if error.code == .requestTimedOut, isPINBlocked {
+            if error.code == .requestTimedOut, card?.status?.pinTries == 0 {
                 throw OperationFailure(.cardBlocked, "The PIN of the card is blocked, and no PUK was entered in time")
             }
             if error.code == .userCanceled, hasOnlyOtherCards {
@@ -72,7 +72,7 @@ extension WalletOperation {
 
     /// Checks the binding before anything is asked, then opens the channel and asks for the PIN.
     private func open(_ card: HeldKeycard, _ dialogue: KeycardDialogue) async throws(KeycardStop) {
-        isPINBlocked = false
+        self.card = card
         guard card.info.isInitialized else { throw .failed(.notInitialised) }
         guard let uid = card.info.keyUID else { throw .failed(.noKeys) }
         keyUID = uid
@@ -95,16 +95,12 @@ extension WalletOperation {
                     throw stop(OperationFailure(.notPaired, words))
                 }
                 try await dialogue.step("GET STATUS", card) { () throws(KeycardError) in try await card.refresh() }
-                isPINBlocked = card.status?.pinTries == 0
                 try await dialogue.unlock(card)
-                isPINBlocked = false
                 return
             }
         }
         try await dialogue.openChannel(card)
-        isPINBlocked = card.status?.pinTries == 0
         try await dialogue.unlock(card)
-        isPINBlocked = false
     }
 
     private func readKey(

@@ -30,8 +30,8 @@ import Text
     var keyUID: [UInt8] = []
     /// Why the dialogue with the card ended, if it was not the card.
     var stopped: OperationFailure?
-    /// Whether the PIN of the card in use is blocked.
-    var isPINBlocked = false
+    /// The card in use.
+    var card: HeldKeycard?
 
     /// The name of this wallet in callbacks.
     static let reference = "badged"
