@@ -41,6 +41,18 @@ struct KeycardKindTests {
         KeycardPairings(StateStore { [folder] () throws(StoreError) in try Store(folder: folder) })
     }
 
+    @Test("a look for a pairing makes no store")
+    func noStore() async throws {
+        let store = StateStore(exists: { [folder] in Store.exists(in: folder) }) { [folder] () throws(StoreError) in
+            try Store(folder: folder)
+        }
+        let card = try CardLink(#"{"version":"3.1"}"#)
+        #expect(try await members(card, KeycardPairings(store)).contains(#""paired":false"#))
+        #expect(!FileManager.default.fileExists(atPath: folder))
+        _ = try await store.required()
+        #expect(try await store.existing() != nil && Store.exists(in: folder))
+    }
+
     private func members(_ card: CardLink, _ pairings: KeycardPairings) async throws -> String {
         let authority = try VirtualKeycardDescription.authority().publicKey.compressed
         let kind = KeycardKind(pairings, trust: KeycardTrust(authorities: [authority]))

@@ -2,13 +2,21 @@
 
 /// The store of the daemon, which is opened at its first use.
 package actor StateStore {
+    private let exists: @Sendable () -> Bool
     private let open: @Sendable () async throws(StoreError) -> Store?
     private var store: Store?
     /// The opening that runs. Whoever wants the store meanwhile waits for it, because a store is opened once.
     private var opening: Task<Result<Store?, StoreError>, Never>?
 
-    /// - Parameter open: opens the store; nil where there is no folder for it.
-    package init(_ open: @escaping @Sendable () async throws(StoreError) -> Store?) { self.open = open }
+    /// - Parameters:
+    ///   - exists: whether the store was made before.
+    ///   - open: opens the store, or makes it; nil where there is no folder for it.
+    package init(
+        exists: @escaping @Sendable () -> Bool = { true },
+        _ open: @escaping @Sendable () async throws(StoreError) -> Store?
+    ) {
+        (self.exists, self.open) = (exists, open)
+    }
 
     /// Returns the store; nil where there is no folder for it. After a failure the next call tries again.
     package func opened() async throws(StoreError) -> Store? {
@@ -29,6 +37,12 @@ package actor StateStore {
                 return .failure(error)
             }
         }
+    }
+
+    /// Returns the store if it was made before. For a look at a card, which makes no file and loads no library in vain.
+    package func existing() async throws(StoreError) -> Store? {
+        guard store != nil || exists() else { return nil }
+        return try await opened()
     }
 
     /// Returns the store.

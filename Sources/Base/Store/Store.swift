@@ -33,7 +33,7 @@ package actor Store {
     /// `open`.
     package init(folder: String, credentials: String? = nil, tpm: TPM? = nil) throws(StoreError) {
         mkdir(folder, 0o700)
-        let path = "\(folder)/store.db"
+        let path = Self.path(folder)
         try PrivateFile.prepare(path)
         let database = try Database(path: path)
         let places = StoreKeyPlaces(folder: folder, credentials: credentials, tpm: tpm)
@@ -77,6 +77,11 @@ package actor Store {
         }
         return try result.get()
     }
+
+    private static func path(_ folder: String) -> String { "\(folder)/store.db" }
+
+    /// Whether a store was made in the folder before.
+    package static func exists(in folder: String) -> Bool { access(path(folder), F_OK) == 0 }
 
     private static let checkSpace = ""
     private static let checkName = "check"

@@ -10,8 +10,9 @@ import WalletFeature
 extension StateStore {
     /// The store in the state folder of the service.
     init(_ tpm: TPM?, environment: @escaping Environment = systemEnvironment) {
-        self.init { () async throws(StoreError) in
-            guard let folder = environment("STATE_DIRECTORY"), !folder.isEmpty else { return nil }
+        let folder = environment("STATE_DIRECTORY").flatMap { $0.isEmpty ? nil : $0 }
+        self.init(exists: { folder.map(Store.exists) ?? false }) { () async throws(StoreError) in
+            guard let folder else { return nil }
             do throws(StoreError) {
                 return try await Store.open(
                     folder: folder,

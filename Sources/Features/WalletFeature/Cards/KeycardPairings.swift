@@ -14,7 +14,7 @@ package struct KeycardPairings: Sendable {
 
     /// Returns the pairing with the card that has this instance UID; nil if there is none.
     package func pairing(with instanceUID: [UInt8]) async throws(StoreError) -> KeycardPairing? {
-        guard let store = try await store.opened(),
+        guard let store = try await store.existing(),
             let encoded = try await store.value(Hex.encode(instanceUID), in: Self.space)?.take()
         else { return nil }
         return KeycardPairing(encoded: encoded)
