@@ -125,6 +125,7 @@ struct AccessPolicyTests {
         #expect(NameService.system.user("root") == 0 && NameService.system.group("root") == 0)
         #expect(NameService.system.user("4711") == 4711)
         #expect(NameService.system.user("no such user") == nil && NameService.system.group("") == nil)
+        #expect(NameService.localGroups.group("root") == 0 && NameService.localGroups.group("no such group") == nil)
         #expect(NameService.system.userName(0) == "root" && NameService.system.groupName(0) == "root")
         #expect(NameService.system.userName(4_000_000_000) == nil && NameService.system.groupName(4_000_000_000) == nil)
     }

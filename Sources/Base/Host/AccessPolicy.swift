@@ -185,6 +185,20 @@ package struct NameService: Sendable {
         }
     )
 
+    /// Knows the groups of /etc/group alone. It waits for no directory service, and loads no library of one.
+    package static let localGroups = NameService(
+        user: { _ in nil },
+        group: { name in
+            guard let content = try? INIFile.contents(of: "/etc/group") else { return nil }
+            for line in String(decoding: content, as: UTF8.self).split(separator: "\n") {
+                // name:password:id:members
+                let fields = line.split(separator: ":", omittingEmptySubsequences: false)
+                if fields.count == 4, fields[0] == name { return UInt32(fields[2]) }
+            }
+            return nil
+        }
+    )
+
     /// Repeats `call` with a larger buffer until the entry fits. A group may have thousands of members.
     private static func lookUp<Value>(_ call: (UnsafeMutablePointer<CChar>, Int) -> (Int32, Value?)) -> Value? {
         var size = 4096

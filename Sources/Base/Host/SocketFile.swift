@@ -6,14 +6,14 @@ extension ListeningSocket {
     /// The group whose members may connect.
     static let groupName = "badged"
 
-    /// Makes the socket file with mode 0660 and group `badged`.
+    /// Makes the socket file with mode 0660 and group `badged` of /etc/group, where systemd-sysusers writes it.
     ///
     /// Without that group, or without the right to assign it, the group stays. The mode is then 0660 for root, whose
     /// group has no other members. It is 0600 for other users, because their group may have many members.
     ///
     /// A socket file on which no process listens is replaced. If a process listens, this function throws. It also throws
     /// if the folder does not exist, because the path is then probably a typing error.
-    static func bind(to path: String, names: NameService = .system) throws(StartError) -> ListeningSocket {
+    static func bind(to path: String, names: NameService = .localGroups) throws(StartError) -> ListeningSocket {
         guard let address = UnixAddress(path: path) else {
             throw StartError(
                 "the socket path \(path) has \(path.utf8.count) bytes",
