@@ -7,11 +7,13 @@ import Wire
 final class EIDServerProcess {
     private let child: Child
     let tcTokenURL: String
+    /// The folder of the trust anchors.
+    let anchors: String
     /// Path of the configuration; it has ten virtual readers.
     let configuration: String
 
     init(_ program: String, _ settings: Settings) throws(BenchError) {
-        let anchors = settings.folder + "/anchors"
+        anchors = settings.folder + "/anchors"
         for path in [anchors, anchors + "/test"] { mkdir(path, 0o700) }
         configuration = try settings.write(
             "auth.conf",

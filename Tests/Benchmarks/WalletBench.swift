@@ -22,17 +22,29 @@ enum WalletBench {
 
     // MARK: A card in the reader
 
+    /// Compares the daemon with a paired Keycard to the daemon with an eID card. Both have trust anchors, as installations
+    /// for eID cards have, so libcrypto is in use with either card.
     private static func idle(
         _ settings: Settings,
         _ program: String,
         _ loaded: String,
         _ report: inout Report
     ) throws(BenchError) {
-        let eid = try present(settings, program, nil) { (_) throws(BenchError) in }
+        guard let eidServer = settings.eidServer else { return }
+        let server = try EIDServerProcess(eidServer, settings)
+        let configuration = try settings.write("wallet.conf", "[eid]\ntrust_anchors=\(server.anchors)\n")
+        let log = settings.folder + "/card.log"
+        let eidCard = try VirtualCard(program, port: settings.port, log: log)
+        let eid = try memory(settings, configuration, "\"kind\":\"eid\"") { (_) throws(BenchError) in }
+        try eidCard.end()
+        let card = try VirtualCard(program, port: settings.port, log: log, file: loaded)
+        try pair(settings)
         var idle: (wakeUps: Double, share: Double, note: String)?
-        let keycard = try present(settings, program, loaded) { (daemon) throws(BenchError) in
+        let keycard = try memory(settings, configuration, "\"paired\":true") { (daemon) throws(BenchError) in
             idle = try daemon.figures.watch(seconds: settings.count(20))
         }
+        try card.end()
+        _ = try server.end()
         report.add(
             .walletMemory,
             (keycard.resident - eid.resident) / 1024,
@@ -41,22 +53,28 @@ enum WalletBench {
         if let idle { report.add(.walletWakeUps, idle.wakeUps, idle.note) }
     }
 
-    /// Starts the daemon, inserts a card, and waits until the daemon has told of it and is idle.
-    private static func present(
+    /// Signs once with the Keycard in the reader, which pairs.
+    private static func pair(_ settings: Settings) throws(BenchError) {
+        let daemon = try Daemon(settings)
+        let client = try daemon.client()
+        try wait(client, for: "\"kind\":\"keycard\"")
+        try sign(client)
+        try daemon.child.terminate()
+    }
+
+    /// The memory of a new daemon that has told of the card in the reader and is idle; then calls `body`.
+    private static func memory(
         _ settings: Settings,
-        _ program: String,
-        _ file: String?,
+        _ configuration: String,
+        _ card: StaticString,
         _ body: (Daemon) throws(BenchError) -> Void
     ) throws(BenchError) -> ProcessFigures.Memory {
-        let daemon = try Daemon(settings)
-        try daemon.waitForReaders(settings.readers.count)
+        let daemon = try Daemon(settings, ["--config", configuration])
         let client = try daemon.client()
-        let card = try VirtualCard(program, port: settings.port, log: settings.folder + "/card.log", file: file)
-        try wait(client, for: file == nil ? "\"kind\":\"eid\"" : "\"kind\":\"keycard\"")
+        try wait(client, for: card)
         pause(milliseconds: IdleBench.settling)
         let memory = try daemon.figures.memory()
         try body(daemon)
-        try card.end()
         try daemon.child.terminate()
         return memory
     }
