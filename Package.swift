@@ -269,7 +269,7 @@ let package = Package(
         ),
         features.target(
             "DoorFeature",
-            ["Text", "Concurrency", "Wire", "Server", "Host", "DoorReaders", "DoorOpening", "Scanners"]
+            ["Text", "Concurrency", "Wire", "Server", "Host", "DoorReaders", "DoorOpening", "Scanners", "Vault"]
         ),
 
         // Client
@@ -496,7 +496,7 @@ let package = Package(
             [
                 "Secrets", "Text", "Concurrency", "Wire", "Readers", "ISO7816", "EID", "EService", "ReadersVirtual",
                 "VirtualEID", "Server", "Cards", "EIDFeature", "DoorFeature", "Host", "CLinux", "DoorReaders",
-                "Scanners", "DoorOpening", "DoorModel", "Crypto",
+                "Scanners", "DoorOpening", "DoorModel", "Crypto", "Vault", "Store",
                 "TestSupport",
             ]
         ),

@@ -169,7 +169,7 @@ struct DoorOpeningTests {
         #expect(await client.ask(OpeningStage.open(#","key":"front""#), "OPENING") != nil)
         let result = try #require(await client.next("OPENING_RESULT"))
         #expect(result["status"] == .string("keyNotFound"))
-        #expect(result["reason"] == .string("there is no active key front"))
+        #expect(result["reason"] == .string("there is no active key front, or it has expired"))
 
         let bare = try await OpeningStage(keys: nil)
         let other = try await bare.scanning()

@@ -40,6 +40,7 @@ package struct KeyRecord: Sendable, Equatable {
     package var isRevoked = false
     /// In seconds since 1970; for information only.
     package var beginDate: Int?
+    /// In seconds since 1970; no reader is opened with the key from then on.
     package var endDate: Int?
     package var sites: [Site] = []
     /// The name of the issuer; empty if there is none.
@@ -75,6 +76,9 @@ package struct KeyRecord: Sendable, Equatable {
 
     /// Whether drivers may use the key.
     package var isUsable: Bool { isActive && !isRevoked && pendingUntil == nil }
+
+    /// Whether `endDate` is over at a time in seconds since 1970.
+    package func isExpired(at now: Int) -> Bool { endDate.map { $0 <= now } ?? false }
 
     // MARK: In the store
 

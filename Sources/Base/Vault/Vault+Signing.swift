@@ -35,10 +35,12 @@ extension Vault {
         package let key: any CredentialKey
     }
 
-    /// Returns the keys of a user that can open readers: active ones with a key pair.
+    /// Returns the keys of a user that can open readers: active ones with a key pair that have not expired.
     package func usableKeys(of uid: UInt32) async throws(VaultError) -> [UsableKey] {
         var usable: [UsableKey] = []
-        for record in try await keys(of: uid) where record.isUsable && record.publicKey != nil {
+        let time = now()
+        for record in try await keys(of: uid)
+        where record.isUsable && !record.isExpired(at: time) && record.publicKey != nil {
             usable.append(UsableKey(record: record, key: try await signingKey(record.id, of: uid)))
         }
         return usable

@@ -280,9 +280,8 @@ extension DoorFeature {
             return OpeningResult(.keyNotFound, reason: error.text)
         }
         guard !found.isEmpty else {
-            let missing =
-                keyID == nil ? "there is no active key for PKOC readers" : "there is no active key \(keyID ?? "")"
-            return OpeningResult(.keyNotFound, reason: missing)
+            let wanted = keyID ?? "for PKOC readers"
+            return OpeningResult(.keyNotFound, reason: "there is no active key \(wanted), or it has expired")
         }
         return await opener.open(address, adapter: adapter, found, timeouts, changed: changed)
     }

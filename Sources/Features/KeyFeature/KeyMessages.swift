@@ -56,7 +56,7 @@ struct KeyView: Sendable {
         object.member("cardNumber", key.cardNumber)
         object.member("beginDate", key.beginDate.map { DateText.text($0) })
         object.member("endDate", key.endDate.map { DateText.text($0) })
-        object.member("expired", key.endDate.map { $0 <= now } ?? false)
+        object.member("expired", key.isExpired(at: now))
         object.member("active", key.isActive)
         object.member("revoked", key.isRevoked)
         object.member("pendingUntil", key.pendingUntil.map { DateText.text($0) })

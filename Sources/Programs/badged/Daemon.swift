@@ -153,7 +153,7 @@ import Wire
             MPinFeature(store, mpin),
             KeyFeature(vault, issuer),
             CredentialFeature(registry, site, today: settings.certificateDay),
-            DoorFeature(radio, opener: opener, credentials: VaultCredentials(vault: vault)),
+            DoorFeature(radio, opener: opener, credentials: VaultCredentials(vault)),
             RemoteFeature(remote?.store, remote?.lenders, remote?.sharing),
             ConfinementFeature(settings, configuration),
         ]

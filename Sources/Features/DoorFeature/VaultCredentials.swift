@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import DoorOpening
-import Vault
+package import DoorOpening
+package import Vault
 
 /// The keys of the vault, as the openers of doors want them.
-struct VaultCredentials: CredentialProvider {
-    let vault: Vault
+package struct VaultCredentials: CredentialProvider {
+    private let vault: Vault
 
-    func credentials(uid: UInt32, keyID: String?) async throws(CredentialError) -> [DoorCredential] {
+    package init(_ vault: Vault) { self.vault = vault }
+
+    package func credentials(uid: UInt32, keyID: String?) async throws(CredentialError) -> [DoorCredential] {
         let usable: [Vault.UsableKey]
         do throws(VaultError) {
             usable = try await vault.usableKeys(of: uid)
@@ -41,7 +43,7 @@ struct VaultCredentials: CredentialProvider {
         }
     }
 
-    func used(uid: UInt32, keyID: String) async {
+    package func used(uid: UInt32, keyID: String) async {
         // The opening has happened; a store that fails now is told by GET_LAST_AUTH.
         try? await vault.used(keyID, isModified: false, of: uid)
     }
