@@ -14,6 +14,10 @@ package import DoorReaders
     package var failure: DoorLinkFailure?
     /// The connection is lost when the reader has received this number of messages.
     package var isLostAfter: Int?
+    /// The last piece of the greeting is missing.
+    package var cutsGreeting = false
+    /// The reader takes no write.
+    package var refusesWrites = false
     /// The connection is not complete before `release`.
     package var holds = false
     /// The end of a connection is not complete before `release`, as bluetoothd takes its time.
@@ -73,6 +77,7 @@ package import DoorReaders
     init(_ connector: ModelConnector) {
         self.connector = connector
         if let greeting = try? connector.reader.greeting() { notify(greeting) }
+        if connector.cutsGreeting { waiting.removeLast() }
     }
 
     var capacity: Int { connector.mtu - 3 }
@@ -99,6 +104,7 @@ package import DoorReaders
 
     func write(_ bytes: [UInt8], within limit: Milliseconds) async throws(DoorLinkFailure) {
         guard bytes.count <= capacity else { throw .failed("too long for the MTU") }
+        if connector.refusesWrites { throw .timedOut }
         let message: [UInt8]?
         if connector.dialect == .fragments { message = try? input.receive(bytes) } else { message = bytes }
         guard let message else { return }

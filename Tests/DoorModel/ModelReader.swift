@@ -135,6 +135,19 @@ package struct ModelKey: CredentialKey {
     }
 }
 
+/// A credential key that signs only when it is too late.
+package struct SlowKey: CredentialKey {
+    package let publicKey: [UInt8]
+
+    package init() throws { publicKey = try ModelKey().publicKey }
+
+    package func sign(digest: [UInt8]) async throws -> [UInt8] {
+        // Ends with the task.
+        try await Task.sleep(for: .seconds(3600))
+        return []
+    }
+}
+
 /// A credential key that cannot sign.
 package struct BrokenKey: CredentialKey {
     package struct Broken: SigningError { package let text = "the key is gone" }

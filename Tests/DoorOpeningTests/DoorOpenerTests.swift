@@ -167,6 +167,25 @@ struct DoorOpenerTests {
         #expect(connector.connections == 3)
     }
 
+    @Test("a piece, a write and a signature that do not come in time are told apart")
+    @Loop func timeLimits() async throws {
+        let connector = ModelConnector(ModelReader(signer: Self.siteScalar))
+        let opener = DoorOpener(connector)
+        let credentials = try Self.credentials()
+        (connector.cutsGreeting, connector.mtu) = (true, 23)
+        #expect(await opener.open(Self.address, adapter: 0, credentials).status == .readerTimedOutFragment)
+        connector.cutsGreeting = false
+        connector.refusesWrites = true
+        #expect(await opener.open(Self.address, adapter: 0, credentials).status == .readerTimedOutBLE)
+        connector.refusesWrites = false
+        var timeouts = OpeningTimeouts()
+        timeouts.apdu = 50
+        let slow = try Self.credentials(key: SlowKey())
+        let late = await opener.open(Self.address, adapter: 0, slow, timeouts)
+        #expect((late.status, late.key) == (.deviceTimedOutAPDU, "door"))
+        #expect(connector.reader.visitors.isEmpty && connector.open == 0)
+    }
+
     @Test("an adapter opens one reader at a time, another adapter opens another one")
     @Loop func busy() async throws {
         let connector = ModelConnector(ModelReader(signer: Self.siteScalar))

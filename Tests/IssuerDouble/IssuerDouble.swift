@@ -29,6 +29,8 @@ package final class IssuerDouble: Sendable {
         case forbidden
         /// The file is for another key.
         case otherKey
+        /// The answer comes after `release`.
+        case held
     }
 
     private struct State: Sendable {
@@ -44,6 +46,9 @@ package final class IssuerDouble: Sendable {
     /// The shared part, for the threads of the server.
     private final class Core: Sendable {
         let state = Mutex(State())
+        /// For the fault `held`.
+        let gate = DispatchSemaphore(value: 0)
+        let (arrivals, arrival) = AsyncStream.makeStream(of: Void.self)
         let name: String
         let scalar: [UInt8]
         let publicKey: [UInt8]
@@ -95,6 +100,14 @@ package final class IssuerDouble: Sendable {
 
     package func fail(_ faults: Fault...) { fail(faults) }
     package func fail(_ faults: [Fault]) { core.state.withLock { $0.faults += faults } }
+
+    /// Returns when a request with the fault `held` has arrived.
+    package func heldRequest() async {
+        for await _ in core.arrivals { return }
+    }
+
+    /// Answers a request with the fault `held`.
+    package func release() { core.gate.signal() }
 
     /// Makes an invitation, whose file will have these members.
     package func invite(_ code: String, _ members: [String: JSON] = [:]) {
@@ -171,6 +184,9 @@ package final class IssuerDouble: Sendable {
         case .huge: return WebServer.Answer([UInt8](repeating: 0x2E, count: 1 << 20))
         case .redirect: return WebServer.Answer(status: 302, headers: [("Location", "http://127.0.0.1:1/")])
         case .forbidden: return WebServer.Answer(status: 403)
+        case .held:
+            core.arrival.yield()
+            core.gate.wait()
         case nil, .half, .signature, .foreign, .otherKey: break
         }
         guard let kind = parts.first, parts.count == 2, let members = members(kind, parts[1], request, core) else {
