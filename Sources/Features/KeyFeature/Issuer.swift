@@ -70,7 +70,8 @@ struct Issuer: Sendable {
         guard isCode else {
             throw KeyFailure(
                 .invitationInvalid,
-                "an invitation is XXXX-XXXX-XXXX-XXXX, an enrolment file or an address of the issuer"
+                "an invitation is XXXX-XXXX-XXXX-XXXX in capital letters and digits, an enrolment file, or an address "
+                    + "of the issuer"
             )
         }
         guard settings.place != nil else {

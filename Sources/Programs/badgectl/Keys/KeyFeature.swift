@@ -31,7 +31,7 @@ struct KeyCalls {
     }
 
     private static func hint(_ failure: KeyFailure) -> String? {
-        if failure.mayBeRepeated { return "try again later with the same invitation" }
+        if failure.mayBeRepeated { return "try again later; an invitation can be used again" }
         return switch failure.name {
         case "Endpoint": "badgectl endpoint setup"
         case "KeyNotFound": "badgectl keys list shows the keys"
@@ -87,7 +87,11 @@ enum KeysCommand {
     static let spec = CommandSpec(
         name: "keys",
         summary: "list, make, export, activate or delete keys for doors and codes",
-        operand: ValueSpec("ACTION", .words(["list", "new", "export", "activate", "deactivate", "delete", "site"])),
+        operand: ValueSpec(
+            "ACTION",
+            .words(["list", "new", "export", "activate", "deactivate", "delete", "site"]),
+            isOptional: true
+        ),
         others: ValueSpec("KEY"),
         options: [
             OptionSpec("--label", ValueSpec("TEXT"), "new: the name of the key"),
@@ -103,8 +107,8 @@ enum KeysCommand {
         ],
         details: [
             """
-            KEY is the label of a key or the beginning of its id. new makes a key pair; with --otp it reads the secret of
-            the service in base 32 from standard input. export writes the public part: give it to the site.
+            Without ACTION the keys are listed. KEY is the label of a key or the beginning of its id. new makes a key pair;
+            with --otp it reads the secret of the service in base 32 from standard input. export writes the public part: give it to the site.
             """,
             """
             site imports a reader. Nothing signs its code: compare the fingerprint with what the site says.
@@ -116,7 +120,7 @@ enum KeysCommand {
     @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
         let calls = try await KeyCalls(invocation)
         switch invocation.operand {
-        case "list": try await list(calls, invocation)
+        case "", "list": try await list(calls, invocation)
         case "new": try await make(calls, invocation)
         case "export": try await export(calls, invocation)
         case "site": try await importSite(calls, invocation)
@@ -143,6 +147,9 @@ enum KeysCommand {
     }
 
     private static func make(_ calls: KeyCalls, _ invocation: Invocation) async throws(Failure) {
+        if invocation.has("--digits"), !invocation.has("--otp") {
+            throw Failure(.usage, "only codes have digits", hint: "badgectl keys new --otp totp --digits 8 <FILE")
+        }
         var members: [JSON.Member] = []
         if let label = invocation.value(of: "--label") { members.append(.init("label", .string(label))) }
         if let number = invocation.value(of: "--number") { members.append(.init("cardNumber", .string(number))) }
@@ -213,12 +220,12 @@ enum EndpointCommand {
     static let spec = CommandSpec(
         name: "endpoint",
         summary: "show, set up, update or remove the store of your keys",
-        operand: ValueSpec("ACTION", .words(["show", "setup", "update", "remove"])),
+        operand: ValueSpec("ACTION", .words(["show", "setup", "update", "remove"]), isOptional: true),
         others: ValueSpec("INVITATION", .files),
         options: [OptionSpec("--yes", "remove: delete all keys without a question")],
         details: [
             """
-            setup makes the store. INVITATION is a code of the issuer (XXXX-XXXX-XXXX-XXXX), its address, or a file of the
+            Without ACTION the store is shown. setup makes the store. INVITATION is a code of the issuer (XXXX-XXXX-XXXX-XXXX), its address, or a file of the
             issuer; it gives a key. update asks the issuer for changes. remove deletes all your keys and data.
             """
         ],
@@ -259,7 +266,7 @@ enum EndpointCommand {
             }
             let sync = answer["lastSync"]?.string ?? "never"
             Output.line("endpoint \(answer["id"]?.string ?? "")".printable)
-            Output.line("\(answer["keys"]?.int ?? 0) keys, \(answer["bytesUsed"]?.int ?? 0) bytes of data")
+            Output.line("keys: \(answer["keys"]?.int ?? 0), bytes of data: \(answer["bytesUsed"]?.int ?? 0)")
             Output.line("compared with the issuer: \(sync)".printable)
             Output.line("sealed with a key from: \(answer["storage"]?.string ?? "")".printable)
         }
