@@ -3,28 +3,49 @@ import BadgedTapSdk
 import Concurrency
 import Dispatch
 import IssuerDouble
-import Synchronization
 import TestSupport
 import Testing
 import Text
 import Vault
 
-/// Hears the results of a controller.
-private final class Listener: WlWalletControllerDelegate {
-    private let stream: AsyncStream<String>
+/// A class of an app of the WaveLynx SDK, as its guide shows it: only the import is that of badged. It records its callbacks.
+private class MyController: WlWalletControllerDelegate {
+    let stream: AsyncStream<String>
     private let continuation: AsyncStream<String>.Continuation
 
-    init() { (stream, continuation) = AsyncStream.makeStream() }
+    init(_ controller: WlWalletController = .shared) {
+        (stream, continuation) = AsyncStream.makeStream()
+        controller.delegate = self
+    }
 
-    func onEligibilityResult(_ isEligible: Bool) { continuation.yield("eligible \(isEligible)") }
-    func onProvisioningReady(_ provisioningBlob: String) { continuation.yield(provisioningBlob) }
-    func onProvisioningPending() { continuation.yield("pending") }
-    func onProvisioningSuccess() { continuation.yield("success") }
-    func onError(_ result: WlPassResult) { continuation.yield(result.rawValue) }
+    func wlWalletController(_ controller: TapSdk.WlWalletController, onEligibilityResult isEligible: Bool) {
+        continuation.yield("eligible \(isEligible)")
+    }
 
-    func next() async -> String? {
-        for await event in stream { return event }
-        return nil
+    func wlWalletController(_ controller: TapSdk.WlWalletController, onProvisioningReady provisioningBlob: String) {
+        continuation.yield(provisioningBlob)
+    }
+
+    func wlWalletController(_ controller: TapSdk.WlWalletController, onError reason: TapSdk.WlPassResult) {
+        continuation.yield(reason.rawValue)
+    }
+
+    func wlWalletControllerProvisioningPending(_ controller: TapSdk.WlWalletController) {
+        continuation.yield("pending")
+    }
+
+    func wlWalletControllerProvisioningSuccess(_ controller: TapSdk.WlWalletController) {
+        continuation.yield("success")
+    }
+
+    func save(_ controller: WlWalletController, _ reference: String) {
+        controller.saveToWallet(
+            parentViewController: self,
+            thumbnail: [UInt8](),
+            displayName: "office",
+            description: "a door",
+            saveLink: reference
+        )
     }
 }
 
@@ -37,31 +58,47 @@ private final class Listener: WlWalletControllerDelegate {
             socketPath: try stage.server.listen(),
             callbackQueue: DispatchQueue(label: "tap")
         )
-        let listener = Listener()
-        controller.delegate = listener
+        let app = MyController(controller)
+        var said = app.stream.makeAsyncIterator()
         controller.checkEligibility()
-        #expect(await listener.next() == "eligible true")
+        #expect(await said.next() == "eligible true")
         controller.startPassProvisioning()
-        let blob = try #require(await listener.next())
+        let blob = try #require(await said.next())
         let payload = try #require(IssuerDouble.check(blob: blob), "\(blob)")
         let key = try #require(payload["publicKey"]?.string.flatMap { Hex.decode($0) })
         let thumbprint = PublicKeyText.thumbprint(key)
-        controller.saveToWallet(displayName: "office", saveLink: thumbprint)
-        #expect(await listener.next() == "pending")
-        #expect(await listener.next() == "provisioningError")
+        app.save(controller, thumbprint)
+        #expect(await said.next() == "pending")
+        #expect(await said.next() == "provisioningError")
         stage.issuer.enrol(thumbprint)
-        controller.saveToWallet(displayName: "office", saveLink: thumbprint)
-        #expect(await listener.next() == "pending")
-        #expect(await listener.next() == "success")
+        app.save(controller, thumbprint)
+        #expect(await said.next() == "pending")
+        #expect(await said.next() == "success")
         controller.saveToWallet(saveLink: thumbprint)
-        #expect(await listener.next() == "pending")
-        #expect(await listener.next() == "alreadyProvisionedOnPhone")
+        #expect(await said.next() == "pending")
+        #expect(await said.next() == "alreadyProvisionedOnPhone")
         controller.saveToWallet(saveLink: "")
-        #expect(await listener.next() == "configInvalid")
+        #expect(await said.next() == "configInvalid")
+        // One key is there; there can be 32.
+        for _ in 0..<31 {
+            controller.startPassProvisioning()
+            #expect(await said.next()?.contains(".") == true)
+        }
+        controller.startPassProvisioning()
+        #expect(await said.next() == "errorGeneratingProvisioningBlob")
         await stage.server.stopListening()
         let nobody = WlWalletController(socketPath: "/nonexistent.sock", callbackQueue: DispatchQueue(label: "tap"))
-        nobody.delegate = listener
+        nobody.delegate = app
         nobody.checkEligibility()
-        #expect(await listener.next() == "controllerNotBound")
+        #expect(await said.next() == "controllerNotBound")
+    }
+
+    @Test("the results are the seven of the SDK")
+    func results() {
+        let names = [
+            "controllerNotBound", "success", "configInvalid", "provisioningError", "alreadyProvisionedOnPhone",
+            "alreadyProvisionedOnWatch", "errorGeneratingProvisioningBlob",
+        ]
+        #expect(WlPassResult.allCases.map(\.rawValue) == names)
     }
 }

@@ -4,45 +4,22 @@ public import Dispatch
 import Synchronization
 import Text
 
-/// How a call ends. The names are those of the WaveLynx SDK.
-public enum WlPassResult: String, Sendable, CaseIterable {
-    /// badged cannot be reached, or its store cannot be used.
-    case controllerNotBound
-    case success
-    /// The reference has a wrong form, or there is no issuer.
-    case configInvalid
-    case provisioningError
-    /// The pass is in the store of badged already.
-    case alreadyProvisionedOnPhone
-    /// Never occurs: badged has no watch.
-    case alreadyProvisionedOnWatch
-    case errorGeneratingProvisioningBlob
-}
-
-/// Hears the results of a `WlWalletController`, on its callback queue.
-public protocol WlWalletControllerDelegate: AnyObject, Sendable {
-    func onEligibilityResult(_ isEligible: Bool)
-    /// The app gives the blob to its backend, which answers with a reference.
-    func onProvisioningReady(_ provisioningBlob: String)
-    func onProvisioningPending()
-    func onProvisioningSuccess()
-    func onError(_ result: WlPassResult)
-}
-
 /// Adds passes for doors, whose keys badged keeps. The names are those of the WaveLynx SDK.
 ///
-/// Every call returns at once, and ends with one call of the delegate; `saveToWallet` may call `onProvisioningPending` before.
+/// Every call returns at once, and ends with one call of the delegate; `saveToWallet` may tell that it is pending
+/// before.
 public final class WlWalletController: Sendable {
     /// The controller of this process. It uses the default socket, and calls back on the main queue.
     public static let shared = WlWalletController()
 
-    private struct State {
+    /// Unchecked: the reference crosses threads, but the delegate is called on the callback queue alone.
+    private struct Reference: @unchecked Sendable {
         weak var delegate: (any WlWalletControllerDelegate)?
     }
 
     private let socketPath: String?
     private let queue: DispatchQueue
-    private let state = Mutex(State())
+    private let reference = Mutex(Reference())
 
     /// - Parameters:
     ///   - socketPath: the socket of badged; nil: the default of this system.
@@ -54,8 +31,11 @@ public final class WlWalletController: Sendable {
 
     /// Hears the results. The controller does not keep it.
     public var delegate: (any WlWalletControllerDelegate)? {
-        get { state.withLock { $0.delegate } }
-        set { state.withLock { $0.delegate = newValue } }
+        get { reference.withLock(\.self).delegate }
+        set {
+            let new = Reference(delegate: newValue)
+            reference.withLock { $0 = new }
+        }
     }
 
     /// Asks whether badged can keep passes.
@@ -63,7 +43,7 @@ public final class WlWalletController: Sendable {
         run { connection throws(ClientError) in
             let answer = try await connection.keyRequest("WALLET_CHECK")
             let isEligible = (try? answer.get()) != nil
-            return { $0.onEligibilityResult(isEligible) }
+            return { $0.wlWalletController($1, onEligibilityResult: isEligible) }
         }
     }
 
@@ -75,7 +55,7 @@ public final class WlWalletController: Sendable {
             switch try await connection.keyRequest("WALLET_PREPARE") {
             case .success(let answer):
                 let blob = answer["blob"]?.string ?? ""
-                return { $0.onProvisioningReady(blob) }
+                return { $0.wlWalletController($1, onProvisioningReady: blob) }
             case .failure(let failure): return Self.error(failure.reason)
             }
         }
@@ -84,12 +64,14 @@ public final class WlWalletController: Sendable {
     /// Saves a pass.
     ///
     /// - Parameters:
+    ///   - parentViewController: what a phone shows the pass over; badged shows none.
     ///   - thumbnail: a picture; badged shows none.
     ///   - displayName: the name of the key; empty: the name that the issuer has given.
     ///   - description: a text; badged shows none.
     ///   - saveLink: the reference of the backend: an enrolment file, or the thumbprint of the key.
     public func saveToWallet(
-        thumbnail: [UInt8] = [],
+        parentViewController: Any? = nil,
+        thumbnail: Any? = nil,
         displayName: String = "",
         description: String = "",
         saveLink: String
@@ -100,8 +82,8 @@ public final class WlWalletController: Sendable {
             let id = try await connection.send("WALLET_SAVE", members)
             for await event in connection.events {
                 switch event.name {
-                case "WALLET_PENDING": tell { $0.onProvisioningPending() }
-                case "WALLET_SAVED": return { $0.onProvisioningSuccess() }
+                case "WALLET_PENDING": tell { $0.wlWalletControllerProvisioningPending($1) }
+                case "WALLET_SAVED": return { $0.wlWalletControllerProvisioningSuccess($1) }
                 case "WALLET_ERROR": return Self.error(event.json["reason"]?.string ?? "")
                 default: if event.answers(id) { return Self.error("") }
                 }
@@ -112,16 +94,18 @@ public final class WlWalletController: Sendable {
 
     // MARK: Calls
 
-    private typealias Callback = @Sendable (any WlWalletControllerDelegate) -> Void
+    private typealias Callback = @Sendable (any WlWalletControllerDelegate, WlWalletController) -> Void
 
     private static func error(_ reason: String) -> Callback {
         let result = WlPassResult(rawValue: reason) ?? .controllerNotBound
-        return { $0.onError(result) }
+        return { $0.wlWalletController($1, onError: result) }
     }
 
     private func tell(_ callback: @escaping Callback) {
-        let delegate = delegate
-        queue.async { if let delegate { callback(delegate) } }
+        let reference = reference.withLock(\.self)
+        queue.async { [self] in
+            if let delegate = reference.delegate { callback(delegate, self) }
+        }
     }
 
     /// Runs a call on a connection of its own.
@@ -132,7 +116,7 @@ public final class WlWalletController: Sendable {
                 defer { connection.close() }
                 tell(try await body(connection))
             } catch {
-                tell { $0.onError(.controllerNotBound) }
+                tell(Self.error(""))
             }
         }
     }
