@@ -120,7 +120,7 @@ let package = Package(
             name: "BadgedClient",
             targets: [
                 "BadgedClient", "BadgedSDKWrapper", "BadgedOSTWallet", "BadgedMYKEYWallet", "BadgedMPin",
-                "BadgedTapSdk",
+                "BadgedTapSdk", "BadgedOrigoKeys",
             ]
         )
     ],
@@ -279,6 +279,7 @@ let package = Package(
         client.target("BadgedMYKEYWallet", ["Secrets", "Text", "BadgedClient"]),
         client.target("BadgedMPin", ["Secrets", "Text", "BadgedClient"]),
         client.target("BadgedTapSdk", ["Text", "BadgedClient"]),
+        client.target("BadgedOrigoKeys", ["Text", "BadgedClient"]),
 
         // Programs
         programs.program(
@@ -488,6 +489,14 @@ let package = Package(
                 "Host",
                 "Concurrency",
                 "Secrets", "Text", "TestSupport",
+            ]
+        ),
+        tests(
+            "BadgedOrigoKeysTests",
+            [
+                "BadgedOrigoKeys", "KeyFeature", "DoorFeature", "DoorOpening", "DoorReaders", "DoorModel", "Scanners",
+                "IssuerDouble", "Vault", "HTTP", "Host", "Store", "Crypto", "Server", "Concurrency", "Text",
+                "TestSupport",
             ]
         ),
         tests("WireTests", ["Wire", "Text", "Secrets", "TestSupport"]),

@@ -183,6 +183,7 @@ struct DoorOpenerTests {
         let slow = try Self.credentials(key: SlowKey())
         let late = await opener.open(Self.address, adapter: 0, slow, timeouts)
         #expect((late.status, late.key) == (.deviceTimedOutAPDU, "door"))
+        await opener.waitUntilIdle()
         #expect(connector.reader.visitors.isEmpty && connector.open == 0)
     }
 

@@ -13,6 +13,8 @@ package import Scanners
     package private(set) var demand: ScanDemand?
     /// The recovery steps that the scanner supports.
     package var steps: Set<RecoveryStep> = []
+    /// Called when a scan begins.
+    package var onScan: (@Loop () -> Void)?
 
     package nonisolated init(_ name: String = "scripted") { self.name = name }
 
@@ -20,6 +22,7 @@ package import Scanners
         self.demand = demand
         let codes = demand.lockServiceCodes.sorted().map(String.init).joined(separator: "+")
         calls.append("scan \(demand.mode.rawValue) \(codes.isEmpty ? "any" : codes)")
+        onScan?()
     }
 
     package func stop() {

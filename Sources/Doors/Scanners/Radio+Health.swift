@@ -34,7 +34,15 @@ extension Radio {
             if hasFailed, let fault { return HealthCheck(kind.rawValue, unknownWithout: fault.kind.rawValue) }
             guard let fault, fault.kind == kind else { return HealthCheck(kind.rawValue, ok: true) }
             hasFailed = true
-            return HealthCheck(kind.rawValue, ok: false, cause: fault.text, advice: advice(fault), errorAgo: errorAgo)
+            let state = HealthCheck.Fact("state", fault == .noAdapter ? "missing" : "off")
+            return HealthCheck(
+                kind.rawValue,
+                ok: false,
+                cause: fault.text,
+                advice: advice(fault),
+                errorAgo: errorAgo,
+                facts: kind == .adapter ? [state] : []
+            )
         }
     }
 

@@ -82,6 +82,8 @@ public struct HealthCheck: Sendable, Equatable {
     public var advice: String?
     /// How long the check has failed. badged knows this only while it watches; it watches the radio during a scan.
     public var errorAge: Duration?
+    /// With `bluetoothAdapter`: `missing` or `off`.
+    public var state: String?
     /// What the check `trustAnchors` has found; nil for any other check.
     public var trustAnchors: TrustAnchorReport?
 
@@ -92,10 +94,11 @@ public struct HealthCheck: Sendable, Equatable {
         cause: String? = nil,
         advice: String? = nil,
         errorAge: Duration? = nil,
+        state: String? = nil,
         trustAnchors: TrustAnchorReport? = nil
     ) {
         (self.name, self.isOK, self.isUnknown) = (name, isOK, isUnknown)
-        (self.cause, self.advice, self.errorAge) = (cause, advice, errorAge)
+        (self.cause, self.advice, self.errorAge, self.state) = (cause, advice, errorAge, state)
         self.trustAnchors = trustAnchors
     }
 
@@ -108,6 +111,7 @@ public struct HealthCheck: Sendable, Equatable {
             cause: json["cause"]?.string,
             advice: json["advice"]?.string,
             errorAge: json["errorAgo"]?.int.map { .milliseconds($0) },
+            state: json["state"]?.string,
             trustAnchors: name == TrustAnchorReport.checkName ? TrustAnchorReport(json) : nil
         )
     }

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+import BadgedClient
+import Dispatch
+import Synchronization
+
+/// The connection of a manager to badged, and calls that wait for an answer.
+final class DaemonCalls: Sendable {
+    private typealias Opening = Task<Result<DaemonConnection, ClientError>, Never>
+
+    private let path: String?
+    private let executor = CallExecutor()
+    private let opening = Mutex<Opening?>(nil)
+    private let opened: @Sendable (DaemonConnection) async -> Void
+
+    /// - Parameters:
+    ///   - path: the socket of badged; nil: the default of this system.
+    ///   - opened: prepares each new connection before it is used.
+    init(_ path: String?, opened: @escaping @Sendable (DaemonConnection) async -> Void) {
+        (self.path, self.opened) = (path, opened)
+    }
+
+    deinit {
+        guard let last = opening.withLock({ $0 }) else { return }
+        Task { if case .success(let connection) = await last.value { connection.close() } }
+    }
+
+    /// Returns the connection, or a new one if it has ended.
+    func connection() async throws(NSError) -> DaemonConnection {
+        if let last = opening.withLock({ $0 }) {
+            if case .success(let connection) = await last.value, connection.ending == nil { return connection }
+            opening.withLock { if $0 == last { $0 = nil } }
+        }
+        let new = opening.withLock { current in
+            if let current { return current }
+            let task = Opening(executorPreference: executor) { [path, opened] in
+                do throws(ClientError) {
+                    let connection = try await DaemonConnection.connect(to: path ?? SocketPath.standard)
+                    await opened(connection)
+                    return .success(connection)
+                } catch {
+                    return .failure(error)
+                }
+            }
+            current = task
+            return task
+        }
+        do throws(ClientError) {
+            return try await new.value.get()
+        } catch {
+            throw NSError(error)
+        }
+    }
+
+    /// Runs a call whose caller does not wait.
+    func start(_ body: @escaping @Sendable () async -> Void) { Task(executorPreference: executor) { await body() } }
+
+    /// Runs a call and blocks the calling thread until it has ended.
+    func wait<Value: Sendable>(
+        _ body: @escaping @Sendable () async throws(NSError) -> Value
+    ) throws(NSError) -> Value {
+        let outcome = Outcome<Value>()
+        start {
+            let result: Result<Value, NSError>
+            do throws(NSError) { result = .success(try await body()) } catch { result = .failure(error) }
+            outcome.result.withLock { $0 = result }
+            outcome.done.signal()
+        }
+        outcome.done.wait()
+        return try outcome.result.withLock { $0 }.get()
+    }
+
+    /// What a call has returned to the thread that waits for it.
+    private final class Outcome<Value: Sendable>: Sendable {
+        let result = Mutex<Result<Value, NSError>>(.failure(NSError(.internalError, "the call has no result")))
+        let done = DispatchSemaphore(value: 0)
+    }
+
+    /// Runs the tasks of calls on threads of their own, so that callers who block threads of the pool do not block these.
+    private final class CallExecutor: TaskExecutor {
+        private let queue = DispatchQueue(label: "badged.calls", attributes: .concurrent)
+
+        func enqueue(_ job: consuming ExecutorJob) {
+            let job = UnownedJob(job)
+            queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+import BadgedClient
+import Synchronization
+import Text
+
+/// What badged tells of readers and openings.
+extension OrigoKeysManager {
+    func receive(_ event: Event, _ connection: DaemonConnection) {
+        switch event.message {
+        case is DoorReader:
+            if let reader = event.json["reader"].flatMap(OrigoKeysReader.init) { received(reader) }
+        case let lost as DoorReaderLost: lose(lost.id)
+        case let question as DoorOpeningQuestion: ask(question, connection)
+        case let opening as DoorOpening where opening.state == "connected": connected(opening)
+        case let result as DoorOpeningResult: openingEnded(result)
+        default: break
+        }
+    }
+
+    // MARK: Readers
+
+    private func received(_ reader: OrigoKeysReader) {
+        guard state.withLock({ $0.scan != nil }) else { return }
+        state.withLock { $0.readers[reader.id] = reader }
+        tell { [weak self] delegate in
+            guard let self, delegate.origoKeysShouldInteract(withScannedReader: reader) else { return }
+            if state.withLock({ $0.shown.insert(reader.id).inserted }) {
+                delegate.origoKeysReaderAppeared(reader)
+            } else {
+                delegate.origoKeysReaderUpdated(reader)
+            }
+        }
+    }
+
+    private func lose(_ id: String) {
+        guard let reader = state.withLock({ $0.readers.removeValue(forKey: id) }) else { return }
+        tell { [weak self] delegate in
+            if self?.state.withLock({ $0.shown.remove(id) }) != nil { delegate.origoKeysReaderDisappeared(reader) }
+        }
+    }
+
+    // MARK: Openings
+
+    private func ask(_ question: DoorOpeningQuestion, _ connection: DaemonConnection) {
+        guard let reader = state.withLock({ $0.readers[question.readerID] }) else { return }
+        let type = OrigoKeysOpeningType(name: question.openingType)
+        tell { [weak self] delegate in
+            guard let self else { return }
+            let isAllowed =
+                delegate.origoKeysShouldInteract(withScannedReader: reader)
+                && delegate.origoKeysShouldAttempt(toOpen: reader, openingType: type)
+            calls.start { [weak self] in await self?.answer(question, isAllowed, connection) }
+        }
+    }
+
+    private func answer(_ question: DoorOpeningQuestion, _ isAllowed: Bool, _ connection: DaemonConnection) async {
+        let (id, type) = (question.readerID, OrigoKeysOpeningType(name: question.openingType))
+        if isAllowed {
+            state.withLock { state in
+                guard let reader = state.readers[id] else { return }
+                state.openings[id] = Opening(reader: reader, type: type, isCall: false)
+            }
+        }
+        do throws(ClientError) {
+            let answer = try await connection.answerOpening(question, allow: isAllowed)
+            if case .ended(let result)? = answer { openingEnded(result) }
+        } catch {
+            // The question was too old, or the connection has ended.
+            if isAllowed { state.withLock { _ = $0.openings.removeValue(forKey: id) } }
+        }
+    }
+
+    private func connected(_ message: DoorOpening) {
+        let opening = state.withLock { state in
+            state.openings[message.readerID]?.isConnected = true
+            return state.openings[message.readerID]
+        }
+        if let opening { tell { $0.origoKeysDidConnect(to: opening.reader, openingType: opening.type) } }
+    }
+
+    /// The connection to badged has ended, and with it all openings. The next badged reports its readers anew.
+    func connectionEnded() {
+        let (openings, readers) = state.withLock { state in
+            defer { state.openings = [:] }
+            return (state.openings.values.map(\.self), state.readers.keys.sorted())
+        }
+        for opening in openings { ended(opening, OrigoKeysOpeningResult(.bluetoothCommunicationFailed)) }
+        for id in readers { lose(id) }
+    }
+
+    func openingEnded(_ result: DoorOpeningResult) {
+        guard let id = result.readerID,
+            let opening = state.withLock({ $0.openings.removeValue(forKey: id) })
+        else { return }
+        ended(opening, OrigoKeysOpeningResult(result))
+    }
+
+    private func ended(_ opening: Opening, _ result: OrigoKeysOpeningResult) {
+        if opening.isCall { end() }
+        let (reader, type) = (opening.reader, opening.type)
+        tell { delegate in
+            if opening.isConnected {
+                delegate.origoKeysDidDisconnect(from: reader, openingType: type, openingResult: result)
+            } else {
+                delegate.origoKeysDidFailToConnect(to: reader, openingType: type, openingStatus: result.status)
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Hears of the ends of calls and of readers, on the callback queue. An app implements the first four.
+public protocol OrigoKeysManagerDelegate: AnyObject {
+    func origoKeysDidStartup()
+    func origoKeysDidFail(toStartup error: any Error)
+    func origoKeysDidSetupEndpoint()
+    /// The endpoint was not set up. Where the name of the error ends in `RetryError`, the same invitation can be used again.
+    func origoKeysDidFail(toSetupEndpoint error: any Error)
+
+    func origoKeysDidUpdateEndpoint()
+    /// Called after `origoKeysDidUpdateEndpoint()`.
+    func origoKeysDidUpdateEndpoint(with endpointUpdateSummary: OrigoKeysEndpointUpdateSummary)
+    /// The endpoint was not updated, or not removed.
+    func origoKeysDidFail(toUpdateEndpoint error: any Error)
+    /// The endpoint was removed, with all keys. An invitation sets up a new one.
+    func origoKeysDidTerminateEndpoint()
+
+    func origoKeysDidConnect(to reader: OrigoKeysReader, openingType type: OrigoKeysOpeningType)
+    /// There was no connection.
+    func origoKeysDidFailToConnect(
+        to reader: OrigoKeysReader,
+        openingType type: OrigoKeysOpeningType,
+        openingStatus status: OrigoKeysOpeningStatusType
+    )
+    /// The opening has ended after a connection.
+    func origoKeysDidDisconnect(
+        from reader: OrigoKeysReader,
+        openingType type: OrigoKeysOpeningType,
+        openingResult result: OrigoKeysOpeningResult
+    )
+    /// May this reader, which has come into range, be opened? An app that does not implement this opens nothing by itself.
+    func origoKeysShouldAttempt(toOpen reader: OrigoKeysReader, openingType type: OrigoKeysOpeningType) -> Bool
+    /// The same question with the type of later versions of the SDK. An app implements one of both.
+    func origoKeysShouldAttempt(toOpen reader: OrigoKeysReader?, openingType type: OrigoKeysOpeningType) -> Bool
+
+    func origoKeysReaderAppeared(_ reader: OrigoKeysReader)
+    func origoKeysReaderUpdated(_ reader: OrigoKeysReader)
+    func origoKeysReaderDisappeared(_ reader: OrigoKeysReader)
+
+    /// Should this reader count? false: this message about it is dropped, and it is not opened by itself. badged joins
+    /// advertisements, so the question comes at most twice a second for each reader.
+    func origoKeysShouldInteract(withScannedReader origoKeysReader: OrigoKeysReader) -> Bool
+    /// `unlockGesture()` was called.
+    func origoKeysUserDidUnlockGesture()
+}
+
+extension OrigoKeysManagerDelegate {
+    public func origoKeysDidUpdateEndpoint() {}
+    public func origoKeysDidUpdateEndpoint(with endpointUpdateSummary: OrigoKeysEndpointUpdateSummary) {}
+    public func origoKeysDidFail(toUpdateEndpoint error: any Error) {}
+    public func origoKeysDidTerminateEndpoint() {}
+
+    public func origoKeysDidConnect(to reader: OrigoKeysReader, openingType type: OrigoKeysOpeningType) {}
+
+    public func origoKeysDidFailToConnect(
+        to reader: OrigoKeysReader,
+        openingType type: OrigoKeysOpeningType,
+        openingStatus status: OrigoKeysOpeningStatusType
+    ) {}
+
+    public func origoKeysDidDisconnect(
+        from reader: OrigoKeysReader,
+        openingType type: OrigoKeysOpeningType,
+        openingResult result: OrigoKeysOpeningResult
+    ) {}
+
+    public func origoKeysShouldAttempt(
+        toOpen reader: OrigoKeysReader,
+        openingType type: OrigoKeysOpeningType
+    ) -> Bool {
+        origoKeysShouldAttempt(toOpen: Optional(reader), openingType: type)
+    }
+
+    public func origoKeysShouldAttempt(
+        toOpen reader: OrigoKeysReader?,
+        openingType type: OrigoKeysOpeningType
+    ) -> Bool { false }
+
+    public func origoKeysReaderAppeared(_ reader: OrigoKeysReader) {}
+    public func origoKeysReaderUpdated(_ reader: OrigoKeysReader) {}
+    public func origoKeysReaderDisappeared(_ reader: OrigoKeysReader) {}
+    public func origoKeysShouldInteract(withScannedReader origoKeysReader: OrigoKeysReader) -> Bool { true }
+    public func origoKeysUserDidUnlockGesture() {}
+}
+
+/// The name of the protocol with the questions about single readers, which `OrigoKeysManagerDelegate` has, too.
+public protocol OrigoKeysManagerExtendedDelegate: OrigoKeysManagerDelegate {
+    /// Never called: badged watches no regions.
+    func origoKeysUserDidEnterReaderRegion(_ beaconUUID: String?)
+    /// Never called: badged watches no regions.
+    func origoKeysUserDidExitReaderRegion(_ beaconUUID: String?)
+}
+
+extension OrigoKeysManagerExtendedDelegate {
+    public func origoKeysUserDidEnterReaderRegion(_ beaconUUID: String?) {}
+    public func origoKeysUserDidExitReaderRegion(_ beaconUUID: String?) {}
+}

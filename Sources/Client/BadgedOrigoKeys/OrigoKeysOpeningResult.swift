@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+import BadgedClient
+public import FoundationEssentials
+
+/// How an opening has ended, after a connection.
+public final class OrigoKeysOpeningResult: Sendable {
+    public let status: OrigoKeysOpeningStatusType
+    /// What the reader has answered; nil: nothing.
+    public let statusPayload: Data?
+    /// How long the opening took, in seconds.
+    public let connectionDuration: Double
+    /// An addition of badged: `granted`, `denied` or `unknown`, as the reader says. Nothing authenticates it.
+    public let accessDecision: String
+
+    /// An opening without a result of badged.
+    init(_ status: OrigoKeysOpeningStatusType) {
+        (self.status, statusPayload, connectionDuration, accessDecision) = (status, nil, 0, "unknown")
+    }
+
+    init(_ result: DoorOpeningResult) {
+        status = OrigoKeysOpeningStatusType(name: result.status)
+        statusPayload = result.payload.isEmpty ? nil : Data(result.payload)
+        connectionDuration = result.duration / .seconds(1)
+        accessDecision = result.accessDecision
+    }
+}
+
+/// The time limits of openings, in seconds. badged takes 0.05 to 60.
+public final class OrigoKeysTimeoutConfiguration {
+    public var maxTimeBetweenFragments = 0.3
+    public var maxTimeBetweenApdus = 1.2
+    public var maxConnectionTime = 3.2
+
+    public init() {}
+}
+
+/// The tag of a data object: one or two bytes.
+public final class OrigoKeysSeosTag: Sendable {
+    /// The tag as a number, such as 0x5F01.
+    public let tag: UInt
+
+    public init(tag: UInt) { self.tag = tag }
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The names of the options of `OrigoKeysManager`. badged needs none of them: applications are told apart by their user.
+
+/// The name of the application.
+public let OrigoKeysOptionApplicationId = "OrigoKeysOptionApplicationId"
+/// The version of the application.
+public let OrigoKeysOptionVersion = "OrigoKeysOptionVersion"
+/// An iBeacon to watch. badged reports no regions; `healthCheck` says so when this option is there.
+public let OrigoKeysOptionBeaconUUID = "OrigoKeysOptionBeaconUUID"
+/// Whether iBeacons are watched; as `OrigoKeysOptionBeaconUUID`.
+public let OrigoKeysOptionEnableBeaconBLEScan = "OrigoKeysOptionEnableBeaconBLEScan"
+/// The certificate of a key service. Has no effect: `[keys] authorities` in badged.conf(5).
+public let OrigoKeysOptionTSMPublicCert = "OrigoKeysOptionTSMPublicCert"
+/// The address of a key service. Has no effect: `[keys] issuer` in badged.conf(5).
+public let OrigoKeysOptionTSMBaseURL = "OrigoKeysOptionTSMBaseURL"
+/// A key of a key service. Has no effect.
+public let OrigoKeysOptionCustomSetupAkeKey = "OrigoKeysOptionCustomSetupAkeKey"
+/// A sensor of a phone. Has no effect: a program calls `unlockGesture()`.
+public let OrigoKeysOptionMotionManager = "OrigoKeysOptionMotionManager"
+/// A number for statistics. Has no effect.
+public let OrigoKeysOptionCustomEventValue = "OrigoKeysOptionCustomEventValue"
+/// Whether a phone hides its payment cards. Has no effect.
+public let OrigoKeysOptionSuppressApplePay = "OrigoKeysOptionSuppressApplePay"
+/// Where keys are kept. `healthCheck` says when this names a wallet of a phone.
+public let OrigoKeysOptionTargets = "OrigoKeysOptionTargets"
+/// A task of a phone. Has no effect.
+public let OrigoKeysOptionBackgroundTaskID = "OrigoKeysOptionBackgroundTaskID"
+/// Whether the phone advertises. Has no effect.
+public let OrigoKeysOptionPeripheralMode = "OrigoKeysOptionPeripheralMode"

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import DoorModel
+import DoorOpening
+import Glibc
+import Scanners
+import TestSupport
+import Testing
+
+import class BadgedOrigoKeys.NSError
+
+@testable import BadgedOrigoKeys
+
+@Suite("The Origo SDK on door readers of badged", .timeLimit(.minutes(5)))
+@Loop struct OrigoReaderTests {
+    @Test("an app scans, finds the closest reader, and opens it")
+    func opens() async throws {
+        let stage = try await OrigoStage()
+        stage.app.opens = false
+        try await stage.setUp()
+        #expect(try await stage.call { _, manager in (try? manager.lastAuthenticationInfo()) == nil })
+        try await stage.call { app, _ in app.startScanning() }
+        #expect(stage.app.lastError == nil)
+        #expect(stage.scanner.calls == ["scan performance 2"])
+        #expect(try await stage.call { $1.isScanning() })
+        stage.advertise(-90)
+        #expect(await stage.next() == "appeared")
+        let far = try await stage.call { $1.closestReader(withinRangeOf: .proximity) }
+        #expect(far == nil)
+        stage.advertise()
+        // The reader is in range now, so badged asks whether to open it.
+        #expect(await stage.next() == "open? proximity")
+        let reader = try #require(try await stage.call { $1.closestReader(withinRangeOf: .proximity) })
+        #expect(reader.uuid == OrigoStage.readerID && reader.meanRssi() == -35 && reader.isInRange(for: .proximity))
+        #expect(reader.supports(.proximity) && reader.supports(.applicationSpecific) && !reader.supports(.motion))
+        #expect(reader.supportedOpeningTypes as? [Int] == [1, 8])
+        #expect(reader.rssiList().map(\.rssi) == [-35, -35, -35])
+        let listed = try #require(try await stage.call { $1.listReaders() }.first)
+        #expect(listed.uuid == reader.uuid && listed.rssiHistory().count == 24)
+        let chosen = try await stage.call { $1.closestReader(withinRangeOf: .applicationSpecific) }
+        #expect(chosen?.uuid == reader.uuid)
+        #expect(try await stage.call { $1.closestReader(withinRangeOf: .motion) } == nil)
+
+        try await stage.call { app, _ in app.open(reader, .applicationSpecific) }
+        #expect(stage.app.lastError == nil)
+        #expect(await stage.next() == "connect applicationSpecific")
+        #expect(await stage.next() == "disconnect applicationSpecific success 3 granted")
+        let last = try #require(try await stage.call { _, manager in try? manager.lastAuthenticationInfo() })
+        #expect(last.authenticationCounter == 1 && !last.isModified)
+        #expect(last.lastAuthenticatedOrigoKey?.label == "main building")
+        // It cools down.
+        try await stage.call { app, _ in app.open(reader, .proximity) }
+        #expect(await stage.next() == "no connect proximity busy")
+
+        try await stage.call { $1.stopReaderScan() }
+        #expect(stage.scanner.calls.last == "stop")
+        #expect(try await stage.call { $1.isScanning() } == false)
+        #expect(try await stage.call { $1.listReaders().count } == 0)
+    }
+
+    @Test("a wrong scan, and a way of opening that it does not have, are refused")
+    func refusals() async throws {
+        let stage = try await OrigoStage()
+        for types in [[], ["tap"], [0], [3]] as [[any Sendable]] {
+            try await stage.call { app, _ in app.startScanning(.optimizePerformance, types) }
+            #expect(stage.app.lastError?.code == 1102)
+        }
+        #expect(stage.scanner.calls.isEmpty)
+        try await stage.call { app, _ in app.startScanning(.optimizePowerConsumption, [OrigoKeysOpeningType.motion]) }
+        #expect(stage.app.lastError == nil && stage.scanner.calls == ["scan powerSaving 2"])
+        try await stage.call { $1.setSupportedOpeningTypes([OrigoKeysOpeningType.proximity.rawValue]) }
+        stage.advertise()
+        #expect(await stage.next() == "appeared")
+        try await stage.call { app, _ in app.open(app.lastReader, .seamless) }
+        #expect(stage.app.lastError?.code == 1101)
+        #expect(stage.connector.connections == 0)
+    }
+
+    @Test("a reader in range is opened when the app agrees, and the app hears how it ended")
+    func automatic() async throws {
+        let stage = try await OrigoStage()
+        try await stage.setUp()
+        try await stage.call { app, _ in app.startScanning() }
+        stage.advertise()
+        #expect(await stage.next() == "appeared")
+        #expect(await stage.next() == "open? proximity")
+        #expect(await stage.next() == "connect proximity")
+        #expect(await stage.next() == "disconnect proximity success 3 granted")
+    }
+
+    @Test("a reader that the app ignores is neither shown nor opened")
+    func ignores() async throws {
+        let stage = try await OrigoStage()
+        stage.app.interacts = false
+        try await stage.call { app, _ in app.startScanning() }
+        stage.advertise()
+        // Once for the reader, and once for its question.
+        #expect(await stage.next() == "ignore")
+        #expect(await stage.next() == "ignore")
+        #expect(stage.connector.connections == 0)
+    }
+
+    @Test("a gesture opens the closest reader by motion, if there is one")
+    func gesture() async throws {
+        let stage = try await OrigoStage()
+        try await stage.call { app, _ in app.startScanning() }
+        try await stage.call { $1.unlockGesture() }
+        #expect(await stage.next() == "gesture")
+        #expect(stage.connector.connections == 0)
+    }
+
+    @Test("when badged ends in an opening, the app hears of it, and the scan begins again with a new badged")
+    func ends() async throws {
+        let stage = try await OrigoStage()
+        stage.app.opens = false
+        try await stage.setUp()
+        try await stage.call { app, _ in app.startScanning() }
+        stage.advertise()
+        #expect(await stage.next() == "appeared")
+        #expect(await stage.next() == "open? proximity")
+        stage.connector.holds = true
+        try await stage.call { app, _ in app.open(app.lastReader, .proximity) }
+        await stage.connector.wait(connections: 1)
+        try await stage.call { app, _ in app.open(app.lastReader, .proximity) }
+        #expect(stage.app.lastError?.code == 401)
+        await stage.server.stopListening()
+        #expect(await stage.next() == "no connect proximity bluetoothCommunicationFailed")
+        #expect(await stage.next() == "disappeared")
+        stage.connector.release()
+        #expect(try await stage.call { $1.isScanning() })
+        // A new badged at the same path.
+        let (scans, scan) = AsyncStream.makeStream(of: Void.self)
+        let other = try await OrigoStage()
+        other.scanner.onScan = { scan.yield() }
+        #expect(rename(other.path, stage.path) == 0)
+        for await _ in scans { break }
+        other.advertise()
+        #expect(await stage.next() == "appeared")
+        await other.server.stopListening()
+        unlink(stage.path)
+    }
+
+    @Test("time limits are passed on, within the bounds of badged")
+    func timeouts() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer(
+                "SET_TIMEOUTS",
+                #"{"msg":"TIMEOUTS","fragmentMs":50,"apduMs":60000,"connectMs":3200}"#
+            )
+        }
+        let app = SampleApp()
+        let manager = OrigoKeysManager(delegate: app, options: [:], socketPath: peer.path)
+        let limits = OrigoKeysTimeoutConfiguration()
+        (limits.maxTimeBetweenFragments, limits.maxTimeBetweenApdus) = (-1, 100)
+        manager.setTimeoutConfiguration(limits)
+        let sent = await peer.received().first ?? ""
+        for member in [#""fragmentMs":50"#, #""apduMs":60000"#, #""connectMs":3200"#] {
+            #expect(sent.contains(member), "\(sent)")
+        }
+    }
+
+    @Test(
+        "the health of Bluetooth is told with the codes of the SDK",
+        arguments: [
+            (nil, []), (ScannerFault.noAdapter, [.bleNotSupported]), (.adapterOff, [.bleTurnedOff]),
+            (ScannerFault(.service, "bluetoothd does not run", advice: "x"), [.bleNotSupported]),
+        ] as [(ScannerFault?, [OrigoKeysInfoType])]
+    )
+    func health(_ fault: ScannerFault?, _ types: [OrigoKeysInfoType]) async throws {
+        let options: [AnyHashable: Any] = [
+            OrigoKeysOptionBeaconUUID: "00009999-0000-1000-8000-00177a000002",
+            OrigoKeysOptionTargets: "OrigoAppleWallet",
+        ]
+        let stage = try await OrigoStage(options: options)
+        stage.scanner.idle = ScannerStatus(fault: fault)
+        #expect(try await stage.call { $1.deviceHealthCheck().map(\.type) } == types)
+        #expect(try await stage.call { $1.deviceHasBluetoothTurnedOn() } == types.isEmpty)
+        #expect(try await stage.call { $1.deviceSupportsBluetoothLowEnergy() } == !types.contains(.bleNotSupported))
+        // What only a phone has is told to an app that wants it.
+        let phone: [OrigoKeysInfoType] = [.locationMonitoringNotSupported, .secureElementPassNotAvailable]
+        #expect(try await stage.call { $1.healthCheck().map(\.type) } == types + phone)
+        #expect(try await stage.call { $1.walletHealthCheck() } == [.secureElementPassNotAvailable])
+        #expect(stage.app.createInitializedMobileKeysManager()?.isLocationServiceRegistered() == false)
+    }
+}
