@@ -159,7 +159,7 @@ let package = Package(
         base.target("TPM", ["Secrets", "Concurrency", "CTPM"]),
         base.target("Store", ["Secrets", "Crypto", "TPM", "CSQLite"]),
         base.target("BN254", ["Secrets", "Text", "Crypto", "COpenSSL"]),
-        base.target("Credentials", ["Text"]),
+        base.target("Credentials", ["Text", "Crypto"]),
         base.target("Vault", ["Secrets", "Text", "Crypto", "TPM", "Store", "Credentials"]),
 
         // Card
@@ -168,7 +168,7 @@ let package = Package(
         card.target("EID", ["Secrets", "ISO7816", "Crypto"]),
         card.target("CountryAuthorities", ["EID", "Crypto", "Text"]),
         card.target("AnchorImport", ["CountryAuthorities", "EID", "Crypto", "Text", "CZlib"]),
-        card.target("PKOC", ["Secrets", "ISO7816", "Crypto", "EID"]),
+        card.target("PKOC", ["Secrets", "Credentials", "ISO7816", "Crypto", "EID"]),
         card.target("Keycard", ["Secrets", "ISO7816", "Crypto", "Secp256k1", "HDWallet"]),
 
         // Readers
@@ -205,7 +205,7 @@ let package = Package(
         doors.target("DoorReaders", ["Host", "Text"]),
         doors.target(
             "DoorOpening",
-            ["DoorReaders", "Concurrency", "Threads", "Credentials", "Crypto", "Secrets"]
+            ["DoorReaders", "Concurrency", "Threads", "Credentials", "Crypto", "Secrets", "PKOC"]
         ),
         doors.target("Scanners", ["DoorReaders", "Concurrency", "Host"]),
         doors.target("ScannerMgmt", ["Scanners", "DoorReaders", "Concurrency", "CBluetooth"]),
@@ -251,7 +251,7 @@ let package = Package(
         ),
         features.target(
             "CredentialFeature",
-            ["Text", "Concurrency", "Wire", "Server", "Host", "Cards", "ISO7816", "EID", "PKOC"]
+            ["Text", "Concurrency", "Wire", "Server", "Host", "Cards", "ISO7816", "EID", "Crypto", "Credentials", "PKOC"]
         ),
         features.target(
             "KeyFeature",
@@ -389,7 +389,7 @@ let package = Package(
                 "Secrets", "Text", "TestSupport", "KeycardTestSupport",
             ]
         ),
-        tests("PKOCTests", ["PKOC", "EID", "ISO7816", "Crypto", "Secrets", "Text", "TestSupport"]),
+        tests("PKOCTests", ["PKOC", "Credentials", "EID", "ISO7816", "Crypto", "Secrets", "Text", "TestSupport"]),
         tests("RemoteIFDTests", ["RemoteIFD", "Crypto", "Concurrency", "Secrets", "Text"]),
         tests(
             "RemoteFeatureTests",
@@ -426,8 +426,8 @@ let package = Package(
         tests(
             "DoorOpeningTests",
             [
-                "DoorOpening", "DoorModel", "DoorReaders", "Concurrency", "Credentials", "Crypto", "Secrets", "Text",
-                "TestSupport",
+                "DoorOpening", "DoorModel", "DoorReaders", "Concurrency", "Credentials", "PKOC", "Crypto", "Secrets",
+                "Text", "TestSupport",
             ]
         ),
         tests("ScannersTests", ["Scanners", "DoorReaders", "Concurrency", "TestSupport"]),
@@ -469,7 +469,8 @@ let package = Package(
         tests(
             "CredentialFeatureTests",
             [
-                "CredentialFeature", "PKOC", "VirtualPKOC", "Cards", "Concurrency", "Crypto", "EID", "Host", "Keycard",
+                "CredentialFeature", "PKOC", "VirtualPKOC", "Credentials", "Cards", "Concurrency", "Crypto", "EID", "Host",
+                "Keycard",
                 "Readers", "ReadersVirtual", "ReadersNFC", "NFCTestSupport", "Server", "Store", "Text", "TestSupport",
                 "VirtualKeycard", "WalletFeature", "BadgedClient", "badgectl",
             ]

@@ -36,7 +36,7 @@ enum Vectors {
     /// The issuer of the certificate.
     static func issuer() throws -> PKOCIssuer {
         let point = Hex.decode(try text("cvc", "issuer", "compressed")) ?? []
-        let key = try ECPublicKey(compressedPoint: point, on: .secp256r1)
+        let key = try #require(PKOCIssuer.Key(point))
         return try #require(PKOCIssuer(reference: Array(try text("cvc", "iir").utf8), key: key))
     }
 

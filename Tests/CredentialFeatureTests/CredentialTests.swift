@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import CredentialFeature
+import Credentials
 import Crypto
 import EID
 import Host
@@ -45,7 +46,7 @@ import WalletFeature
 
     /// The numbers in the order of the message.
     private static func sorted(_ numbers: JSON) -> JSON {
-        let keys = PKOCKey.numberLengths.map { "bits\($0)" } + ["decimal64"]
+        let keys = CredentialNumber.lengths.map { "bits\($0)" } + ["decimal64"]
         return .object(keys.map { JSON.Member($0, numbers[$0] ?? .null) })
     }
 
@@ -209,7 +210,8 @@ import WalletFeature
     )
     func validated(card: String, year: Int, reason: String) async throws {
         let issuer = try Vectors.issuer()
-        let otherKey = try PKOCKey(Hex.decode(try Vectors.text("own", "card", "public")) ?? []).publicKey
+        let point = Hex.decode(try Vectors.text("own", "card", "public")) ?? []
+        let otherKey = PKOCIssuer.Key.elliptic(try ECPublicKey(point, on: .secp256r1))
         let issuers: [PKOCIssuer] =
             switch card {
             case "unknown": []

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Credentials
 import Crypto
+import PKOC
 import Testing
 
 @testable import DoorOpening
@@ -92,7 +93,7 @@ struct PKOCVectorTests {
         var changed = bytes(certificates.readerCertificate.forever)
         changed[3] ^= 1
         #expect(try !ReaderCertificate(changed).isSigned(by: issuer))
-        #expect(throws: PKOCFailure.malformed) { try ReaderCertificate(changed.dropLast()) }
+        #expect(throws: PKOCProblem.malformed) { try ReaderCertificate(changed.dropLast()) }
     }
 
     @Test("a revocation list is read only with the signature of its issuer")
@@ -103,10 +104,10 @@ struct PKOCVectorTests {
         #expect(list.revokes(vectors.location) && !empty.revokes(vectors.location))
         #expect([list.issued, empty.issued] == certificates.revocationList.issued)
         let other = try ECPublicKey(vectors.publicKey("site"), on: .secp256r1)
-        #expect(throws: PKOCFailure.wrongSignature) {
+        #expect(throws: RevocationList.Fault.wrongSignature) {
             try RevocationList(bytes(certificates.revocationList.withLocation), issuerKey: other)
         }
-        #expect(throws: PKOCFailure.malformed) {
+        #expect(throws: RevocationList.Fault.malformed) {
             try RevocationList(bytes(certificates.revocationList.withLocation).dropLast(), issuerKey: issuer)
         }
     }

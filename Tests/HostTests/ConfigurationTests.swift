@@ -71,7 +71,7 @@ struct ConfigurationTests {
             [credentials]
             site = 36cdb1b2-b9ea-cc47-7e7f-21e5fe1e14c3
             location = 643F2D33306A82CC94FDBC1AF0519454
-            issuers = ABCDEFGHIJKLMN12:02\(String(repeating: "ab", count: 32))
+            issuers = ABCDEFGHIJKLMN12:02\(String(repeating: "ab", count: 32)), ABCDEFGHIJKLMN13:7F4902aabb
             validated = yes
             [access]
             user:alice = readers, cards, agent
@@ -103,7 +103,8 @@ struct ConfigurationTests {
         #expect(configuration.nfcDevices == ["pn532_uart:/dev/ttyUSB0:9600", "acr122_usb"])
         #expect(configuration.logLevel == .debug)
         #expect(configuration.credentials.site.first == 0x36 && configuration.credentials.location.last == 0x54)
-        #expect(configuration.credentials.issuers.map(\.name) == ["ABCDEFGHIJKLMN12"])
+        #expect(configuration.credentials.issuers.map(\.name) == ["ABCDEFGHIJKLMN12", "ABCDEFGHIJKLMN13"])
+        #expect(configuration.credentials.issuers.map(\.key.count) == [33, 5])
         #expect(configuration.credentials.isValidated)
         #expect(
             configuration.access == [

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Credentials
 import Crypto
 import EID
 import PKOC
@@ -19,25 +20,13 @@ struct KeyTests {
             try name == "own"
             ? example.object("card").bytes("public")
             : example[name == "leadingZero" ? "public" : "publicKey"].map { Hex.decode($0.string ?? "") ?? [] } ?? []
-        let key = try PKOCKey(point)
         let numbers = try example.object("identifiers")
-        for bits in PKOCKey.numberLengths {
-            #expect(try key.number(bits: bits) == numbers.bytes("bits\(bits)"))
-        }
-        #expect(String(key.decimal64) == numbers["decimal64"]?.string)
-        #expect(key.number(bits: 26).count == 4)
-        #expect(key.number(bits: 26).first.map { $0 <= 3 } == true)
-        #expect(key.number(bits: 0) == key.number(bits: 1))
-        #expect(key.number(bits: 1000) == key.identifier)
-    }
-
-    @Test("a point that is not on the curve is no key")
-    func wrongPoint() throws {
-        var point = try pkocVectors().object("workedExample").bytes("publicKey")
-        point[64] ^= 1
-        #expect(throws: CryptoError.invalidPoint) { try PKOCKey(point) }
-        #expect(throws: CryptoError.invalidPoint) { try PKOCKey([UInt8](repeating: 0, count: 65)) }
-        #expect(throws: CryptoError.invalidPoint) { try PKOCKey([]) }
+        let views = CredentialNumber.views(of: point)
+        #expect(views.count == 5)
+        for number in views { #expect(try number.bytes == numbers.bytes("bits\(number.bits)")) }
+        #expect(views.first?.decimal == numbers["decimal64"]?.string)
+        let short = CredentialNumber(publicKey: point, bits: 26)
+        #expect(short?.bytes.count == 4 && (short?.bytes.first ?? 4) <= 3)
     }
 
     @Test("a compressed point is the point")
@@ -62,7 +51,7 @@ struct KeyTests {
         let reference = Array(try #require(cvc["iir"]?.string).utf8)
         let issuers = try keys.map {
             let key = try ECPublicKey(try cvc.object($0).bytes("public"), on: .secp256r1)
-            return try #require(PKOCIssuer(reference: reference, key: key))
+            return try #require(PKOCIssuer(reference: reference, key: .elliptic(key)))
         }
         return PKOCSite(issuers: issuers)
     }
@@ -74,7 +63,7 @@ struct KeyTests {
     func certificate(name: String) throws {
         let cvc = try pkocVectors().object("cvc")
         let certificate = try PKOCCertificate(try cvc.bytes(name))
-        #expect(try certificate.key.point == cvc.object("subject").bytes("public"))
+        #expect(try certificate.key.uncompressed == cvc.object("subject").bytes("public"))
         #expect(certificate.subjectReference == Array("CARD000000000042".utf8))
         #expect(certificate.extensions.count == 1)
         let site = try Self.site("issuer")
@@ -102,6 +91,43 @@ struct KeyTests {
             #expect(throws: PKOCProblem.malformed) { try PKOCCertificate(Array(good.prefix(index))) }
         }
         #expect(throws: PKOCProblem.malformed) { try PKOCCertificate(good + good) }
+    }
+
+    @Test("a certificate of an issuer with an RSA key is valid with this key alone, and not with one bit changed")
+    func rsaIssuer() throws {
+        let vector = try vectorFile("pkoc-rsa.json")
+        let certificate = try vector.bytes("certificate")
+        let reference = Array(try #require(try vector.object("reference").string).utf8)
+        let key = try #require(PKOCIssuer.Key(try vector.bytes("issuerKey")))
+        let site = PKOCSite(issuers: [try #require(PKOCIssuer(reference: reference, key: key))])
+        let day = try Self.day(2026)
+        #expect(try PKOCCertificate(certificate).problem(at: site, on: day) == nil)
+        #expect(try PKOCCertificate(certificate).problem(at: site, on: try Self.day(2037)) == .expired)
+        for index in certificate.indices {
+            var changed = certificate
+            changed[index] ^= 1
+            if let read = try? PKOCCertificate(changed) { #expect(read.problem(at: site, on: day) != nil) }
+        }
+        // An issuer of the same name with a key on P-256.
+        let point = try ECPublicKey(try pkocVectors().object("cvc").object("issuer").bytes("public"), on: .secp256r1)
+        let other = try #require(PKOCIssuer(reference: reference, key: .elliptic(point)))
+        let wrong = PKOCSite(issuers: [other])
+        #expect(try PKOCCertificate(certificate).problem(at: wrong, on: day) == .wrongCertificateSignature)
+        let both = PKOCSite(issuers: [other] + site.issuers)
+        #expect(try PKOCCertificate(certificate).problem(at: both, on: day) == nil)
+    }
+
+    @Test("the key of an issuer is a compressed point or the object 7F49, and nothing else")
+    func issuerKey() throws {
+        let object = try vectorFile("pkoc-rsa.json").bytes("issuerKey")
+        #expect(PKOCIssuer.Key(object) != nil)
+        for index in object.indices { #expect(PKOCIssuer.Key(Array(object.prefix(index))) == nil) }
+        #expect(PKOCIssuer.Key(object + [0]) == nil)
+        var identifier = object
+        identifier[6] ^= 1
+        #expect(PKOCIssuer.Key(identifier) == nil)
+        #expect(PKOCIssuer.Key(try pkocVectors().object("cvc").object("issuer").bytes("compressed")) != nil)
+        #expect(PKOCIssuer.Key(try pkocVectors().object("cvc").object("issuer").bytes("public")) == nil)
     }
 
     // MARK: Encryption over Bluetooth

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Crypto
+package import Crypto
 package import EID
 import ISO7816
 
@@ -17,13 +17,14 @@ package struct PKOCCertificate: Sendable, Equatable {
 
     /// The object 7F4E with its header, which is signed.
     package let body: [UInt8]
-    /// r and s, 32 bytes each. Another issuer than one with a P-256 key has another length.
+    /// With an issuer on P-256: r and s, 32 bytes each. With RSA: as long as the modulus.
     package let signature: [UInt8]
     /// The name of the issuer, 16 bytes of A to Z and 0 to 9.
     package let issuerReference: [UInt8]
     /// The name of the card, 16 bytes of A to Z and 0 to 9.
     package let subjectReference: [UInt8]
-    package let key: PKOCKey
+    /// The key of the card, on P-256.
+    package let key: ECPublicKey
     /// The first day on which the certificate is valid.
     package let from: CVDate
     /// The last day on which the certificate is valid.
@@ -39,10 +40,12 @@ package struct PKOCCertificate: Sendable, Equatable {
     /// prime256v1: 1.2.840.10045.3.1.7.
     static let curveIdentifier: [UInt8] = [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07]
 
-    private static let tags: [UInt32] = [0x5F29, 0x42, 0x7F49, 0x5F20, 0x5F25, 0x5F24]
+    private static let tags: [UInt32] = [
+        0x5F29, 0x42, PKOCTag.certificateKey, 0x5F20, 0x5F25, 0x5F24,
+    ]
 
     /// Reads the object 7F21.
-    /// - Throws: `PKOCProblem.malformed`, `.unsupported` for a key that is not on P-256.
+    /// - Throws: `PKOCProblem.malformed`, `.unsupported` for a key of the card that is not on P-256.
     package init(_ bytes: [UInt8]) throws(PKOCProblem) {
         guard bytes.count <= Self.maximumLength else { throw .malformed }
         let fields: [BERTLV]
@@ -69,7 +72,7 @@ package struct PKOCCertificate: Sendable, Equatable {
         guard keyObjects.map(\.tag) == [0x06, 0x86] else { throw .malformed }
         guard keyObjects[0].value == Self.curveIdentifier else { throw .unsupported }
         do throws(CryptoError) {
-            key = try PKOCKey(keyObjects[1].value)
+            key = try ECPublicKey(keyObjects[1].value, on: .secp256r1)
         } catch {
             throw .malformed
         }
@@ -96,7 +99,7 @@ package struct PKOCCertificate: Sendable, Equatable {
         do throws(CryptoError) {
             var isSigned = false
             for issuer in issuers where !isSigned {
-                isSigned = try ECDSA.verify(signature, of: body, with: issuer.key, digest: .sha256)
+                isSigned = try issuer.key.verify(signature, of: body)
             }
             guard isSigned else { return .wrongCertificateSignature }
         } catch {

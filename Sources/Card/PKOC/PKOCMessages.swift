@@ -52,6 +52,8 @@ package enum PKOCTag {
     package static let publicKey: UInt32 = 0x5A
     package static let signature: UInt32 = 0x9E
     package static let information: UInt32 = 0x7F63
+    /// The public key in a certificate.
+    static let certificateKey: UInt32 = 0x7F49
 }
 
 /// The versions that a card tells: two bytes each.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Crypto
+package import Crypto
 package import EID
 package import ISO7816
 
@@ -14,7 +14,8 @@ package enum PKOCEdition: String, Sendable {
 /// A key of which a card has shown that it has the private part.
 package struct PKOCCredential: Sendable, Equatable {
     package let edition: PKOCEdition
-    package let key: PKOCKey
+    /// On P-256.
+    package let key: ECPublicKey
     /// What the card has signed: 16 random bytes (SE V1) or 32 (SE V2).
     package let transaction: [UInt8]
     /// nil in SE V1.
@@ -123,7 +124,7 @@ package struct PKOCReader: Sendable {
         )
         let answer = try await answer(to: command)
         let proof = try Stop.check { () throws(PKOCProblem) in try PKOCProof(answer, hasKey: true) }
-        guard let key = try? PKOCKey(proof.point ?? []) else { throw .problem(.malformed) }
+        guard let key = try? ECPublicKey(proof.point ?? [], on: .secp256r1) else { throw .problem(.malformed) }
         try Self.verify(proof, of: transaction, with: key)
         return PKOCCredential(
             edition: .one,
@@ -174,9 +175,9 @@ package struct PKOCReader: Sendable {
         return bytes
     }
 
-    private static func verify(_ proof: PKOCProof, of message: [UInt8], with key: PKOCKey) throws(Stop) {
+    private static func verify(_ proof: PKOCProof, of message: [UInt8], with key: ECPublicKey) throws(Stop) {
         do throws(CryptoError) {
-            let isRight = try ECDSA.verify(proof.signature, of: message, with: key.publicKey, digest: .sha256)
+            let isRight = try ECDSA.verify(proof.signature, of: message, with: key, digest: .sha256)
             if isRight { return }
         } catch {
             throw .problem(.internalError)

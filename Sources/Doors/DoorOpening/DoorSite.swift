@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Credentials
 package import Crypto
+import PKOC
 
 /// A site whose readers a credential opens, and how its readers prove that they belong to the site.
 package struct DoorSite: Sendable {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Credentials
 package import Crypto
+import PKOC
 import Secrets
 
 /// The dialogue of a PKOC credential with a reader over Bluetooth, without input and output.
@@ -44,9 +45,8 @@ package struct PKOCHandshake: ~Copyable {
     private let ephemeral: ECPrivateKey
     private let now: UInt32
     private var state = State.greeting
-    /// The key of the encrypted channel; nil in the flow without encryption.
-    private var channel: SecretBox?
-    private var transcript: [UInt8] = []
+    /// The encrypted channel; nil in the flow without encryption.
+    private var session: PKOCSession?
     /// The credential for the site of the reader; nil before the first message.
     package private(set) var chosen: DoorCredential?
 
@@ -89,7 +89,10 @@ package struct PKOCHandshake: ~Copyable {
         guard let point = message[.readerEphemeralKey], let site = message[.site], let location = message[.location]
         else { throw .unexpectedMessage }
         guard let key = try? ECPublicKey(compressedPoint: point, on: .secp256r1) else { throw .malformed }
-        let certificate = try message[.certificate].map { bytes throws(PKOCFailure) in try ReaderCertificate(bytes) }
+        let certificate = try message[.certificate].map { bytes throws(PKOCFailure) in
+            guard let certificate = try? ReaderCertificate(bytes) else { throw .malformed }
+            return certificate
+        }
         let found = credentials.lazy.compactMap { credential in
             credential.sites.first { $0.covers(site: site, location: location) }.map { (credential, $0) }
         }.first
@@ -124,20 +127,24 @@ package struct PKOCHandshake: ~Copyable {
         _ key: ECPublicKey
     ) throws(PKOCFailure) -> Step {
         guard let signature = message[.signature] else { throw .unexpectedMessage }
-        transcript =
-            greeting.site + greeting.location + ephemeral.publicKey.compressed + greeting.ephemeral.compressed
-        guard let isGenuine = try? ECDSA.verify(signature, of: transcript, with: key, digest: .sha256) else {
+        let transcript = PKOCTranscript(
+            site: greeting.site,
+            location: greeting.location,
+            credential: ephemeral.publicKey,
+            reader: greeting.ephemeral
+        )
+        guard let signed = transcript?.bytes else { throw .malformed }
+        guard let isGenuine = try? ECDSA.verify(signature, of: signed, with: key, digest: .sha256) else {
             throw .cryptography
         }
         guard isGenuine else { throw .wrongSignature }
         do throws(CryptoError) {
-            let secret = try ephemeral.sharedSecret(with: greeting.ephemeral)
-            channel = SecretBox(try DigestAlgorithm.sha256.hash(secret))
+            session = try PKOCSession(own: ephemeral, peer: greeting.ephemeral)
         } catch {
             throw .cryptography
         }
         state = .signature(greeting)
-        return .sign(digest: try Self.digest(transcript))
+        return .sign(digest: try Self.digest(signed))
     }
 
     private static func digest(_ bytes: [UInt8]) throws(PKOCFailure) -> [UInt8] {
@@ -159,15 +166,12 @@ package struct PKOCHandshake: ~Copyable {
             (.lastUpdate, chosen.lastUpdate.bigEndianBytes), (.protocolInformation, greeting.information),
         ]
         let message = PKOCMessage.encode(values, greeting.lengths)
-        guard let key = channel?.take() else {
+        guard var session = session.take() else {
             state = .response
             return message
         }
-        // The key is used for this message only, so the counter is always 1.
-        let nonce: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1]
         do throws(CryptoError) {
-            let plain = Secret(message)
-            let sealed = try AuthenticatedAES.ccm(tagCount: 16).seal(plain, key: key, nonce: nonce)
+            let sealed = try session.seal(Secret(message))
             state = .response
             return PKOCMessage.encode([(.encrypted, sealed)], greeting.lengths)
         } catch {

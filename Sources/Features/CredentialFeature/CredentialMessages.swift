@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Credentials
+import Crypto
 import EID
 import PKOC
 import Text
@@ -37,13 +39,14 @@ struct CredentialMessage: Message {
             object.member("protocol", credential.edition.rawValue)
             object.member("verified", true)
             object.object("numbers") { numbers in
-                for bits in PKOCKey.numberLengths {
-                    numbers.key("bits\(bits)" as String)
-                    numbers.string(Hex.encode(credential.key.number(bits: bits)))
+                let views = CredentialNumber.views(of: credential.key.uncompressed)
+                for number in views {
+                    numbers.key("bits\(number.bits)" as String)
+                    numbers.string(number.hex)
                 }
-                numbers.member("decimal64", String(credential.key.decimal64))
+                numbers.member("decimal64", views.first { $0.bits == 64 }?.decimal)
             }
-            object.member("publicKey", Hex.encode(credential.key.point))
+            object.member("publicKey", Hex.encode(credential.key.uncompressed))
             if let certificate = credential.certificate {
                 object.object("certificate") { write(certificate, credential.certificateProblem, to: &$0) }
             } else {

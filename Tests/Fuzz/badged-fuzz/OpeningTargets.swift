@@ -2,6 +2,7 @@
 import Credentials
 import Crypto
 import DoorOpening
+import PKOC
 import Secrets
 
 /// A key whose signature is never asked for: the handshake gives only the digest.

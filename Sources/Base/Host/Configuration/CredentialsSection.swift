@@ -7,7 +7,7 @@ package struct CredentialConfiguration: Sendable, Equatable {
     package struct Issuer: Sendable, Equatable {
         /// 16 letters A to Z or digits.
         package let name: String
-        /// A compressed point, 33 bytes.
+        /// A compressed point (33 bytes), or the object 7F49 with an RSA key.
         package let key: [UInt8]
     }
 
@@ -48,15 +48,21 @@ extension ConfigurationValue {
             let parts = word.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
             guard parts.count == 2, parts[0].utf8.count == 16,
                 parts[0].utf8.allSatisfy({ (0x41...0x5A).contains($0) || (0x30...0x39).contains($0) }),
-                let key = Self.compressedKey(parts[1])
+                let key = Self.compressedKey(parts[1]) ?? Self.keyObject(parts[1])
             else {
                 throw refuse(
                     "a list of NAME:KEY with commas; a name has 16 letters A to Z or digits, a compressed key 66"
-                        + " hexadecimal digits"
+                        + " hexadecimal digits, and an RSA key is the object 7F49"
                 )
             }
             issuers.append(.init(name: parts[0], key: key))
         }
         return issuers
+    }
+
+    /// The object 7F49 with an RSA key of at most 4096 bits.
+    private static func keyObject(_ word: String) -> [UInt8]? {
+        guard let key = Hex.decode(word, limit: 600), key.starts(with: [0x7F, 0x49]) else { return nil }
+        return key
     }
 }

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Foundation
+package import Text
+
+/// Reads a file of Tests/Vectors.
+package func vectorFile(_ name: String, file: String = #filePath) throws -> JSON {
+    let folder = URL(fileURLWithPath: file).deletingLastPathComponent().deletingLastPathComponent()
+    return try JSON([UInt8](Data(contentsOf: folder.appendingPathComponent("Vectors/\(name)"))))
+}
+
+/// A vector has no member with this name and form.
+package struct MissingVector: Error {
+    package let key: String
+}
+
+extension JSON {
+    /// The bytes of a string of hexadecimal digits.
+    package func bytes(_ key: String) throws(MissingVector) -> [UInt8] {
+        guard let bytes = self[key]?.string.flatMap({ Hex.decode($0) }) else { throw MissingVector(key: key) }
+        return bytes
+    }
+
+    package func object(_ key: String) throws(MissingVector) -> JSON {
+        guard let value = self[key] else { throw MissingVector(key: key) }
+        return value
+    }
+}
