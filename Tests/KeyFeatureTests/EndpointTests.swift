@@ -57,6 +57,40 @@ private let code = "AB12-CD34-EF56-GH78"
         #expect(await setUp(stage, "https://elsewhere.example/invitations/" + code)["error"]?.string == "NotSupported")
     }
 
+    /// A site of Tests/Vectors/pkoc-reader-certificate.json with one of its lists of revoked readers.
+    private static func revoking(_ list: String?, issuer: String = "issuer") throws -> JSON {
+        let vector = try vectorFile("pkoc-reader-certificate.json")
+        let lists = try vector.object("revocationList")
+        let site = Array(try lists.bytes("withLocation")[1..<17])
+        let key = try vector.object("readerCertificate").object(issuer).bytes("public")
+        var members: [JSON.Member] = [
+            .init("siteId", .string(Hex.encode(site))), .init("issuerKey", .string(Hex.encode(key))),
+        ]
+        if let list { members.append(.init("revocations", .string(Hex.encode(try lists.bytes(list))))) }
+        return .array([.object(members)])
+    }
+
+    @Test("a list of revoked readers is kept until a newer one comes, and one of another issuer is refused")
+    func revocations() async throws {
+        let stage = try await Stage()
+        _ = try await stage.newKey()
+        let thumbprint = try #require(await stage.keys().first?["thumbprint"]?.string)
+        func update(_ sites: JSON) async throws -> (changed: Int?, readers: Int?) {
+            stage.issuer.enrol(thumbprint, ["sites": sites])
+            try stage.publish()
+            let answer = await stage.ask("UPDATE_ENDPOINT")
+            let site = await stage.keys().first?["sites"]?.array?.first
+            return (answer["updated"]?.int ?? answer["issued"]?.int, site?["revocations"]?["readers"]?.int)
+        }
+        _ = try await update(Self.revoking("emptyOlder"))
+        #expect(await stage.keys().first?["sites"]?.array?.first?["revocations"]?["readers"]?.int == 0)
+        #expect(try await update(Self.revoking("withLocation")).readers == 1)
+        #expect(try await update(Self.revoking("emptyOlder")).readers == 1)
+        #expect(try await update(Self.revoking(nil)).readers == 1)
+        let refused = try await update(Self.revoking("withLocation", issuer: "reader"))
+        #expect(refused.changed ?? 0 == 0 && refused.readers == 1)
+    }
+
     @Test("a code without an issuer is that of a closed service")
     func closedService() async throws {
         let stage = try await Stage(issuer: .none)

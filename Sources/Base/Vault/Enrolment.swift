@@ -107,7 +107,9 @@ package struct Enrolment: Sendable, Equatable {
     package func apply(to key: inout KeyRecord) {
         (key.issuer, key.issuerFingerprint, key.serial) = (issuer, issuerFingerprint, serial)
         (key.beginDate, key.endDate) = (beginDate, endDate)
-        (key.sites, key.certificate) = (sites, certificate)
+        // A list of revoked readers is only replaced by a newer one.
+        key.sites = sites.map { $0.keepingNewerList(of: key.sites) }
+        key.certificate = certificate
         if !label.isEmpty { key.label = label }
         if !cardNumber.isEmpty { key.cardNumber = cardNumber }
         if isRevoked { (key.isRevoked, key.isActive) = (true, false) }

@@ -137,7 +137,7 @@ package struct KeyRecord: Sendable, Equatable {
             object.member("certificate", Hex.encode(certificate))
             object.member("invitation", invitation)
             object.member("pendingUntil", pendingUntil)
-            object.array("sites", sites) { list, site in list.object { site.write(to: &$0) } }
+            object.array("sites", sites) { list, site in list.object { site.writeRecord(to: &$0) } }
             switch kind {
             case .pkoc(let key): object.member("publicKey", Hex.encode(key))
             case .otp(let codes):

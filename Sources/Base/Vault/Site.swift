@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Credentials
+import Crypto
 package import Text
 
 /// A site whose readers a key may open, with what proves that a reader belongs to it.
@@ -13,6 +15,8 @@ package struct Site: Sendable, Equatable {
     package var isLegacy: Bool
     /// The reader location identifiers, 16 bytes each; empty: all readers of the site.
     package var readers: [[UInt8]]
+    /// The newest list of revoked readers that the issuer has signed; nil if there is none.
+    package var revocations: RevocationList?
 
     package static let idCount = 16
     package static let maximumReaders = 64
@@ -48,6 +52,13 @@ package struct Site: Sendable, Equatable {
             readers = items.compactMap { $0.string.flatMap { Identifier.read($0) } }
             guard readers.count == items.count else { return nil }
         }
+        if let value = json["revocations"], value != .null {
+            guard let key = issuerKey.flatMap({ try? ECPublicKey($0, on: .secp256r1) }),
+                let bytes = value.string.flatMap({ Hex.decode($0, limit: RevocationList.maximumCount) }),
+                let list = try? RevocationList(bytes, issuerKey: key), list.site == id
+            else { return nil }
+            revocations = list
+        }
     }
 
     /// Reads an array of sites; nil if one has a wrong form.
@@ -57,7 +68,36 @@ package struct Site: Sendable, Equatable {
         return sites.count == items.count ? sites : nil
     }
 
+    /// Returns the site with the newer list of revoked readers: its own, or that of the same site and issuer in `known`.
+    func keepingNewerList(of known: [Site]) -> Site {
+        guard let old = known.first(where: { $0.id == id && $0.issuerKey == issuerKey })?.revocations,
+            old.issued >= revocations?.issued ?? 0
+        else { return self }
+        var site = self
+        site.revocations = old
+        return site
+    }
+
+    /// Writes what clients are told: of the list of revoked readers only its time and its length.
     package func write(to object: inout JSONWriter) {
+        writeMembers(to: &object)
+        if let list = revocations {
+            object.object("revocations") { summary in
+                summary.member("issued", DateText.text(Int(list.issued)))
+                summary.member("readers", list.locations.count)
+            }
+        } else {
+            object.member("revocations", JSON.null)
+        }
+    }
+
+    /// Writes the site for a record, which `init` reads.
+    func writeRecord(to object: inout JSONWriter) {
+        writeMembers(to: &object)
+        object.member("revocations", revocations.map { Hex.encode($0.encoded) })
+    }
+
+    private func writeMembers(to object: inout JSONWriter) {
         object.member("siteId", Hex.encode(id))
         object.member("siteKey", publicKey.map { Hex.encode($0) })
         object.member("issuerKey", issuerKey.map { Hex.encode($0) })

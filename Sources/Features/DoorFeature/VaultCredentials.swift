@@ -36,7 +36,8 @@ package struct VaultCredentials: CredentialProvider {
                 siteKey: site.publicKey,
                 issuerKey: site.issuerKey,
                 locations: Set(site.readers),
-                isLegacy: site.isLegacy
+                isLegacy: site.isLegacy,
+                revocations: site.revocations
             )
         } catch {
             throw CredentialError("a site of the key is damaged: import it again with IMPORT_SITE")
