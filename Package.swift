@@ -99,15 +99,11 @@ let fuzzing: [Target] =
             "badged-fuzz",
             [
                 "CFuzzer", "Secrets", "Text", "Wire", "ISO7816", "ISODEP", "CNFC", "ReadersNFC", "NFCDevices",
-                "Readers", "Crypto",
-                "EID", "CountryAuthorities", "AnchorImport", "HTTP", "Antelope", "EService", "MPin", "BN254",
-                "MPinFeature", "Vault", "Credentials",
-                "RemoteIFD", "ReadersVirtual", "VirtualEID",
-                "Keycard", "PKOC", "VirtualPKOC",
-                "VirtualKeycard", "HDWallet", "Secp256k1", "WalletFeature", "DoorReaders", "ScannerMgmt", "Activation",
-                "BadgedClient",
-                "BadgedSDKWrapper", "CLinux", "Concurrency", "Host", "Scanners", "ScannerBlueZ", "DoorOpening",
-                "Credentials",
+                "Readers", "Crypto", "EID", "CountryAuthorities", "AnchorImport", "HTTP", "Antelope", "EService",
+                "MPin", "BN254", "MPinFeature", "Vault", "Credentials", "RemoteIFD", "ReadersVirtual", "VirtualEID",
+                "Keycard", "PKOC", "VirtualPKOC", "VirtualKeycard", "HDWallet", "Secp256k1", "WalletFeature",
+                "DoorReaders", "ScannerMgmt", "Activation", "BadgedClient", "BadgedSDKWrapper", "CLinux", "Concurrency",
+                "Host", "Scanners", "ScannerBlueZ", "DoorOpening",
             ],
             in: "Fuzz/badged-fuzz"
         ),
@@ -186,8 +182,7 @@ let package = Package(
         readers.target(
             "VirtualKeycard",
             [
-                "Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "Crypto", "Secp256k1", "HDWallet",
-                "Keycard",
+                "Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "Crypto", "Secp256k1", "HDWallet", "Keycard",
             ]
         ),
         readers.target("VirtualPKOC", ["Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "Crypto", "PKOC"]),
@@ -251,7 +246,10 @@ let package = Package(
         ),
         features.target(
             "CredentialFeature",
-            ["Text", "Concurrency", "Wire", "Server", "Host", "Cards", "ISO7816", "EID", "Crypto", "Credentials", "PKOC"]
+            [
+                "Text", "Concurrency", "Wire", "Server", "Host", "Cards", "ISO7816", "EID", "Crypto", "Credentials",
+                "PKOC",
+            ]
         ),
         features.target(
             "KeyFeature",
@@ -287,12 +285,10 @@ let package = Package(
             [
                 "Concurrency", "Host", "Text", "Wire", "Server", "Cards", "EIDFeature", "WalletFeature", "DoorFeature",
                 "MPinFeature", "KeyFeature", "CredentialFeature", "RemoteFeature", "PKOC", "VirtualPKOC", "Crypto",
-                "MPin",
-                "EID", "CountryAuthorities", "HTTP", "Antelope", "EService", "Readers", "Keycard", "Store",
-                "ReadersPCSC",
-                "ReadersRemote", "RemoteIFD", "ReadersNFC", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux",
-                "DoorReaders", "DoorOpening", "TPM", "Vault",
-                "Scanners", "ScannerBlueZ", "ScannerMgmt",
+                "MPin", "EID", "CountryAuthorities", "HTTP", "Antelope", "EService", "Readers", "Keycard", "Store",
+                "ReadersPCSC", "ReadersRemote", "RemoteIFD", "ReadersNFC", "ReadersVirtual", "VirtualEID",
+                "VirtualKeycard", "CLinux", "DoorReaders", "DoorOpening", "TPM", "Vault", "Scanners", "ScannerBlueZ",
+                "ScannerMgmt",
             ],
             isResident: true
         ),
@@ -319,10 +315,8 @@ let package = Package(
             "TestSupport",
             [
                 "CTestSupport", "Secrets", "Text", "Concurrency", "Wire", "ISO7816", "Crypto", "EID", "EService",
-                "CountryAuthorities",
-                "Readers",
-                "ReadersVirtual", "VirtualEID", "Server", "Cards", "EIDFeature", "DoorFeature", "Host", "CLinux",
-                "Activation", "DoorReaders", "DoorOpening", "Scanners",
+                "CountryAuthorities", "Readers", "ReadersVirtual", "VirtualEID", "Server", "Cards", "EIDFeature",
+                "DoorFeature", "Host", "CLinux", "Activation", "DoorReaders", "DoorOpening", "Scanners",
             ]
         ),
         testLibrary("NFCTestSupport", ["CLinux", "Concurrency", "Readers", "ReadersVirtual"]),
@@ -395,8 +389,7 @@ let package = Package(
             "RemoteFeatureTests",
             [
                 "RemoteFeature", "ReadersRemote", "RemoteIFD", "Cards", "Readers", "ReadersVirtual", "VirtualEID",
-                "Store",
-                "Server", "Wire", "Concurrency", "Secrets", "Text", "ISO7816", "Host", "TestSupport",
+                "Store", "Server", "Wire", "Concurrency", "Secrets", "Text", "ISO7816", "Host", "TestSupport",
             ]
         ),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
@@ -436,8 +429,7 @@ let package = Package(
             "ScannerBlueZTests",
             [
                 "ScannerBlueZ", "Scanners", "DoorReaders", "DoorOpening", "DoorModel", "Concurrency", "Crypto",
-                "CLinux",
-                "TestSupport",
+                "CLinux", "TestSupport",
             ]
         ),
         tests(
@@ -461,18 +453,16 @@ let package = Package(
             "WalletFeatureTests",
             [
                 "Antelope", "AntelopeServer", "HTTP", "KeycardTestSupport", "WalletFeature", "Cards", "Concurrency",
-                "Crypto", "HDWallet", "Host", "ISO7816", "Keycard", "Readers",
-                "ReadersVirtual", "Secp256k1", "Secrets", "Server", "Store", "Text", "TestSupport", "VirtualKeycard",
-                "ReadersNFC", "NFCTestSupport",
+                "Crypto", "HDWallet", "Host", "ISO7816", "Keycard", "Readers", "ReadersVirtual", "Secp256k1", "Secrets",
+                "Server", "Store", "Text", "TestSupport", "VirtualKeycard", "ReadersNFC", "NFCTestSupport",
             ]
         ),
         tests(
             "CredentialFeatureTests",
             [
-                "CredentialFeature", "PKOC", "VirtualPKOC", "Credentials", "Cards", "Concurrency", "Crypto", "EID", "Host",
-                "Keycard",
-                "Readers", "ReadersVirtual", "ReadersNFC", "NFCTestSupport", "Server", "Store", "Text", "TestSupport",
-                "VirtualKeycard", "WalletFeature", "BadgedClient", "badgectl",
+                "CredentialFeature", "PKOC", "VirtualPKOC", "Credentials", "Cards", "Concurrency", "Crypto", "EID",
+                "Host", "Keycard", "Readers", "ReadersVirtual", "ReadersNFC", "NFCTestSupport", "Server", "Store",
+                "Text", "TestSupport", "VirtualKeycard", "WalletFeature", "BadgedClient", "badgectl",
             ]
         ),
         tests("MPinTests", ["MPin", "BN254", "HTTP", "Crypto", "Secrets", "Text"]),
@@ -487,9 +477,7 @@ let package = Package(
             "KeyFeatureTests",
             [
                 "KeyFeature", "BadgedTapSdk", "IssuerDouble", "Vault", "HTTP", "TPM", "Store", "Crypto", "Server",
-                "Host",
-                "Concurrency",
-                "Secrets", "Text", "TestSupport",
+                "Host", "Concurrency", "Secrets", "Text", "TestSupport",
             ]
         ),
         tests(
@@ -506,8 +494,7 @@ let package = Package(
             [
                 "Secrets", "Text", "Concurrency", "Wire", "Readers", "ISO7816", "EID", "EService", "ReadersVirtual",
                 "VirtualEID", "Server", "Cards", "EIDFeature", "DoorFeature", "Host", "CLinux", "DoorReaders",
-                "Scanners", "DoorOpening", "DoorModel", "Crypto", "Vault", "Store",
-                "TestSupport",
+                "Scanners", "DoorOpening", "DoorModel", "Crypto", "Vault", "Store", "TestSupport",
             ]
         ),
         tests(
@@ -525,8 +512,7 @@ let package = Package(
             "BadgedClientTests",
             [
                 "BadgedClient", "DoorReaders", "Concurrency", "Scanners", "Secrets", "Server", "Cards", "EIDFeature",
-                "DoorFeature", "Host", "TestSupport", "Text",
-                "Wire",
+                "DoorFeature", "Host", "TestSupport", "Text", "Wire",
             ]
         ),
         tests("BadgedSDKWrapperTests", ["BadgedSDKWrapper", "badged", "Text", "TestSupport"]),
@@ -545,10 +531,8 @@ let package = Package(
             "AuthenticationTests",
             [
                 "BadgedClient", "BadgedSDKWrapper", "badged", "badgectl", "badged-activation", "Secrets", "EIDServer",
-                "CountryAuthorities",
-                "EService", "EID", "Concurrency", "Readers", "VirtualEID", "Text", "Wire", "Server", "Cards",
-                "EIDFeature", "Host",
-                "TestSupport",
+                "CountryAuthorities", "EService", "EID", "Concurrency", "Readers", "VirtualEID", "Text", "Wire",
+                "Server", "Cards", "EIDFeature", "Host", "TestSupport",
             ]
         ),
         tests(
