@@ -67,8 +67,9 @@ struct PeerTranscriptTests {
                 transcript: "sim-run-auth",
                 remark: "developerMode, status false",
                 after: 2,
+                // The server is silent. A refused connection could end the authentication before CANCEL arrives.
                 lines: [
-                    #"{"cmd":"RUN_AUTH","tcTokenURL":"http://127.0.0.1:1/t","developerMode":true}"#,
+                    #"{"cmd":"RUN_AUTH","tcTokenURL":"https://127.0.0.1:54747/t","developerMode":true}"#,
                     #"{"cmd":"CANCEL"}"#, #"{"cmd":"GET_STATUS"}"#,
                 ]
             ),
