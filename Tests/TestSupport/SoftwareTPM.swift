@@ -76,6 +76,14 @@ package final class SoftwareTPM: Sendable {
         return handles
     }
 
+    /// Removes all loaded objects, as the kernel's resource manager does for a connection that has ended. Commands that
+    /// were sent before are carried out first. TPM2_FlushContext.
+    package func flush() throws {
+        for handle in try handles() where handle >> 24 == 0x80 {
+            _ = try send(0x165, withUnsafeBytes(of: handle.bigEndian) { Array($0) })
+        }
+    }
+
     /// Sends a command with an empty password for `handle`.
     private func send(_ code: UInt32, handle: UInt32, _ parameters: [UInt8] = []) throws -> [UInt8] {
         func word(_ value: UInt32) -> [UInt8] { withUnsafeBytes(of: value.bigEndian) { Array($0) } }
