@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
 import Glibc
+import Text
 
 /// TCP sockets that listen on 127.0.0.1 and, if the computer has IPv6, on ::1.
 package enum LoopbackSockets {
@@ -105,7 +106,7 @@ package enum LoopbackSockets {
     static func owner(answer: ArraySlice<UInt8>) -> String? {
         for line in answer.split(separator: 0x0A) {
             let line = String(decoding: line, as: UTF8.self)
-            guard line.lowercased().hasPrefix("server:"), line.contains("(TR-03124-1") else { continue }
+            guard line.lowercased().hasPrefix("server:"), line.includes("(TR-03124-1") else { continue }
             let name = line.dropFirst("server:".count).drop { $0 == " " }.prefix { $0 != "\r" }
             return String(name.prefix(80))
         }

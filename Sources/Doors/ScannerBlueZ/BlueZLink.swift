@@ -32,7 +32,7 @@ import Threads
         self.bus = bus
         isRandom = address.isRandom
         adapterPath = "/org/bluez/hci\(adapter)"
-        devicePath = adapterPath + "/dev_" + address.description.replacing(":", with: "_")
+        devicePath = adapterPath + "/dev_" + address.description.map { $0 == ":" ? "_" : String($0) }.joined()
         bus.onMessage = { [weak self] message in self?.handle(message) }
         bus.onEnd = { [weak self] in self?.fail("the connection to the D-Bus has ended") }
     }

@@ -194,7 +194,7 @@ package struct NodeRefusal: Error, Sendable, Equatable {
     }
 
     package var isExpired: Bool { code == Self.expired }
-    package var isOverdrawn: Bool { code == Self.assertion && text.contains("overdrawn balance") }
+    package var isOverdrawn: Bool { code == Self.assertion && text.includes("overdrawn balance") }
 }
 
 /// The answer to push_transaction.

@@ -3,6 +3,7 @@ package import Concurrency
 import CountryAuthorities
 import EID
 import HTTP
+import Text
 
 /// One online authentication over the network. Each step of `EServiceConnection` is a request and its answer.
 package actor EServiceSession: EServiceConnection {
@@ -165,7 +166,7 @@ package actor EServiceSession: EServiceConnection {
         guard !tcTokenURL.isEmpty else { throw EServiceFailure(.parseTcTokenMissingURL, .wrongInvocation) }
         guard let address = WebAddress(tcTokenURL) else {
             // The SDK counts an address with another scheme among those that are not https.
-            let isOther = !tcTokenURL.lowercased().hasPrefix("http") && tcTokenURL.contains("//")
+            let isOther = !tcTokenURL.lowercased().hasPrefix("http") && tcTokenURL.includes("//")
             throw isOther
                 ? EServiceFailure(.getTcTokenInvalidURL, .noTcToken, detail: "no https address")
                 : EServiceFailure(.parseTcTokenInvalidURL, .wrongInvocation)

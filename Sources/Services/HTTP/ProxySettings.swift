@@ -112,7 +112,7 @@ package struct ProxySettings: Sendable {
 
     /// Reads an address that may have a name and a password, in percent-encoding.
     private static func proxy(_ text: String, _ credentials: Proxy.Credentials?) -> Proxy? {
-        let text = text.contains("://") ? text : "http://" + text
+        let text = text.includes("://") ? text : "http://" + text
         guard let at = text.lastIndex(of: "@") else { return Proxy(text, credentials) }
         guard text.lowercased().hasPrefix("http://") else { return nil }
         let user = text[text.index(text.startIndex, offsetBy: 7)..<at]
