@@ -3,6 +3,7 @@ import CountryAuthorities
 import EID
 import Foundation
 import HTTP
+import Synchronization
 import TestSupport
 import Testing
 
@@ -152,6 +153,17 @@ struct CertificateChainTests {
         #expect(try anchors.test == [Fixtures.certificate("cvca-next")])
         #expect(try anchors.links == [Fixtures.certificate("link")])
         #expect(anchors.warnings.count == 4)
+        // A daemon checks signatures with the first use, not at its start.
+        let warnings = Mutex<[String]>([])
+        let watched = TrustAnchorFolder(folder.path, mayBeMissing: false) { text in
+            warnings.withLock { $0.append(text) }
+        }
+        watched.read()
+        #expect(warnings.withLock { $0.count } == 3)
+        let used = (watched.current(), watched.current()).1
+        #expect(used.productive == anchors.productive)
+        #expect(used.test == anchors.test)
+        #expect(warnings.withLock { $0.sorted() } == anchors.warnings.sorted())
     }
 
     @Test("a link certificate is stored once and read again")

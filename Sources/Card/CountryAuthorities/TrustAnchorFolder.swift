@@ -8,6 +8,8 @@ package final class TrustAnchorFolder: Sendable {
         var anchors = TrustAnchors()
         /// nil: nothing was read yet.
         var stamps: [FileStamp]?
+        /// Whether the signatures of the roots are right.
+        var isChecked = false
     }
 
     /// What changes when a file is written or replaced.
@@ -27,25 +29,38 @@ package final class TrustAnchorFolder: Sendable {
     /// - Parameters:
     ///   - path: the folder; its subfolder `test` has the test authorities.
     ///   - mayBeMissing: whether a missing folder causes no warning.
-    ///   - warn: gets a line for each file that is ignored, whenever the folder is read.
+    ///   - warn: gets a line for each certificate that is ignored.
     package init(_ path: String, mayBeMissing: Bool, warn: @escaping @Sendable (String) -> Void) {
         (self.path, self.mayBeMissing, self.warn) = (path, mayBeMissing, warn)
     }
 
-    /// Returns the anchors; reads the folder if a file has changed since the last call.
+    /// Reads the folder if a file has changed since the last time. Signatures are not checked yet: that needs libcrypto,
+    /// which costs a program that rests 2 MB.
+    package func read() {
+        state.withLock { read(&$0) }
+    }
+
+    /// Returns the anchors; reads the folder if a file has changed since the last time.
     package func current() -> TrustAnchors {
         state.withLock { state in
-            let stamps = stamps()
-            if stamps == state.stamps { return state.anchors }
-            state.stamps = stamps
-            if mayBeMissing, access(path, F_OK) != 0 {
-                state.anchors = TrustAnchors()
-            } else {
-                state.anchors = TrustAnchors(folder: path)
-                for warning in state.anchors.warnings { warn(warning) }
+            read(&state)
+            if !state.isChecked {
+                let known = state.anchors.warnings.count
+                state.anchors.removeForgeries(in: path)
+                state.anchors.warnings.dropFirst(known).forEach(warn)
+                state.isChecked = true
             }
             return state.anchors
         }
+    }
+
+    private func read(_ state: inout State) {
+        let stamps = stamps()
+        if stamps == state.stamps { return }
+        state = State(stamps: stamps)
+        if mayBeMissing, access(path, F_OK) != 0 { return }
+        state.anchors = TrustAnchors(uncheckedFolder: path)
+        state.anchors.warnings.forEach(warn)
     }
 
     private func stamps() -> [FileStamp] {

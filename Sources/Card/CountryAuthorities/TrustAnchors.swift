@@ -21,6 +21,12 @@ package struct TrustAnchors: Sendable, Equatable {
     /// Reads the files `*.cvcert` of productive authorities in the folder, and those of test authorities in its subfolder
     /// `test`. Link certificates may be in both.
     package init(folder: String) {
+        self.init(uncheckedFolder: folder)
+        removeForgeries(in: folder)
+    }
+
+    /// Reads the folder, and leaves the signatures of roots to `removeForgeries`.
+    init(uncheckedFolder folder: String) {
         productive = roots(in: folder)
         if let names = CertificateFiles.names(in: folder + "/test"), !names.isEmpty {
             test = roots(in: folder + "/test")
@@ -43,16 +49,24 @@ package struct TrustAnchors: Sendable, Equatable {
                 }
                 if certificate.authorityReference != certificate.holderReference {
                     links.append(certificate)
-                } else if certificate.isSigned(by: certificate, inheriting: nil) {
-                    found.append(certificate)
                 } else {
-                    warnings.append("\(path) has a wrong signature")
+                    found.append(certificate)
                 }
             } catch {
                 warnings.append("\(path) cannot be used: \(error)")
             }
         }
         return found
+    }
+
+    /// Removes the roots whose own signature is wrong, with a warning for each.
+    mutating func removeForgeries(in folder: String) {
+        func isForged(_ root: CVCertificate) -> Bool { !root.isSigned(by: root, inheriting: nil) }
+        for root in productive + test where isForged(root) {
+            warnings.append("a certificate of \(root.holderName) in \(folder) has a wrong signature")
+        }
+        productive.removeAll(where: isForged)
+        test.removeAll(where: isForged)
     }
 
     /// A chain that has passed all checks.

@@ -91,7 +91,7 @@ import Wire
             warn: { Log.warning("\($0)") }
         )
         // Reading the folder now puts its warnings at the start of the log.
-        _ = anchors.current()
+        anchors.read()
     }
 
     private func eidCards() throws(CardShelfError) -> VirtualEIDKind {
@@ -235,7 +235,7 @@ import Wire
             let settings = Settings(options, configuration)
             Log.level = settings.logLevel
             nfc?.change(devices: settings.nfcDevices)
-            _ = anchors.current()
+            anchors.read()
             Log.notice("configuration read again")
             registry.rescan()
         } catch {
