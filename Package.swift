@@ -101,9 +101,9 @@ let fuzzing: [Target] =
                 "CFuzzer", "Secrets", "Text", "Wire", "ISO7816", "ISODEP", "CNFC", "ReadersNFC", "NFCDevices",
                 "Readers", "Crypto", "EID", "CountryAuthorities", "AnchorImport", "HTTP", "Antelope", "EService",
                 "MPin", "BN254", "MPinFeature", "Vault", "Credentials", "RemoteIFD", "ReadersVirtual", "VirtualEID",
-                "Keycard", "PKOC", "VirtualPKOC", "VirtualKeycard", "HDWallet", "Secp256k1", "WalletFeature",
-                "DoorReaders", "ScannerMgmt", "Activation", "BadgedClient", "BadgedSDKWrapper", "CLinux", "Concurrency",
-                "Host", "Scanners", "ScannerBlueZ", "DoorOpening",
+                "Keycard", "PKOC", "VirtualPKOC", "Aliro", "VirtualAliro", "VirtualKeycard", "HDWallet", "Secp256k1",
+                "WalletFeature", "DoorReaders", "ScannerMgmt", "Activation", "BadgedClient", "BadgedSDKWrapper",
+                "CLinux", "Concurrency", "Host", "Scanners", "ScannerBlueZ", "DoorOpening",
             ],
             in: "Fuzz/badged-fuzz"
         ),
@@ -165,6 +165,7 @@ let package = Package(
         card.target("CountryAuthorities", ["EID", "Crypto", "Text"]),
         card.target("AnchorImport", ["CountryAuthorities", "EID", "Crypto", "Text", "CZlib"]),
         card.target("PKOC", ["Secrets", "Credentials", "ISO7816", "Crypto", "EID"]),
+        card.target("Aliro", ["Secrets", "ISO7816", "Crypto"]),
         card.target("Keycard", ["Secrets", "ISO7816", "Crypto", "Secp256k1", "HDWallet"]),
 
         // Readers
@@ -186,6 +187,10 @@ let package = Package(
             ]
         ),
         readers.target("VirtualPKOC", ["Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "Crypto", "PKOC"]),
+        readers.target(
+            "VirtualAliro",
+            ["Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "Crypto", "Aliro", "PKOC"]
+        ),
         readers.target(
             "RemoteIFD",
             ["Secrets", "Text", "Crypto", "Threads", "Concurrency", "Store", "COpenSSL", "CLinux"]
@@ -247,8 +252,8 @@ let package = Package(
         features.target(
             "CredentialFeature",
             [
-                "Text", "Concurrency", "Wire", "Server", "Host", "Cards", "ISO7816", "EID", "Crypto", "Credentials",
-                "PKOC",
+                "Secrets", "Text", "Concurrency", "Wire", "Server", "Host", "Cards", "ISO7816", "EID", "Crypto",
+                "Credentials", "Store", "PKOC", "Aliro",
             ]
         ),
         features.target(
@@ -284,11 +289,11 @@ let package = Package(
             "badged",
             [
                 "Concurrency", "Host", "Text", "Wire", "Server", "Cards", "EIDFeature", "WalletFeature", "DoorFeature",
-                "MPinFeature", "KeyFeature", "CredentialFeature", "RemoteFeature", "PKOC", "VirtualPKOC", "Crypto",
-                "MPin", "EID", "CountryAuthorities", "HTTP", "Antelope", "EService", "Readers", "Keycard", "Store",
-                "ReadersPCSC", "ReadersRemote", "RemoteIFD", "ReadersNFC", "ReadersVirtual", "VirtualEID",
-                "VirtualKeycard", "CLinux", "DoorReaders", "DoorOpening", "TPM", "Vault", "Scanners", "ScannerBlueZ",
-                "ScannerMgmt",
+                "MPinFeature", "KeyFeature", "CredentialFeature", "RemoteFeature", "PKOC", "VirtualPKOC", "Aliro",
+                "VirtualAliro", "Secrets", "Crypto", "MPin", "EID", "CountryAuthorities", "HTTP", "Antelope",
+                "EService", "Readers", "Keycard", "Store", "ReadersPCSC", "ReadersRemote", "RemoteIFD", "ReadersNFC",
+                "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders", "DoorOpening", "TPM",
+                "Vault", "Scanners", "ScannerBlueZ", "ScannerMgmt",
             ],
             isResident: true
         ),
@@ -304,7 +309,10 @@ let package = Package(
         programs.program("badged-activation", ["Activation", "Confinement", "Host", "Text", "Wire", "CLinux"]),
         programs.program(
             "badged-virtual-card",
-            ["Host", "Text", "Readers", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "VirtualPKOC", "CLinux"]
+            [
+                "Host", "Text", "Readers", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "VirtualPKOC",
+                "VirtualAliro", "CLinux",
+            ]
         ),
 
         // What tests share
@@ -354,7 +362,8 @@ let package = Package(
             "badged-bench",
             [
                 "CLinux", "CPCSCLite", "CNFCClient", "CTestSupport", "Text", "Wire", "Readers", "ISO7816", "ReadersNFC",
-                "NFCTestSupport", "DoorReaders", "DoorWalks", "Secrets", "Credentials", "TPM", "Store", "Vault",
+                "NFCTestSupport", "DoorReaders", "DoorWalks", "Secrets", "Crypto", "Credentials", "TPM", "Store",
+                "Vault",
             ],
             in: "Benchmarks",
             exclude: ["run.sh", "packages.sh", "baseline.json"]
@@ -384,6 +393,13 @@ let package = Package(
             ]
         ),
         tests("PKOCTests", ["PKOC", "Credentials", "EID", "ISO7816", "Crypto", "Secrets", "Text", "TestSupport"]),
+        tests(
+            "AliroTests",
+            [
+                "Aliro", "VirtualAliro", "ReadersVirtual", "Readers", "ISO7816", "Crypto", "Secrets", "Text",
+                "TestSupport",
+            ]
+        ),
         tests("RemoteIFDTests", ["RemoteIFD", "Crypto", "Concurrency", "Secrets", "Text"]),
         tests(
             "RemoteFeatureTests",
@@ -460,9 +476,10 @@ let package = Package(
         tests(
             "CredentialFeatureTests",
             [
-                "CredentialFeature", "PKOC", "VirtualPKOC", "Credentials", "Cards", "Concurrency", "Crypto", "EID",
-                "Host", "Keycard", "Readers", "ReadersVirtual", "ReadersNFC", "NFCTestSupport", "Server", "Store",
-                "Text", "TestSupport", "VirtualKeycard", "WalletFeature", "BadgedClient", "badgectl",
+                "CredentialFeature", "PKOC", "VirtualPKOC", "Aliro", "VirtualAliro", "Credentials", "Cards",
+                "Concurrency", "Crypto", "EID", "Host", "Keycard", "Readers", "ReadersVirtual", "ReadersNFC",
+                "NFCTestSupport", "Secrets", "Server", "Store", "Text", "TestSupport", "VirtualKeycard",
+                "WalletFeature", "BadgedClient", "badgectl",
             ]
         ),
         tests("MPinTests", ["MPin", "BN254", "HTTP", "Crypto", "Secrets", "Text"]),

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Crypto
+package import ISO7816
+import Secrets
+
+/// How a card has proven its credential.
+package enum AliroPhase: String, Sendable {
+    /// By a signature with its key.
+    case standard
+    /// By the key that it shares with the readers since an earlier tap.
+    case fast
+}
+
+/// A key of which a card has shown that it has the private part.
+package struct AliroCredential: Sendable {
+    package let phase: AliroPhase
+    /// On P-256.
+    package let key: ECPublicKey
+    /// The 16 random bytes of this tap.
+    package let transaction: [UInt8]
+    /// For the fast phase of later taps; nil after the fast phase.
+    package let bond: AliroBond?
+}
+
+/// What reading a card has given.
+package enum AliroReading: Sendable {
+    case credential(AliroCredential)
+    /// The card has shown no credential.
+    case failed(AliroProblem)
+}
+
+/// The reader's side of the expedited phase of Aliro 1.0 with one card on one connection.
+///
+/// A card that was read before may prove its credential in AUTH0 (fast phase). Otherwise AUTH1 follows, in which first
+/// the reader and then the card signs (standard phase).
+package struct AliroReader: Sendable {
+    private let connection: any CardChannel
+    private let channel: CompletingChannel
+    /// What the card told when it was selected.
+    package let application: AliroApplication
+
+    private init(_ connection: any CardChannel, _ application: AliroApplication) {
+        (self.connection, channel, self.application) = (connection, CompletingChannel(connection), application)
+    }
+
+    /// Selects the application of a card; nil if the card has none.
+    /// - Throws: `CardError` if the card does not answer.
+    package static func select(on connection: any CardChannel) async throws(CardError) -> AliroReader? {
+        let answer = try await CompletingChannel(connection).transmit(AliroCommand.select)
+        guard answer.status == .ok, let application = AliroApplication(selectAnswer: answer.data) else { return nil }
+        return AliroReader(connection, application)
+    }
+
+    /// Reads the credential. No command is sent again.
+    /// - Parameters:
+    ///   - site: who reads.
+    ///   - bonds: the cards that were read before and may use the fast phase.
+    ///   - tap: makes what is new for each tap.
+    /// - Returns: the credential, or why the card has shown none.
+    /// - Throws: `CardError` if the card does not answer.
+    @concurrent
+    package func read(
+        for site: AliroSite,
+        bonds: [AliroBond] = [],
+        tap: @Sendable () throws(CryptoError) -> AliroTap = { () throws(CryptoError) in try AliroTap() }
+    ) async throws(CardError) -> AliroReading {
+        do throws(Stop) {
+            return .credential(try await readCredential(for: site, site.allowsFast ? bonds : [], tap))
+        } catch {
+            switch error {
+            case .card(let error): throw error
+            case .problem(let problem): return .failed(problem)
+            }
+        }
+    }
+
+    /// Why a reading has ended.
+    private enum Stop: Error {
+        case card(CardError)
+        case problem(AliroProblem)
+
+        /// Runs a step that sends nothing.
+        static func check<Value: ~Copyable>(_ step: () throws(AliroProblem) -> Value) throws(Stop) -> Value {
+            do throws(AliroProblem) {
+                return try step()
+            } catch {
+                throw .problem(error)
+            }
+        }
+
+        /// Runs a step of cryptography.
+        static func compute<Value: ~Copyable>(_ step: () throws(CryptoError) -> Value) throws(Stop) -> Value {
+            do throws(CryptoError) {
+                return try step()
+            } catch {
+                throw .problem(.internalError)
+            }
+        }
+    }
+
+    private func readCredential(
+        for site: AliroSite,
+        _ bonds: [AliroBond],
+        _ makeTap: @Sendable () throws(CryptoError) -> AliroTap
+    ) async throws(Stop) -> AliroCredential {
+        guard let version = application.version else { throw .problem(.unsupported) }
+        let tap = try Stop.compute { () throws(CryptoError) in try makeTap() }
+        let opening = AliroOpening(
+            version: version,
+            ephemeral: tap.key.publicKey,
+            transaction: tap.transaction,
+            readerIdentifier: site.identifier,
+            wantsFast: !bonds.isEmpty
+        )
+        let opened = try await answer(to: AliroCommand.auth0(opening))
+        let transcript: AliroTranscript
+        let cryptogram: [UInt8]?
+        do throws(Stop) {
+            let answer = try Stop.check { () throws(AliroProblem) in try AliroOpeningAnswer(opened) }
+            guard let card = try? ECPublicKey(answer.point, on: .secp256r1) else { throw .problem(.malformed) }
+            transcript = AliroTranscript(
+                opening,
+                readerKey: site.publicKey,
+                proprietary: application.proprietary,
+                cardEphemeral: card,
+                vendor: answer.vendor
+            )
+            cryptogram = answer.cryptogram
+        } catch {
+            await endWithoutChannel()
+            throw error
+        }
+        if let cryptogram, let bond = try Self.bond(of: bonds, proving: cryptogram, transcript) {
+            let session = try Stop.compute { () throws(CryptoError) in
+                try transcript.fastChannel(bond.persistent, credential: bond.key)
+            }
+            guard site.accepts(bond.key) else {
+                await end(session, .failed)
+                throw .problem(.unknownKey)
+            }
+            await end(session, .stateUnknown)
+            return AliroCredential(phase: .fast, key: bond.key, transaction: tap.transaction, bond: nil)
+        }
+        return try await authenticate(transcript, site, tap)
+    }
+
+    /// The standard phase: AUTH1.
+    private func authenticate(
+        _ transcript: AliroTranscript,
+        _ site: AliroSite,
+        _ tap: borrowing AliroTap
+    ) async throws(Stop) -> AliroCredential {
+        let signature = try Stop.compute { () throws(CryptoError) in
+            try ECDSA.sign(transcript.signed(by: .reader), with: site.key, digest: .sha256)
+        }
+        let agreed = try Self.agree(transcript, tap)
+        let session = try Stop.compute { () throws(CryptoError) in try transcript.standardChannel(agreed) }
+        let sealed = try await answer(to: AliroCommand.auth1(signature: signature))
+        let opened = try Stop.compute { () throws(CryptoError) in try session.open(sealed, from: .card) }
+        guard let plain = opened else {
+            await endWithoutChannel()
+            throw .problem(.wrongEncryption)
+        }
+        do throws(Stop) {
+            let key = try Self.provenKey(plain, transcript)
+            guard site.accepts(key) else { throw .problem(.unknownKey) }
+            let persistent = try Stop.compute { () throws(CryptoError) in
+                try transcript.persistentKey(agreed, credential: key)
+            }
+            await end(session, .stateUnknown)
+            return AliroCredential(
+                phase: .standard,
+                key: key,
+                transaction: transcript.opening.transaction,
+                bond: AliroBond(key, persistent)
+            )
+        } catch {
+            await end(session, .failed)
+            throw error
+        }
+    }
+
+    private static func agree(
+        _ transcript: AliroTranscript,
+        _ tap: borrowing AliroTap
+    ) throws(Stop) -> Secret {
+        do throws(CryptoError) {
+            return try transcript.agree(tap.key, with: transcript.cardEphemeral)
+        } catch {
+            throw .problem(.internalError)
+        }
+    }
+
+    /// The key in the answer to AUTH1, with which the card has signed.
+    private static func provenKey(
+        _ plain: borrowing Secret,
+        _ transcript: AliroTranscript
+    ) throws(Stop) -> ECPublicKey {
+        let proof: AliroProof
+        do throws(AliroProblem) {
+            proof = try AliroProof(plain)
+        } catch {
+            throw .problem(error)
+        }
+        guard let point = proof.point else { throw .problem(.unsupported) }
+        guard let key = try? ECPublicKey(point, on: .secp256r1) else { throw .problem(.malformed) }
+        let isRight = try Stop.compute { () throws(CryptoError) in
+            try ECDSA.verify(proof.signature, of: transcript.signed(by: .card), with: key, digest: .sha256)
+        }
+        guard isRight else { throw .problem(.wrongSignature) }
+        return key
+    }
+
+    /// Finds the card that has made a cryptogram. A card without a shared key sends random bytes in its place.
+    private static func bond(
+        of bonds: [AliroBond],
+        proving cryptogram: [UInt8],
+        _ transcript: AliroTranscript
+    ) throws(Stop) -> AliroBond? {
+        for bond in bonds {
+            let isProven = try Stop.compute { () throws(CryptoError) in
+                let key = try transcript.cryptogramKey(bond.persistent, credential: bond.key)
+                return try AliroCryptogram.proves(cryptogram, key: key)
+            }
+            if isProven { return bond }
+        }
+        return nil
+    }
+
+    /// Sends a command and returns the data of the answer; another status word than 9000 is a refusal.
+    private func answer(to command: CommandAPDU) async throws(Stop) -> [UInt8] {
+        let answer: ResponseAPDU
+        do throws(CardError) {
+            answer = try await channel.transmit(command)
+        } catch {
+            throw .card(error)
+        }
+        guard answer.status == .ok else { throw .problem(.refused) }
+        return answer.data
+    }
+
+    // MARK: The end
+
+    /// Tells the card how the tap has ended. Nothing depends on its answer, not even on whether there is one: the credential
+    /// is proven before. The rest of an answer in parts is not fetched, because some phones do not send it.
+    private func end(_ session: AliroChannel, _ status: AliroStatus) async {
+        guard let sealed = try? session.seal(Secret(status.message), from: .reader) else { return }
+        _ = try? await connection.transmit(AliroCommand.exchange(sealed))
+    }
+
+    /// The same when no keys are agreed.
+    private func endWithoutChannel() async {
+        _ = try? await connection.transmit(AliroCommand.controlFlow)
+    }
+}
