@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Aliro
 import Concurrency
 import CredentialFeature
 import Crypto
@@ -10,10 +11,13 @@ import PKOC
 import Readers
 import ReadersNFC
 import ReadersVirtual
+import Secrets
 import Server
+import Store
 import TestSupport
 import Testing
 import Text
+import VirtualAliro
 import VirtualPKOC
 
 @testable import Cards
@@ -50,6 +54,44 @@ enum Vectors {
     }
 }
 
+/// Tests/Vectors/aliro.json.
+enum AliroVectors {
+    /// The readers of the vectors.
+    static func site(
+        credentials: [ECPublicKey] = [],
+        isValidated: Bool = false,
+        allowsFast: Bool = true
+    ) throws -> AliroSite {
+        let vectors = try vectorFile("aliro.json")
+        let identifier = try vectors.bytes("identifier")
+        let scalar = Secret(try vectors.object("reader").bytes("private"))
+        return AliroSite(
+            key: try ECPrivateKey(scalar, on: try Curve.secp256r1.group),
+            group: Array(identifier.prefix(16)),
+            subgroup: Array(identifier.suffix(16)),
+            credentials: credentials,
+            isValidated: isValidated,
+            allowsFast: allowsFast
+        )
+    }
+
+    /// The same readers with another identifier.
+    static func otherSite() throws -> AliroSite {
+        let scalar = Secret(try vectorFile("aliro.json").object("reader").bytes("private"))
+        return AliroSite(key: try ECPrivateKey(scalar, on: try Curve.secp256r1.group), group: [7])
+    }
+
+    /// The key of the card, as 65 bytes in hexadecimal.
+    static func key() throws -> String { Hex.encode(try vectorFile("aliro.json").object("card").bytes("public")) }
+
+    /// The entries of a card with this key that knows the readers.
+    static func card(_ more: String = "") throws -> String {
+        let scalar = Hex.encode(try vectorFile("aliro.json").object("card").bytes("private"))
+        let reader = Hex.encode(try site().publicKey.compressedPoint)
+        return #""key":"\#(scalar)","reader":"\#(reader)""# + (more.isEmpty ? "" : ",") + more
+    }
+}
+
 /// A server that reads credentials, with one reader: a virtual one, or an emulated PN532.
 @Loop final class CredentialStage {
     let server: TestServer
@@ -60,6 +102,8 @@ enum Vectors {
         _ site: PKOCSite = PKOCSite(),
         on board: EmulatedPN532? = nil,
         permissions: Permissions = .all,
+        aliro: AliroSite? = nil,
+        store: StateStore = StateStore { () throws(StoreError) -> Store? in nil },
         today: @escaping @Sendable () -> CVDate = { CVDate(year: 2026, month: 11, day: 22) ?? .earliest },
         moreCards: [any VirtualCardKind] = [],
         moreFeatures: (ReaderRegistry) -> [any Feature] = { _ in [] }
@@ -70,8 +114,10 @@ enum Vectors {
             readers: board == nil ? 1 : 0,
             backends: board.map { [NFCBackend(devices: [$0.connection])] } ?? [],
             permissions: permissions,
-            moreCards: [VirtualPKOCKind()] + moreCards,
-            moreFeatures: { moreFeatures($0) + [CredentialFeature($0, site, today: today)] }
+            moreCards: [VirtualPKOCKind(), VirtualAliroKind()] + moreCards,
+            moreFeatures: {
+                moreFeatures($0) + [CredentialFeature($0, site, aliro: aliro, store: store, today: today)]
+            }
         )
         await server.ready([reader])
     }
@@ -83,22 +129,28 @@ enum Vectors {
         return client
     }
 
+    var feature: CredentialFeature? { server.server.features.compactMap { $0 as? CredentialFeature }.first }
+
+    /// The object `card` of SET_CARD with these entries.
+    private static func description(_ entries: String, _ kind: String) throws -> JSON {
+        try JSON(#"{"kind":"\#(kind)"\#(entries.isEmpty ? "" : ",")\#(entries)}"#.utf8)
+    }
+
     /// Makes a card of these entries of `card`.
-    static func card(_ entries: String) throws -> VirtualCard {
-        let text = #"{"kind":"pkoc"\#(entries.isEmpty ? "" : ",")\#(entries)}"#
-        return try VirtualCardKinds([VirtualPKOCKind()]).describe(simulator: nil, card: try JSON(text.utf8)).makeCard()
+    static func card(_ entries: String, kind: String = "pkoc") throws -> VirtualCard {
+        let kinds = VirtualCardKinds([VirtualPKOCKind(), VirtualAliroKind()])
+        return try kinds.describe(simulator: nil, card: try description(entries, kind)).makeCard()
     }
 
     /// Puts a new card on the reader.
-    func tap(_ entries: String, technology: PICC.Technology = .a) async throws {
+    func tap(_ entries: String, kind: String = "pkoc", technology: PICC.Technology = .a) async throws {
         if let board {
-            board.field.insert(.virtual(try Self.card(entries), technology))
+            board.field.insert(.virtual(try Self.card(entries, kind: kind), technology))
         } else {
-            let text = #"{"kind":"pkoc"\#(entries.isEmpty ? "" : ",")\#(entries)}"#
             let target = try #require(server.registry[reader])
             let shelf = try #require(server.readers)
-            let description = try shelf.describe(simulator: nil, card: try JSON(text.utf8))
-            try await server.registry.insert(description, into: target)
+            let card = try Self.description(entries, kind)
+            try await server.registry.insert(try shelf.describe(simulator: nil, card: card), into: target)
         }
     }
 

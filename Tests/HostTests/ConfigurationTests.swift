@@ -73,6 +73,11 @@ struct ConfigurationTests {
             location = 643F2D33306A82CC94FDBC1AF0519454
             issuers = ABCDEFGHIJKLMN12:02\(String(repeating: "ab", count: 32)), ABCDEFGHIJKLMN13:7F4902aabb
             validated = yes
+            aliro_key = /etc/badged/aliro.key
+            aliro_group = 00112233-4455-6677-8899-aabbccddeeff
+            aliro_subgroup = FFEEDDCCBBAA99887766554433221100
+            aliro_credentials = 02\(String(repeating: "Ab", count: 32)), 03\(String(repeating: "00", count: 32))
+            aliro_fast = no
             [access]
             user:alice = readers, cards, agent
             group:kiosk=readers
@@ -106,6 +111,11 @@ struct ConfigurationTests {
         #expect(configuration.credentials.issuers.map(\.name) == ["ABCDEFGHIJKLMN12", "ABCDEFGHIJKLMN13"])
         #expect(configuration.credentials.issuers.map(\.key.count) == [33, 5])
         #expect(configuration.credentials.isValidated)
+        #expect(configuration.credentials.aliroKey == "/etc/badged/aliro.key")
+        #expect(configuration.credentials.aliroGroup?.last == 0xFF)
+        #expect(configuration.credentials.aliroSubgroup.first == 0xFF)
+        #expect(configuration.credentials.aliroCredentials.map(\.count) == [33, 33])
+        #expect(!configuration.credentials.allowsFastAliro)
         #expect(
             configuration.access == [
                 AccessRule(.user("alice"), [.readers, .cards, .agent]), AccessRule(.group("kiosk"), .readers),
@@ -154,6 +164,11 @@ struct ConfigurationTests {
             ("[credentials]\nsite=0123", "line 2", "a UUID, or 32 hexadecimal digits"),
             ("[credentials]\nissuers=SHORT:02", "line 2", "a list of NAME:KEY"),
             ("[credentials]\nissuers=ABCDEFGHIJKLMNOP:04ab", "line 2", "a list of NAME:KEY"),
+            ("[credentials]\naliro_key=key", "line 2", "begins with /"),
+            ("[credentials]\naliro_group=01", "line 2", "a UUID, or 32 hexadecimal digits"),
+            ("[credentials]\naliro_subgroup=", "line 2", "a UUID, or 32 hexadecimal digits"),
+            ("[credentials]\naliro_credentials=02,", "line 2", "a list of compressed keys"),
+            ("[credentials]\naliro_fast=maybe", "line 2", "yes, no"),
             ("[credentials]\nvalidated=perhaps", "line 2: [credentials] validated cannot be 'perhaps'", "yes, no"),
             ("[pcsc]\nenabled=maybe", "line 2: [pcsc] enabled cannot be 'maybe'", "yes, no"),
             ("[nfc]\nenabled=2", "line 2: [nfc] enabled cannot be '2'", "yes, no"),

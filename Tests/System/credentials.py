@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Virtual PKOC cards behind vpcd, a real pcscd, and badged. Started by credentials.sh."""
+"""Virtual cards with PKOC and Aliro behind vpcd, a real pcscd, and badged. Started by credentials.sh."""
 
 import json
 import os
@@ -10,12 +10,16 @@ from cards import READER, Card
 from harness import Client, Daemon, check, children, finish
 
 binaries, work, vectors = sys.argv[1:4]
-with open(vectors, encoding="utf-8") as file:
+with open(os.path.join(vectors, "pkoc-nfc.json"), encoding="utf-8") as file:
     data = json.load(file)
+with open(os.path.join(vectors, "aliro.json"), encoding="utf-8") as file:
+    aliro = json.load(file)
 PLAIN = {"key": data["own"]["card"]["private"]}
 CERTIFIED = {"key": data["cvc"]["subject"]["private"], "certificate": data["cvc"]["certificate"]}
 KEYS = {"pkoc-se1": data["own"]["card"]["public"], "pkoc-se2": data["cvc"]["subject"]["public"]}
 ISSUER = f"{data['cvc']['iir']}:{data['cvc']['issuer']['compressed']}"
+PUBLIC = aliro["reader"]["public"]
+ALIRO = {"kind": "aliro", "key": aliro["card"]["private"], "reader": ("03" if int(PUBLIC, 16) & 1 else "02") + PUBLIC[2:66]}
 FAULTS = ("remove", "removeAfter", "garbage", "flipBit", "sw:6F00", "replay")
 
 
@@ -117,6 +121,63 @@ client.close()
 code, _ = daemon.end()
 check("badged ends without an error", code == 0, daemon.log())
 check("the log has no key and no number", data["own"]["identifiers"]["bits64"] not in daemon.log(), daemon.log())
+
+# Aliro
+key = os.path.join(work, "aliro.key")
+with open(os.open(key, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+    file.write(bytes.fromhex("3041020100301306072a8648ce3d020106082a8648ce3d030107042730250201010420"
+                             + aliro["reader"]["private"]))
+group, subgroup = aliro["identifier"][:32], aliro["identifier"][32:]
+daemon, client, path = start("aliro", f"aliro_key = {key}\naliro_group = {group}\naliro_subgroup = {subgroup}\n")
+virtual = card(ALIRO)
+taps = []
+for _ in range(3):
+    taps.append(client.wait_for("CREDENTIAL"))
+    virtual.toggle()
+    await_card(client, False)
+    virtual.toggle()
+taps.append(client.wait_for("CREDENTIAL"))
+check("a card with Aliro is read at each tap", all(tap["publicKey"] == aliro["card"]["public"] for tap in taps), taps)
+check("only the first tap is the standard phase", [tap["phase"] for tap in taps] == ["standard"] + 3 * ["fast"], taps)
+check("each tap has new random bytes", len({tap["transaction"] for tap in taps}) == 4, taps)
+virtual.remove()
+await_card(client, False)
+virtual = card({**ALIRO, "fast": False})
+client.wait_for("CREDENTIAL")
+commands = virtual.state()["apdus"]
+virtual.remove()
+await_card(client, False)
+# The last command is EXCHANGE, which follows the proof.
+for count in range(commands - 1):
+    for fault in (FAULTS[count % len(FAULTS)], FAULTS[(count + 3) % len(FAULTS)]):
+        virtual = card({**ALIRO, "fast": False, "faults": [{"afterApdu": count, "do": fault}]})
+        if fault.startswith("remove"):
+            virtual.wait_for("withdrawn")
+            virtual.toggle()
+        else:
+            await_card(client, True)
+            virtual.toggle()
+            virtual.wait_for("withdrawn")
+            await_card(client, False)
+            virtual.toggle()
+        told = []
+        while not told or not told[-1]["verified"]:
+            told.append(client.wait_for("CREDENTIAL"))
+        check(f"after {fault} at command {count} of Aliro the next tap is read",
+              told[-1]["publicKey"] == aliro["card"]["public"], told)
+        virtual.remove()
+        await_card(client, False)
+for description, expected in (({**ALIRO, "signature": "wrong"}, ("Aliro", "wrongSignature")),
+                              ({"kind": "aliro"}, ("Aliro", "refused")),
+                              ({"kind": "aliro", "pkoc": True}, ("pkoc-se1", None)), (PLAIN, ("pkoc-se1", None))):
+    virtual = card(description)
+    told = client.wait_for("CREDENTIAL")
+    check(f"a card is told with {expected}", (told["protocol"], told.get("reason")) == expected, told)
+    virtual.remove()
+    await_card(client, False)
+client.close()
+daemon.end()
+check("the log has no key", aliro["card"]["public"][2:34] not in daemon.log(), daemon.log())
 
 # Validated mode
 daemon, client, path = start("validated", f"issuers = {ISSUER}\nvalidated = yes\n")

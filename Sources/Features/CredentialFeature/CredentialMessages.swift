@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Aliro
 import Credentials
 import Crypto
 import EID
@@ -26,33 +27,33 @@ struct CredentialsMessage: Message {
 struct CredentialMessage: Message {
     static let name: StaticString = "CREDENTIAL"
     let reader: String
-    let reading: PKOCReading
+    let report: CredentialReport
 
     func write(to object: inout JSONWriter, _ level: APILevel) {
         object.member("reader", reader)
-        switch reading {
-        case .failed(let problem, let edition):
-            object.member("protocol", edition.rawValue)
+        object.member("protocol", report.technology)
+        switch report.result {
+        case .failed(let reason):
             object.member("verified", false)
-            object.member("reason", problem.rawValue)
-        case .credential(let credential):
-            object.member("protocol", credential.edition.rawValue)
+            object.member("reason", reason)
+        case .proven(let proven):
             object.member("verified", true)
+            if let phase = proven.phase { object.member("phase", phase.rawValue) }
             object.object("numbers") { numbers in
-                let views = CredentialNumber.views(of: credential.key.uncompressed)
+                let views = CredentialNumber.views(of: proven.key.uncompressed)
                 for number in views {
                     numbers.key("bits\(number.bits)" as String)
                     numbers.string(number.hex)
                 }
                 numbers.member("decimal64", views.first { $0.bits == 64 }?.decimal)
             }
-            object.member("publicKey", Hex.encode(credential.key.uncompressed))
-            if let certificate = credential.certificate {
-                object.object("certificate") { write(certificate, credential.certificateProblem, to: &$0) }
+            object.member("publicKey", Hex.encode(proven.key.uncompressed))
+            if let certificate = proven.certificate {
+                object.object("certificate") { write(certificate, proven.certificateProblem, to: &$0) }
             } else {
                 object.member("certificate", JSON.null)
             }
-            object.member("transaction", Hex.encode(credential.transaction))
+            object.member("transaction", Hex.encode(proven.transaction))
         }
     }
 

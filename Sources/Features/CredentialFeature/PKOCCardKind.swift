@@ -23,12 +23,14 @@ package struct PKOCCardKind: CardKind {
 }
 
 /// A PKOC card in READER. The key and its numbers are only in CREDENTIAL, which needs another permission.
-package struct PKOCProfile: CardProfile {
+package struct PKOCProfile: CredentialProfile {
     package static let kind: StaticString = "pkoc"
 
     let versions: PKOCVersions
     /// nil: no client wanted the credential.
     var reading: PKOCReading?
+
+    var report: CredentialReport? { reading.map(CredentialReport.init) }
 
     package var members: [JSON.Member] {
         let texts = versions.values.map { JSON.string("\($0 >> 8).\($0 & 0xFF)") }

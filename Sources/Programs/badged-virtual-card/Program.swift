@@ -5,6 +5,7 @@ import Host
 import Readers
 import ReadersVirtual
 import Text
+import VirtualAliro
 import VirtualEID
 import VirtualKeycard
 import VirtualPKOC
@@ -23,7 +24,9 @@ import VirtualPKOC
             case .version: Output.line("badged-virtual-card \(Version.current)")
             case .run(let host, let port, let file, let trustPoint):
                 // A new kind of virtual card is one entry here and one target.
-                let kinds = VirtualCardKinds([try eidCards(trustPoint), VirtualKeycardKind(), VirtualPKOCKind()])
+                let kinds = VirtualCardKinds([
+                    try eidCards(trustPoint), VirtualKeycardKind(), VirtualPKOCKind(), VirtualAliroKind(),
+                ])
                 let card = try card(from: file, kinds)
                 try VPCDSlot(card: card, host: host, port: port, signals: signals).serve()
             }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Aliro
 import CountryAuthorities
+import Crypto
 import EID
 import Host
 import PKOC
+import Secrets
 
 extension PKOCSite {
     /// Makes the site of `[credentials]`.
@@ -25,6 +28,60 @@ extension PKOCSite {
             location: settings.credentials.location,
             issuers: issuers,
             isValidated: settings.credentials.isValidated
+        )
+    }
+}
+
+extension AliroSite {
+    /// The most bytes of a file with a private key.
+    private static let maximumKeyFile = 1024
+
+    /// Makes the site of `[credentials]`; nil: cards with Aliro are not read.
+    /// - Throws: `StartError` if the key cannot be read, or if a part is missing. Aliro is never left out for a fault.
+    static func read(
+        _ settings: Settings,
+        environment: @escaping Environment = systemEnvironment
+    ) throws(StartError) -> AliroSite? {
+        let credentials = settings.credentials
+        guard let path = credentials.aliroKey else {
+            guard credentials.aliroGroup == nil, credentials.aliroCredentials.isEmpty else {
+                throw .inConfiguration(
+                    "[credentials] has settings of Aliro and no aliro_key",
+                    hint: "name the file with the private key of the readers in aliro_key"
+                )
+            }
+            return nil
+        }
+        guard let group = credentials.aliroGroup else {
+            throw .inConfiguration(
+                "[credentials] has aliro_key and no aliro_group",
+                hint: "name the group of the readers: a UUID, or 32 hexadecimal digits"
+            )
+        }
+        var known: [ECPublicKey] = []
+        for point in credentials.aliroCredentials {
+            guard let key = try? ECPublicKey(compressedPoint: point, on: .secp256r1) else {
+                throw .inConfiguration(
+                    "[credentials] aliro_credentials has a key that is no point of P-256",
+                    hint: "copy the public key of the credential: 66 hexadecimal digits"
+                )
+            }
+            known.append(key)
+        }
+        let content = try SecretFile.read(path, limit: maximumKeyFile, setting: "[credentials] aliro_key", environment)
+        guard let key = try? ECPrivateKey(pkcs8: content), key.group.curve == .secp256r1 else {
+            throw .inConfiguration(
+                "\(path) is not a private key of P-256",
+                hint: "the form is PKCS#8 in DER without encryption; see badged.conf(5)"
+            )
+        }
+        return AliroSite(
+            key: key,
+            group: group,
+            subgroup: credentials.aliroSubgroup,
+            credentials: known,
+            isValidated: credentials.isValidated,
+            allowsFast: credentials.allowsFastAliro
         )
     }
 }

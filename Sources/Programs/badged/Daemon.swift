@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Aliro
 import Cards
 import Concurrency
 import CountryAuthorities
@@ -26,6 +27,7 @@ import Scanners
 import Server
 import Store
 import Vault
+import VirtualAliro
 import VirtualEID
 import VirtualKeycard
 import VirtualPKOC
@@ -48,6 +50,8 @@ import Wire
     private let antelope: AntelopeServices
     private let mpin: MPinConfiguration
     private let site: PKOCSite
+    /// nil: cards with Aliro are not read.
+    private let aliro: AliroSite?
     private let issuer: IssuerSettings
     private let anchors: TrustAnchorFolder
     /// The trust point of virtual cards; nil: the test authority that is built into them.
@@ -76,13 +80,14 @@ import Wire
         antelope: AntelopeServices,
         mpin: MPinConfiguration,
         site: PKOCSite,
+        aliro: AliroSite?,
         issuer: IssuerSettings,
         management: ManagementSocket?
     ) {
         (self.options, self.settings, self.signals, self.socket) = (options, settings, signals, socket)
         (self.trustPoint, self.proxies, self.configuration) = (trustPoint, proxies, configuration)
         (self.management, self.antelope, self.mpin, self.site) = (management, antelope, mpin, site)
-        self.issuer = issuer
+        (self.aliro, self.issuer) = (aliro, issuer)
         var warnings: [String] = []
         access = AccessControl(AccessPolicy(rules: [], warnings: &warnings))
         anchors = TrustAnchorFolder(
@@ -117,7 +122,9 @@ import Wire
         if settings.virtualReaders > 0 {
             do throws(CardShelfError) {
                 // A new kind of virtual card is one entry here and one target.
-                let kinds: [any VirtualCardKind] = [try eidCards(), VirtualKeycardKind(), VirtualPKOCKind()]
+                let kinds: [any VirtualCardKind] = [
+                    try eidCards(), VirtualKeycardKind(), VirtualPKOCKind(), VirtualAliroKind(),
+                ]
                 registry.add(VirtualReaders(count: settings.virtualReaders, kinds: kinds))
             } catch {
                 Log.error("cannot make the virtual readers: \(Self.text(error))")
@@ -152,7 +159,7 @@ import Wire
             WalletFeature(registry, store, trust: settings.keycardTrust, antelope: antelope),
             MPinFeature(store, mpin),
             KeyFeature(vault, issuer),
-            CredentialFeature(registry, site, today: settings.certificateDay),
+            CredentialFeature(registry, site, aliro: aliro, store: store, today: settings.certificateDay),
             DoorFeature(radio, opener: opener, credentials: VaultCredentials(vault)),
             RemoteFeature(remote?.store, remote?.lenders, remote?.sharing),
             ConfinementFeature(settings, configuration),

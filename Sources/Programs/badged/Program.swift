@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Aliro
 import Concurrency
 import EService
 import Glibc
@@ -39,6 +40,7 @@ import WalletFeature
         let antelope = try AntelopeServices.read(settings, proxies)
         let mpin = try MPinConfiguration.read(settings, proxies)
         let site = try PKOCSite.read(settings)
+        let aliro = try AliroSite.read(settings)
         let issuer = try IssuerSettings.read(settings, proxies)
         // Signals are blocked before the first other thread starts, because threads inherit the signal mask.
         let signals = try Signals()
@@ -60,6 +62,7 @@ import WalletFeature
                 antelope: antelope,
                 mpin: mpin,
                 site: site,
+                aliro: aliro,
                 issuer: issuer,
                 management: management
             ).start()

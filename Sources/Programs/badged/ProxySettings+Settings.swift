@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import CLinux
 import EService
-import Glibc
 import HTTP
 import Host
+import Secrets
 
 extension ProxySettings {
     /// Reads the proxies of `[eid] proxy`, and the file of `[eid] proxy_credentials`.
@@ -46,35 +45,16 @@ extension ProxySettings {
         _ environment: Environment
     ) throws(StartError) -> Proxy.Credentials? {
         guard let path = settings.proxyCredentials else { return nil }
-        let descriptor = clinux_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0)
-        guard descriptor >= 0 else {
-            throw .inConfiguration(
-                "cannot read \(path): \(String(cString: strerror(errno)))",
-                hint: "it must belong to the user of the daemon: chown badged: \(path)"
-            )
+        let content = try SecretFile.read(
+            path,
+            limit: Proxy.Credentials.maximumCount + 2,
+            setting: "[eid] proxy_credentials",
+            environment
+        )
+        let credentials = content.withBytes { Proxy.Credentials(line: $0) }
+        guard let credentials else {
+            throw .inConfiguration("\(path) is not one line NAME:PASSWORD", hint: "write NAME:PASSWORD into it")
         }
-        defer { close(descriptor) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            throw .inConfiguration("\(path) is not a file", hint: "correct [eid] proxy_credentials")
-        }
-        // systemd protects the files of LoadCredential= by an access list, whose mask looks like rights of the group.
-        let isCredential = environment("CREDENTIALS_DIRECTORY").map { !$0.isEmpty && path.hasPrefix($0 + "/") } ?? false
-        guard isCredential || status.st_mode & 0o077 == 0 else {
-            throw .inConfiguration(
-                "\(path) can be read by other users",
-                hint: "chown badged: \(path) && chmod 600 \(path)"
-            )
-        }
-        return try withUnsafeTemporaryAllocation(byteCount: Proxy.Credentials.maximumCount + 3, alignment: 1) {
-            memory throws(StartError) in
-            defer { if let base = memory.baseAddress { explicit_bzero(base, memory.count) } }
-            let count = Glibc.read(descriptor, memory.baseAddress, memory.count)
-            let bytes = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(memory).prefix(max(count, 0)))
-            guard let credentials = Proxy.Credentials(line: bytes) else {
-                throw .inConfiguration("\(path) is not one line NAME:PASSWORD", hint: "write NAME:PASSWORD into it")
-            }
-            return credentials
-        }
+        return credentials
     }
 }

@@ -19,6 +19,16 @@ package struct CredentialConfiguration: Sendable, Equatable {
     package var issuers: [Issuer] = []
     /// `validated`: whether only a key with a valid certificate is a credential.
     package var isValidated = false
+    /// `aliro_key`: the file with the private key of the readers; nil: cards with Aliro are not read.
+    package var aliroKey: String?
+    /// `aliro_group`: the group of the readers; 16 bytes.
+    package var aliroGroup: [UInt8]?
+    /// `aliro_subgroup`: the subgroup of the readers; 16 bytes.
+    package var aliroSubgroup = [UInt8](repeating: 0, count: 16)
+    /// `aliro_credentials`: the compressed keys that count in validated mode.
+    package var aliroCredentials: [[UInt8]] = []
+    /// `aliro_fast`: whether cards that were read before may use the fast phase.
+    package var allowsFastAliro = true
 
     mutating func read(_ key: String, _ value: ConfigurationValue) throws(StartError) -> Bool {
         switch key {
@@ -26,6 +36,11 @@ package struct CredentialConfiguration: Sendable, Equatable {
         case "location": location = try value.identifier()
         case "issuers": issuers = try value.optional(ConfigurationValue.issuers) ?? []
         case "validated": isValidated = try value.bool()
+        case "aliro_key": aliroKey = try value.optional(ConfigurationValue.absolutePath)
+        case "aliro_group": aliroGroup = try value.optional(ConfigurationValue.identifier)
+        case "aliro_subgroup": aliroSubgroup = try value.identifier()
+        case "aliro_credentials": aliroCredentials = try value.optional(ConfigurationValue.credentialKeys) ?? []
+        case "aliro_fast": allowsFastAliro = try value.bool()
         default: return false
         }
         return true
@@ -58,6 +73,15 @@ extension ConfigurationValue {
             issuers.append(.init(name: parts[0], key: key))
         }
         return issuers
+    }
+
+    /// Compressed keys of credentials.
+    fileprivate func credentialKeys() throws(StartError) -> [[UInt8]] {
+        let keys = words.compactMap(Self.compressedKey)
+        guard keys.count == words.count else {
+            throw refuse("a list of compressed keys (66 hexadecimal digits), with commas")
+        }
+        return keys
     }
 
     /// The object 7F49 with an RSA key of at most 4096 bits.

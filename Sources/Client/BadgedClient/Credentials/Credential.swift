@@ -9,15 +9,17 @@ public struct Credential: ServerMessage, NamedMessage {
 
     /// The name of the reader.
     public var reader: String
-    /// How the card was read: `pkoc-se1` or `pkoc-se2`.
+    /// How the card was read: `pkoc-se1`, `pkoc-se2` or `Aliro`.
     public var technology: String
+    /// With Aliro: `standard`, in which the card has signed, or `fast`; nil otherwise.
+    public var phase: String?
     /// The key and its numbers; nil: the card has shown no credential, and `reason` says why.
     public var key: Key?
     /// Such as `wrongSignature` or `expired`; nil for a credential.
     public var reason: String?
     /// The certificate of the card; nil: it has none, or was read without it.
     public var certificate: Certificate?
-    /// The random bytes that the card has signed.
+    /// The random bytes of this tap, which the card has signed, or with which it has proven its key in another way.
     public var transaction: [UInt8]
 
     /// A key that the card has proven.
@@ -53,13 +55,14 @@ public struct Credential: ServerMessage, NamedMessage {
     public init(
         reader: String,
         technology: String,
+        phase: String? = nil,
         key: Key? = nil,
         reason: String? = nil,
         certificate: Certificate? = nil,
         transaction: [UInt8] = []
     ) {
-        (self.reader, self.technology, self.key, self.reason) = (reader, technology, key, reason)
-        (self.certificate, self.transaction) = (certificate, transaction)
+        (self.reader, self.technology, self.phase) = (reader, technology, phase)
+        (self.key, self.reason, self.certificate, self.transaction) = (key, reason, certificate, transaction)
     }
 
     init(_ json: JSON) throws(UnreadableMember) {
@@ -71,6 +74,7 @@ public struct Credential: ServerMessage, NamedMessage {
             reason = json["reason"]?.string ?? "unknown"
             return
         }
+        phase = json["phase"]?.string
         let point = try json.required("publicKey") { $0.string.flatMap { Hex.decode($0) } }
         let members = try json.required("numbers", as: \.members)
         var numbers: [Int: [UInt8]] = [:]

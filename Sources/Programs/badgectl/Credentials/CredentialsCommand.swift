@@ -6,9 +6,9 @@ import Text
 let credentialFeature = Feature(
     commands: [CredentialsCommand.spec],
     describeCard: { card in
-        guard card.kind == "pkoc" else { return nil }
+        guard let name = ["pkoc": "PKOC", "aliro": "Aliro"][card.kind] else { return nil }
         let versions = card.members["versions"]?.array?.compactMap(\.string).joined(separator: ", ") ?? ""
-        return "PKOC credential" + (versions.isEmpty ? "" : ", version \(versions)")
+        return "\(name) credential" + (versions.isEmpty ? "" : ", version \(versions)")
     }
 )
 
@@ -20,9 +20,9 @@ enum CredentialsCommand {
         options: [OptionSpec("--watch", "show every credential, until Ctrl-C")],
         details: [
             """
-            Waits for a PKOC card or phone, and shows its 64-bit number in hexadecimal and decimal, or the reason why it
-            is no credential. A card that is on a reader already must be put there again. Needs the permission
-            credentials.
+            Waits for a card or phone with PKOC or Aliro, and shows its 64-bit number in hexadecimal and decimal, or the
+            reason why it is no credential. A card that is on a reader already must be put there again. Needs the
+            permission credentials.
             """,
             "Without --watch: ends with 0 after a credential, and with 1 after a card that has shown none.",
         ],

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Aliro
+import Concurrency
+import Crypto
+import Secrets
+import Store
+import Text
+
+/// The cards that were read before, so that they may use the fast phase.
+///
+/// They are in the store, sealed. Without a store they are kept until the end of badged.
+@Loop final class AliroBonds {
+    private let store: StateStore
+    /// The newest is the last.
+    private var bonds: [AliroBond] = []
+    private var loading: Task<Void, Never>?
+    /// The last change of the store.
+    private var writing: Task<Void, Never>?
+    /// Bonds are of use only for one key and identifier of the readers, so their names begin with this.
+    private let prefix: String
+
+    private nonisolated static let space = StoreSpace("aliro bonds")
+    /// A tap tries all of them, which takes milliseconds.
+    static let maximum = 200
+
+    init(_ store: StateStore, _ site: AliroSite) {
+        self.store = store
+        prefix = Self.hash(site.publicKey.uncompressed + site.identifier) + "-"
+    }
+
+    /// Returns the bonds, which are read from the store before the first tap.
+    func known() async -> [AliroBond] {
+        let loading = self.loading ?? Task { @Loop in await self.load() }
+        self.loading = loading
+        await loading.value
+        return bonds
+    }
+
+    /// Keeps a new bond in place of the old one of this card. Returns before it is on the disk.
+    func keep(_ bond: AliroBond) {
+        bonds.removeAll { $0.key == bond.key }
+        bonds.append(bond)
+        write(bond, keeps: true)
+        if bonds.count > Self.maximum { write(bonds.removeFirst(), keeps: false) }
+    }
+
+    /// Returns when all changes are on the disk.
+    func settled() async { await writing?.value }
+
+    /// A failure is in the log of the store; the fast phase then ends with badged.
+    private func write(_ bond: AliroBond, keeps: Bool) {
+        let (before, name) = (writing, prefix + Self.hash(bond.key.uncompressed))
+        writing = Task { [store] in
+            await before?.value
+            guard let store = try? await store.opened() else { return }
+            if keeps {
+                try? await store.set(name, in: Self.space, to: SecretBox(bond.bytes))
+            } else {
+                try? await store.remove(name, in: Self.space)
+            }
+        }
+    }
+
+    private func load() async {
+        guard let store = try? await store.existing() else { return }
+        let prefix = prefix
+        let values = try? await store.transaction { entries throws(StoreError) in
+            var values: [SecretBox] = []
+            for name in try entries.names(in: Self.space) {
+                // A bond of readers with another key or identifier is of no use any more.
+                if !name.hasPrefix(prefix) {
+                    try entries.remove(name, in: Self.space)
+                } else if let value = try? entries.value(name, in: Self.space) {
+                    values.append(value)
+                }
+            }
+            return values
+        }
+        for value in values ?? [] {
+            if let bytes = value.take(), let bond = AliroBond(bytes) { bonds.append(bond) }
+        }
+    }
+
+    /// Names in the store are not secret, so they do not have the key of a person.
+    private nonisolated static func hash(_ bytes: [UInt8]) -> String {
+        Hex.encode(Array(((try? DigestAlgorithm.sha256.hash(bytes)) ?? []).prefix(16)))
+    }
+}
