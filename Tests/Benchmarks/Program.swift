@@ -90,6 +90,7 @@ import Glibc
         if report.wants(.cardIn, .cardOut, .change, .changeTotal, .transfer, .waitingWakeUps) {
             try CardBench.run(settings, &report)
         }
+        if report.wants(.tapPKOC, .tapAliro, .tapTransfer) { try TapBench.run(settings, &report) }
         if report.wants(.walletSign, .walletSetup, .walletTransfer, .walletMemory, .walletWakeUps) {
             try WalletBench.run(settings, &report)
         }
