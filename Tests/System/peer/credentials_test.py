@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""credentials_test.py BIN WORK: badged reads cards of others. PKOC_PEERS is a folder with the program credential-nfc.
+"""credentials_test.py BIN WORK: badged reads cards of others, and readers of others read our virtual card. PKOC_PEERS is a
+folder with the programs credential-nfc and reader-nfc.
 
 credential-nfc --peer p1|p3 --stdin is a card in a reader of vpcd. It prints `ready POINT`, and obeys `insert`, `remove` and
-`quit`. docs/testing.md, PKOC cards of others.
+`quit`. reader-nfc --peer p1|p6 --reader NAME reads a card once through PC/SC, and prints `granted POINT` or `failed`.
+docs/testing.md, PKOC cards of others.
 """
+import json
 import os
 import subprocess
 import sys
 
-from cards import READER
+from cards import READER, Card
 from harness import Client, Daemon, check, finish
 
 binaries, work = sys.argv[1:]
@@ -47,6 +50,26 @@ for peer in ("p1", "p3"):
             card.kill()
     while client.wait_for("READER").get("card") is not None:
         pass
+
+# badged tells when pcscd knows a card. It only recognises the card, before the reader of others reads it.
+client.ask("CREDENTIALS", cmd="STOP_CREDENTIALS")
+here = os.path.dirname(os.path.abspath(__file__))
+with open(os.path.join(here, "../../Vectors/pkoc-nfc.json"), encoding="utf-8") as file:
+    own = json.load(file)["own"]["card"]
+for reader in ("p1", "p6"):
+    for signature, expected in (("right", ["granted", own["public"]]), ("wrong", ["failed"])):
+        virtual = Card(f"{binaries}/badged-virtual-card", work,
+                       {"kind": "pkoc", "key": own["private"], "signature": signature})
+        while client.wait_for("READER").get("card") is None:
+            pass
+        program = [os.path.join(os.environ["PKOC_PEERS"], "reader-nfc"), "--peer", reader, "--reader", READER]
+        words = subprocess.run(program, stdout=subprocess.PIPE, text=True, check=False).stdout.split()
+        check(f"{reader} reads our card with a {signature} signature: {expected[0]}", words[:len(expected)] == expected,
+              words)
+        check("our card has signed", virtual.state()["signatures"] == 1)
+        virtual.remove()
+        while client.wait_for("READER").get("card") is not None:
+            pass
 
 client.close()
 code, _ = daemon.end()

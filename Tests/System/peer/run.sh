@@ -5,8 +5,9 @@
 # authenticates to badged-eidserver, `speed` authenticates in turns with badged. `chromium` opens WebSockets of badged from
 # web pages. `keycard` uses the Keycard applet of its vendor, where KEYCARD_LAB and KEYCARD_APPLET name it. `mpin` logs in at
 # M-Pin servers, whose folder is in the variable MILAGRO. `remote` lets AusweisApp2 use a reader that badged lends over the
-# network, and badged pair with AusweisApp2. `credentials` reads PKOC cards of others, which the programs in the
-# folder PKOC_PEERS play. Installs the packages that are missing.
+# network, and badged pair with AusweisApp2. `credentials` reads PKOC cards of others, and lets readers
+# of others read ours; the programs in the folder PKOC_PEERS play them. `aliro` does the same for Aliro with those in
+# ALIRO_PEER. Installs the packages that are missing.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 bin=${BADGED_BIN:-$(cd "$here/../../.." && pwd)/.build/release}
@@ -31,7 +32,7 @@ mkdir -p /run/pcscd
 "$here/../uncache.sh" "$bin/badged" "$(command -v AusweisApp2)"
 pcscd --foreground >"$work/pcscd.log" 2>&1 &
 code=0
-for test in ${*:-pin auth speed remote chromium keycard ${MILAGRO:+mpin} ${PKOC_PEERS:+credentials}}; do
+for test in ${*:-pin auth speed remote chromium keycard ${MILAGRO:+mpin} ${PKOC_PEERS:+credentials} ${ALIRO_PEER:+aliro}}; do
     python3 "$here/${test}_test.py" "$bin" "$work" || code=$?
 done
 exit $code
