@@ -129,7 +129,20 @@ struct PKOCVectorTests {
             (try DoorSite(identifier: vectors.site, issuerKey: issuerKey), old, .certificateExpired),
             (
                 try DoorSite(identifier: vectors.site, issuerKey: issuerKey, revocations: list), greeting,
-                .certificateRevoked
+                .readerRevoked
+            ),
+            // A revoked reader that has the site key, or speaks without encryption, is not opened either.
+            (
+                try DoorSite(
+                    identifier: vectors.site,
+                    siteKey: vectors.publicKey("site"),
+                    issuerKey: issuerKey,
+                    revocations: list
+                ), bare, .readerRevoked
+            ),
+            (
+                try DoorSite(identifier: vectors.site, issuerKey: issuerKey, isLegacy: true, revocations: list), bare,
+                .readerRevoked
             ),
             (
                 try DoorSite(identifier: vectors.site, issuerKey: vectors.publicKey("site")), greeting,

@@ -14,7 +14,8 @@ package enum PKOCFailure: Error, Sendable, Equatable, CaseIterable {
     case noCertificate
     case certificateInvalid
     case certificateExpired
-    case certificateRevoked
+    /// The site has revoked the reader, whatever the reader presents.
+    case readerRevoked
     /// The credential key did not sign.
     case keyFailed
     /// libcrypto failed.
@@ -30,7 +31,7 @@ package enum PKOCFailure: Error, Sendable, Equatable, CaseIterable {
         case .noCertificate: "the reader has presented no certificate"
         case .certificateInvalid: "the certificate of the reader is not of its site"
         case .certificateExpired: "the certificate of the reader is not valid now"
-        case .certificateRevoked: "the reader is revoked"
+        case .readerRevoked: "the reader is revoked"
         case .keyFailed: "the key could not sign"
         case .cryptography: "a cryptographic operation failed"
         }

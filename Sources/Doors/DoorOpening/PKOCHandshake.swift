@@ -98,6 +98,7 @@ package struct PKOCHandshake: ~Copyable {
         }.first
         guard let (credential, known) = found else { throw .unknownSite }
         chosen = credential
+        if known.revokes(location) { throw .readerRevoked }
         var information = message[.protocolInformation] ?? []
         // Readers know these lengths; others are not repeated.
         if ![2, 5, 6].contains(information.count) { information = [3, 0, 0, 0, 1] }
