@@ -57,12 +57,16 @@ class Site:
         der = self.issuer.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         return hashlib.sha256(der).hexdigest()
 
-    def invitation(self, **trust):
-        """An enrolment file that is an invitation. docs/protocol/keys.md."""
+    def trusted(self, **trust):
+        """The site as an enrolment file names it. docs/protocol/keys.md."""
+        return {"siteId": self.identifier.hex(), **trust}
+
+    def invitation(self, *others, **trust):
+        """An enrolment file that is an invitation, for this site and for others."""
         public = point(self.issuer)
         jwk = {"kty": "EC", "crv": "P-256", "x": base64url(public[1:33]), "y": base64url(public[33:])}
         header = {"alg": "ES256", "typ": "badged-enrolment", "jwk": jwk}
-        payload = {"version": 1, "iss": "site", "serial": 1, "sites": [{"siteId": self.identifier.hex(), **trust}]}
+        payload = {"version": 1, "iss": "site", "serial": 1, "sites": [self.trusted(**trust), *others]}
         text = ".".join(base64url(json.dumps(part).encode()) for part in (header, payload))
         return text + "." + base64url(sign(self.issuer, text.encode()))
 
@@ -96,9 +100,9 @@ class DoorClient(ScanClient):
         self.send(**command)
         return self.until(lambda m: m["msg"] == name)
 
-    def enrol(self, site, **trust):
-        """Makes the endpoint with a key for this site; returns the public key."""
-        setup = self.call("ENDPOINT_SETUP", cmd="SETUP_ENDPOINT", invitation=site.invitation(**trust))
+    def enrol(self, site, *others, **trust):
+        """Makes the endpoint with a key for this site, and for others; returns the public key."""
+        setup = self.call("ENDPOINT_SETUP", cmd="SETUP_ENDPOINT", invitation=site.invitation(*others, **trust))
         keys = self.call("KEYS", cmd="GET_KEYS")["keys"]
         if not keys:
             raise RuntimeError(setup)

@@ -17,7 +17,7 @@ class PlainClient:
     def __init__(self, device):
         """`device` is the object path of the reader."""
         dbus.mainloop.glib.DBusGMainLoop(set_as_default=True)
-        self.bus, self.device = dbus.SystemBus(), device
+        self.bus, self.device = dbus.SystemBus(private=True), device
         self.values, self.is_resolved, self.received, self.error = 0, False, None, None
 
     def interface(self, path, name):
@@ -39,6 +39,18 @@ class PlainClient:
         objects = self.interface("/", "org.freedesktop.DBus.ObjectManager").GetManagedObjects()
         return self.interface(next(path for path, interfaces in objects.items() if path.startswith(self.device)
                                    and flag in interfaces.get(CHARACTERISTIC, {}).get("Flags", [])), CHARACTERISTIC)
+
+    def listen(self):
+        """Listens to the reader until `leave`: bluetoothd switches the notifications on in each connection."""
+        self.find("notify").StartNotify()
+
+    def leave(self):
+        self.find("notify").StopNotify()
+
+    def acquire(self):
+        """Connects, and acquires the notifications, which no other program receives then. Returns the descriptor that holds them."""
+        self.interface(self.device, DEVICE).Connect()
+        return self.find("notify").AcquireNotify(dbus.Dictionary(signature="sv"))[0].take()
 
     def fail(self, error):
         self.error = error

@@ -8,6 +8,7 @@ import json
 import os
 import struct
 import threading
+import time
 
 from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives import hashes
@@ -66,6 +67,13 @@ def decode(message):
     return values
 
 
+def revocations(issuer, site, *locations):
+    """A list of revoked readers."""
+    now = int(time.time())
+    body = b"\1" + site + struct.pack(">IH", now, len(locations)) + b"".join(one + struct.pack(">I", now) for one in locations)
+    return body + sign(issuer, body)
+
+
 def certificate(issuer, location, site, key, ends=FOREVER):
     """A certificate of a reader; `ends` is in seconds since 1970."""
     body = b"\1" + location + site + struct.pack(">II", 0, ends) + compressed(key)
@@ -94,6 +102,11 @@ class Session:
         self.device = decode(message)[DEVICE_KEY]
         return encode((SIGNATURE, sign(self.key, self.transcript())))
 
+    def verify(self, message):
+        """Returns the public key of the credential whose signature without encryption is right, else None."""
+        values = decode(message)
+        return values[PUBLIC_KEY] if is_genuine(values[PUBLIC_KEY], compressed(self.ephemeral), values[SIGNATURE]) else None
+
     def open(self, message):
         """Returns the public key of the credential whose sealed signature is right, else None."""
         shared = self.ephemeral.exchange(ec.ECDH(), ec.EllipticCurvePublicKey.from_encoded_point(CURVE, self.device))
@@ -114,6 +127,8 @@ class Reader:
         self.certificate, self.mtu, self.fragments, self.code = None, 247, True, GRANTED
         # Whether the reader speaks before it confirms that notifications are on.
         self.is_hasty = False
+        # Whether the reader knows only the flow without encryption.
+        self.is_old = False
         # What the reader does wrong: a name in `Visit`, or a function that is called instead of the proof.
         self.fault = None
         # Public keys of genuine credentials, and all connections.
@@ -198,10 +213,12 @@ class Visit:
         self.messages.append(value)
         if self.reader.fault == "rehearsal":
             return self.notify(bytes(66 if len(self.messages) == 1 else 3))
-        if value[0] == DEVICE_KEY:
+        if value[0] == DEVICE_KEY and not self.reader.is_old:
             self.prove(value)
         elif value[0] == ENCRYPTED:
-            self.judge(value)
+            self.judge(self.session.open(value))
+        elif value[0] == PUBLIC_KEY:
+            self.judge(self.session.verify(value))
         self.reader.happened()
 
     def greet(self):
@@ -227,8 +244,7 @@ class Visit:
         self.session.last_proof = proof
         self.notify(proof)
 
-    def judge(self, message):
-        visitor = self.session.open(message)
+    def judge(self, visitor):
         if visitor is None:
             return self.notify(encode((RESPONSE, b"\x06")))
         self.reader.visitors.append(visitor)

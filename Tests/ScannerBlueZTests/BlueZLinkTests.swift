@@ -109,6 +109,33 @@ struct BlueZLinkTests {
         #expect(stage.service.calls.last == "Disconnect")
     }
 
+    @Test("a reader to which other programs listen is opened", arguments: [1, 2], [23, 517] as [UInt16])
+    @Loop func shared(_ listeners: Int, _ mtu: UInt16) async throws {
+        let stage = try await Stage()
+        (stage.service.listeners, stage.service.mtu) = (listeners, mtu)
+        for _ in 0..<2 {
+            #expect(try await stage.open() == OpeningResult(.success, decision: .granted, payload: [3], key: "door"))
+        }
+        #expect(stage.service.calls.last == "Disconnect")
+    }
+
+    @Test("a reader that another program uses is busy, and stays connected")
+    @Loop func inUse() async throws {
+        let stage = try await Stage()
+        (stage.service.listeners, stage.service.isConnectedBefore) = (1, true)
+        #expect(
+            try await stage.open() == OpeningResult(.busy, reason: "another program is connected to the reader")
+        )
+        #expect(stage.service.calls == ["GetManagedObjects"])
+        // A connection in which nobody listens can be used.
+        stage.service.listeners = 0
+        #expect(try await stage.open().status == .success)
+        stage.service.refusals["StartNotify"] = "org.bluez.Error.NotPermitted"
+        let acquired = try await stage.open()
+        #expect((acquired.status, acquired.decision) == (.busy, .unknown))
+        #expect(acquired.reason == "another program has acquired the notifications of the reader")
+    }
+
     @Test("a connection that takes too long is given up and cancelled")
     @Loop func slow() async throws {
         let stage = try await Stage()

@@ -26,8 +26,14 @@ import DoorReaders
     /// The reader sends this number of notifications at once.
     var flood = 0
     var offersPKOC = true
+    /// Other programs that listen to the reader. bluetoothd switches the notifications on for them when the reader is connected, and
+    /// signals each notification once for each program.
+    var listeners = 0
+    /// Another program is connected to the reader.
+    var isConnectedBefore = false
     private(set) var calls: [String] = []
     private var isConnected = false
+    private var isListening = false
     private var messages = 0
     private var input = PKOCFraming()
     private var output = PKOCFraming()
@@ -75,6 +81,7 @@ import DoorReaders
             }
         case "Connect":
             isConnected = true
+            if listeners > 0 { greet() }
             bus.reply(to: call)
             bus.signal(Self.device, BlueZName.properties, "PropertiesChanged") { message in
                 message.append(BlueZName.device)
@@ -84,12 +91,13 @@ import DoorReaders
                 message.container("a", "s") {}
             }
         case "Disconnect":
-            isConnected = false
+            (isConnected, isListening) = (false, false)
             bus.reply(to: call)
         case "StartNotify":
+            isListening = true
             // The reader speaks first, and may do so before bluetoothd has answered.
-            if let greeting = try? reader.greeting() { notify(greeting) }
-            for _ in 0..<flood { value([1, 2, 3]) }
+            if listeners == 0 { greet() }
+            for number in 0..<flood { value([1, 2, UInt8(number)]) }
             bus.reply(to: call)
         case "WriteValue":
             bus.reply(to: call)
@@ -113,9 +121,13 @@ import DoorReaders
         }
     }
 
+    private func greet() { if let greeting = try? reader.greeting() { notify(greeting) } }
+
     private func notify(_ message: [UInt8]) {
         if output.dialect == nil { _ = try? output.receive([2, 0x0C]) }
-        for piece in output.divide(message, capacity: Int(mtu) - 3) ?? [] { value(piece) }
+        for piece in output.divide(message, capacity: Int(mtu) - 3) ?? [] {
+            for _ in 0..<listeners + (isListening ? 1 : 0) { value(piece) }
+        }
     }
 
     private func value(_ bytes: [UInt8]) {
@@ -134,7 +146,7 @@ import DoorReaders
                 message.property("Powered", "b") { message.append(self.isPowered) }
             }
             if isKnown { object(message, Self.device, BlueZName.device, describeDevice) }
-            if isConnected, offersPKOC {
+            if isConnected || listeners > 0, offersPKOC {
                 object(message, Self.device + "/service000a", BlueZName.gattService) { message in
                     message.property("UUID", "s") { message.append(PKOCService.services[0]) }
                 }
@@ -147,6 +159,7 @@ import DoorReaders
     private func describeDevice(_ message: BusMessage) {
         message.property("AddressType", "s") { message.append("random") }
         message.property("ServicesResolved", "b") { message.append(isConnected) }
+        message.property("Connected", "b") { message.append(isConnected || isConnectedBefore) }
     }
 
     private func characteristic(_ message: BusMessage, _ name: String, _ uuid: String, _ flags: [String]) {
@@ -157,6 +170,10 @@ import DoorReaders
                 message.container("a", "s") { for flag in flags { message.append(flag) } }
             }
             message.property("MTU", "q") { message.append(self.mtu, "q") }
+            if flags.contains("notify") {
+                message.property("Notifying", "b") { message.append(self.listeners > 0) }
+                message.property("NotifyAcquired", "b") { message.append(false) }
+            }
         }
     }
 

@@ -18,6 +18,8 @@ package enum PKOCService {
 package enum DoorLinkFailure: Error, Sendable, Equatable {
     /// Nothing was received within the time limit.
     case timedOut
+    /// Another program uses the reader, with the reason.
+    case inUse(String)
     /// The connection was not possible or was lost, with the reason.
     case failed(String)
 }

@@ -55,6 +55,7 @@ import Threads
         } catch {
             switch error {
             case .timedOut: return OpeningResult(.timedOut, reason: "the reader was not connected in time")
+            case .inUse(let reason): return OpeningResult(.busy, reason: reason)
             case .failed(let reason): return OpeningResult(.bluetoothCommunicationFailed, reason: reason)
             }
         }
@@ -161,6 +162,7 @@ import Threads
     private static func ending(_ failure: DoorLinkFailure, _ timeout: OpeningStatus) -> Ending {
         switch failure {
         case .timedOut: Ending(result: OpeningResult(timeout, reason: "the reader does not answer"))
+        case .inUse(let reason): Ending(result: OpeningResult(.busy, reason: reason))
         case .failed(let reason): Ending(result: OpeningResult(.bluetoothCommunicationFailed, reason: reason))
         }
     }

@@ -9,7 +9,7 @@ package enum OpeningStatus: String, Sendable, CaseIterable {
     /// There was no connection in time.
     case timedOut
     case outOfRange
-    /// The adapter opens another reader, or the reader was opened a moment ago.
+    /// The adapter opens another reader, the reader was opened a moment ago, or another program uses it.
     case busy
     case motionNotSupported
     case tapNotSupported

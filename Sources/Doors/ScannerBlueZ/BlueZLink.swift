@@ -20,6 +20,8 @@ import Threads
     /// Why nothing more can be received.
     private var failure: DoorLinkFailure?
     private var notifications: [[UInt8]] = []
+    /// The last notification since the last write.
+    private var last: [UInt8]?
     /// Fulfilled at the next change of the values above.
     private var change: OneShot<Void>?
 
@@ -64,6 +66,8 @@ import Threads
         if gatt.isRandom != nil, gatt.isRandom != isRandom {
             throw .failed("bluetoothd knows the address of the reader with another type")
         }
+        // The reader has spoken already, and does not speak again in this connection.
+        if gatt.isConnected, gatt.isListenedTo { throw .inUse("another program is connected to the reader") }
         mayBeConnected = true
         try await call(devicePath, BlueZName.device, "Connect", until: deadline)
         isConnected = true
@@ -122,11 +126,19 @@ import Threads
             throw .failed("the write does not fit the MTU")
         }
         let type = gatt.writesWithResponse ? "request" : "command"
-        try await call(path, BlueZName.characteristic, "WriteValue", until: Loop.now + limit) { message in
+        let write: (BusMessage) -> Void = { message in
             message.append(bytes)
             message.container("a", "{sv}") {
                 message.property("type", "s") { message.append(type) }
             }
+        }
+        try await ask(
+            (BlueZName.service, path, BlueZName.characteristic, "WriteValue"),
+            arguments: write,
+            until: Loop.now + limit
+        ) { [weak self] _ throws(BusMessage.Malformed) in
+            // What the reader says now is new.
+            self?.last = nil
         }
     }
 
@@ -180,8 +192,7 @@ import Threads
             answer: { answer in
                 guard let answer else { return _ = answered.fill(.failure(.timedOut)) }
                 guard answer.kind == .return else {
-                    let name = answer.errorName ?? "an error"
-                    answered.fill(.failure(.failed(refusal ?? "bluetoothd answers \(method.member) with \(name)")))
+                    answered.fill(.failure(Self.failure(method.member, answer.errorName, refusal)))
                     return
                 }
                 do throws(BusMessage.Malformed) {
@@ -199,6 +210,13 @@ import Threads
         alarm.cancel()
         pending = nil
         return try result.get()
+    }
+
+    private static func failure(_ member: String, _ error: String?, _ refusal: String?) -> DoorLinkFailure {
+        if member == "StartNotify", error == "org.bluez.Error.NotPermitted" {
+            return .inUse("another program has acquired the notifications of the reader")
+        }
+        return .failed(refusal ?? "bluetoothd answers \(member) with \(error ?? "an error")")
     }
 
     /// Ends the call in progress.
@@ -273,6 +291,9 @@ import Threads
         guard try message.string() == BlueZName.characteristic else { return }
         try message.properties(["Value": "ay"]) { _ throws(BusMessage.Malformed) in
             let value = try message.bytes()
+            // bluetoothd signals a notification once for each program that listens.
+            if value == last { return }
+            last = value
             guard notifications.count < Self.mostNotifications else {
                 return fail("the reader sends too much")
             }
@@ -289,6 +310,7 @@ struct BlueZGATT: Sendable {
     /// nil until bluetoothd has told the type of the address.
     private(set) var isRandom: Bool?
     private(set) var isResolved = false
+    private(set) var isConnected = false
     private var services: Set<String> = []
     private var characteristics: [Characteristic] = []
 
@@ -298,6 +320,7 @@ struct BlueZGATT: Sendable {
         var uuid = ""
         var flags: Set<String> = []
         var mtu: UInt16 = 0
+        var isListenedTo = false
     }
 
     /// A reader with more objects is hostile.
@@ -319,12 +342,12 @@ struct BlueZGATT: Sendable {
             }
         case BlueZName.device where path == device:
             hasDevice = true
-            try message.properties(["AddressType": "s", "ServicesResolved": "b"]) {
+            try message.properties(["AddressType": "s", "ServicesResolved": "b", "Connected": "b"]) {
                 key throws(BusMessage.Malformed) in
-                if key == "AddressType" {
-                    isRandom = try message.string() == "random"
-                } else {
-                    isResolved = try message.bool()
+                switch key {
+                case "AddressType": isRandom = try message.string() == "random"
+                case "Connected": isConnected = try message.bool()
+                default: isResolved = try message.bool()
                 }
             }
         case BlueZName.gattService where path.hasPrefix(device + "/"):
@@ -339,12 +362,15 @@ struct BlueZGATT: Sendable {
 
     private mutating func readCharacteristic(_ message: BusMessage, _ path: String) throws(BusMessage.Malformed) {
         var found = Characteristic(path: path)
-        try message.properties(["UUID": "s", "Service": "o", "Flags": "as", "MTU": "q"]) {
-            key throws(BusMessage.Malformed) in
+        let types = [
+            "UUID": "s", "Service": "o", "Flags": "as", "MTU": "q", "Notifying": "b", "NotifyAcquired": "b",
+        ]
+        try message.properties(types) { key throws(BusMessage.Malformed) in
             switch key {
             case "UUID": found.uuid = try message.string().lowercased()
             case "Service": found.service = try message.string("o")
             case "MTU": found.mtu = try message.number("q", as: UInt16.self)
+            case "Notifying", "NotifyAcquired": if try message.bool() { found.isListenedTo = true }
             default:
                 try message.each("s") { () throws(BusMessage.Malformed) in found.flags.insert(try message.string()) }
             }
@@ -364,7 +390,13 @@ struct BlueZGATT: Sendable {
     }
 
     var writePath: String? { writeCharacteristic?.path }
-    var notifyPath: String? { characteristic(PKOCService.notify, ["notify", "indicate"])?.path }
+    private var notifyCharacteristic: Characteristic? {
+        characteristic(PKOCService.notify, ["notify", "indicate"])
+    }
+
+    var notifyPath: String? { notifyCharacteristic?.path }
+    /// Whether a program listens. bluetoothd switches the notifications on for it in each connection.
+    var isListenedTo: Bool { notifyCharacteristic?.isListenedTo ?? false }
     /// Whether the reader confirms writes.
     var writesWithResponse: Bool { writeCharacteristic?.flags.contains("write") ?? false }
 

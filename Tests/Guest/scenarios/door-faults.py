@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Faults of PKOC readers, over real connections: wrong proofs and certificates, replayed and garbled notifications, ends of the
-# connection, small packets, two readers of one name.
+# connection, small packets, readers without encryption, other programs at the reader, two readers of one name.
 # kernel: time-travel=inf-cpu
 import os
 import time
 
 from doors import DoorBadged, Radio, Site
 from guest import BACKENDS, check, finish, run, start_bluetoothd, start_bus, stop
-from reader import DEVICE_KEY, ENCRYPTED, certificate, point
+from plainclient import PlainClient
+from reader import DEVICE_KEY, ENCRYPTED, PUBLIC_KEY, certificate, point, revocations
 
+DEVICE = "/org/bluez/hci0/dev_00_AA_EE_00_00_02"
 # What a reader may hear at most: nothing, an ephemeral key, or the sealed credential.
 NOTHING, EPHEMERAL, SEALED = [], [DEVICE_KEY], [DEVICE_KEY, ENCRYPTED]
 
@@ -16,11 +18,14 @@ NOTHING, EPHEMERAL, SEALED = [], [DEVICE_KEY], [DEVICE_KEY, ENCRYPTED]
 def run_faults(backend):
     bluetoothd = start_bluetoothd()
     radio = Radio("--paced", "--controllers", "3")
-    site = Site()
+    # The readers of the old site know no encryption.
+    site, old = Site(), Site()
     reader = site.reader(radio, 1, "front")
     badged = DoorBadged(backend, site)
     client = badged.client()
-    key = client.enrol(site, siteKey=point(site.key).hex(), issuerKey=point(site.issuer).hex())
+    revoked = os.urandom(16)
+    key = client.enrol(site, old.trusted(legacy=True), siteKey=point(site.key).hex(), issuerKey=point(site.issuer).hex(),
+                       revocations=revocations(site.issuer, site.identifier, revoked).hex())
     client.begin()
     door = client.find("front")
 
@@ -55,7 +60,7 @@ def run_faults(backend):
     meets("after all faults the door opens", "success", SEALED, True)
 
     forgotten = run("dbus-send", "--system", "--print-reply", "--dest=org.bluez", "/org/bluez/hci0",
-                    "org.bluez.Adapter1.RemoveDevice", "objpath:/org/bluez/hci0/dev_00_AA_EE_00_00_02")
+                    "org.bluez.Adapter1.RemoveDevice", f"objpath:{DEVICE}")
     check("bluetoothd forgets the reader", forgotten.returncode == 0, forgotten)
     meets("a reader that bluetoothd has forgotten is searched", "success", SEALED, True)
 
@@ -66,7 +71,7 @@ def run_faults(backend):
     reader.mtu = 23
     meets("MTU 23: the door opens in pieces", "success", SEALED, True)
     reader.fault = "doubled"
-    meets("MTU 23: repeated pieces", "readerFailure", NOTHING)
+    meets("MTU 23: repeated pieces", "success", SEALED, True)
     reader.fault = None
     reader.fragments = False
     meets("MTU 23: a reader without pieces fails", "readerFailure", NOTHING)
@@ -81,7 +86,42 @@ def run_faults(backend):
     meets("an expired certificate", "readerFailure", NOTHING)
     reader.certificate = certificate(site.key, *issued[1:])
     meets("a certificate of another issuer", "readerFailure", NOTHING)
+    home, reader.location = reader.location, revoked
+    reader.certificate = certificate(site.issuer, revoked, site.identifier, site.key)
+    meets("a revoked reader with a certificate", "readerFailure", NOTHING)
     reader.certificate = None
+    meets("a revoked reader without a certificate", "readerFailure", NOTHING)
+    reader.location = home
+
+    reader.is_old = True
+    meets("a reader without encryption, of a site that is not marked as legacy", "readerTimedOutAPDU", EPHEMERAL)
+    reader.site = old.identifier
+    for fragments in (True, False):
+        reader.fragments = fragments
+        result = client.open(door)
+        reader.wait_for_end()
+        check("a reader without encryption, of a site that is marked as legacy, opens", (result["status"], result["accessDecision"])
+              == ("success", "granted") and reader.learned() == [PUBLIC_KEY] and reader.visitors[-1] == key, (result, badged.log()))
+    reader.is_old, reader.fragments = False, True
+
+    reader.site = site.identifier
+    others = [PlainClient(DEVICE) for _ in range(2)]
+    for number, other in enumerate(others):
+        other.listen()
+        meets(f"other programs listen to the reader: {number + 1}", "success", SEALED, True)
+    for other in others:
+        other.leave()
+    descriptor = others[0].acquire()
+    client.wait_until_cool(door)
+    result = client.open_now(door)
+    check("a reader whose notifications another program has acquired is busy", result["status"] == "busy"
+          and "another program" in result["reason"], (result, badged.log()))
+    os.close(descriptor)
+    result = client.open_now(door)
+    check("it opens when that program has let them go", result["status"] == "success", (result, badged.log()))
+    reader.wait_for_end()
+    check("the connection of that program ends, too", client.wait_until(lambda: radio.set()["links"] == 0), radio.set())
+
     reader.site = bytes(16)
     meets("a reader of another site", "keyNotFound", NOTHING)
     reader.site = site.identifier
