@@ -26,6 +26,8 @@ package import DoorReaders
     /// The connections that have not ended.
     package private(set) var open = 0
     package private(set) var addresses: [DeviceAddress] = []
+    /// The time limits of the connections.
+    package private(set) var limits: [Milliseconds] = []
     private let changes = Waiters()
 
     package init(_ reader: ModelReader) { self.reader = reader }
@@ -45,6 +47,7 @@ package import DoorReaders
     ) async throws(DoorLinkFailure) -> any DoorLink {
         connections += 1
         addresses.append(address)
+        limits.append(limit)
         changes.check()
         await changes.wait { !self.holds }
         if let failure { throw failure }

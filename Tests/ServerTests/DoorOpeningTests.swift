@@ -228,6 +228,99 @@ struct DoorOpeningTests {
         }
     }
 
+    @Test("an opening waits as long as its client has set, and only its client")
+    @Loop func usedTimeouts() async throws {
+        let stage = try await OpeningStage()
+        let client = try await stage.scanning()
+        let other = try await stage.scanning()
+        stage.advertise()
+        #expect(await client.ask(#"{"cmd":"SET_TIMEOUTS","connectMs":50,"apduMs":60}"#, "TIMEOUTS") != nil)
+        stage.connector.reader.fault = .silentAtEnd
+        for client in [client, other] {
+            #expect(await client.ask(OpeningStage.open(), "OPENING") != nil)
+            #expect(await client.next("OPENING_RESULT")?["status"] == .string("readerTimedOutAPDU"))
+        }
+        #expect(stage.connector.limits == [50, 3200])
+    }
+
+    @Test("an adapter opens one reader at a time, and a client four")
+    @Loop func limits() async throws {
+        let stage = try await OpeningStage()
+        let client = try await stage.scanning()
+        stage.connector.holds = true
+        // Two readers at the first adapter, one at each of four others.
+        for (number, adapter) in [0, 0, 1, 2, 3, 4].enumerated() {
+            let address = DeviceAddress(bits: 0xC000_0000_0001 + UInt64(number), isRandom: true)
+            stage.scanner.receive([3, 3, 0xF0, 0xFF], from: address, -35, adapter: adapter)
+        }
+        func open(_ number: Int) -> String {
+            OpeningStage.open().replacing("00:01", with: "00:0\(number)").replacing(
+                "proximity",
+                with: "applicationSpecific"
+            )
+        }
+        #expect(await client.ask(open(1), "OPENING") != nil)
+        await stage.connector.wait(connections: 1)
+        #expect(await client.ask(open(2), "OPENING") != nil)
+        let second = try #require(await client.next("OPENING_RESULT"))
+        #expect((second["status"], second["reason"]) == (.string("busy"), .string("hci0 opens another reader")))
+        for number in 3...5 { #expect(await client.ask(open(number), "OPENING") != nil) }
+        let sixth = try #require(await client.ask(open(6), "OPENING_RESULT"))
+        #expect((sixth["status"], sixth["token"]) == (.string("busy"), .null))
+        #expect(sixth["reason"] == .string("this client opens 4 readers already"))
+        await stage.connector.wait(connections: 4)
+        stage.connector.release()
+        for _ in 0..<4 { #expect(await client.next("OPENING_RESULT") != nil) }
+        #expect(await client.ask(open(6), "OPENING") != nil)
+        #expect(await client.next("OPENING_RESULT") != nil)
+        // The radio was never stopped.
+        #expect(stage.scanner.demand != nil)
+    }
+
+    @Test("after a success the reader cools down for every client and every way to open it")
+    @Loop func coolsDown() async throws {
+        let stage = try await OpeningStage()
+        let (client, other) = (try await stage.scanning(), try await stage.scanning())
+        stage.advertise(-30, times: 12)
+        #expect(await other.ask(#"{"cmd":"SET_AUTO_OPEN","mode":"ask"}"#, "AUTO_OPEN") != nil)
+        let token = try #require(await other.next("ASK_OPEN")?["token"]?.int)
+        #expect(await client.ask(OpeningStage.open(), "OPENING") != nil)
+        #expect(await client.next("OPENING_RESULT")?["status"] == .string("success"))
+        let allow = #"{"cmd":"ALLOW_OPEN","token":\#(token),"allow":true}"#
+        for command in [OpeningStage.open(), #"{"cmd":"TRIGGER","openingType":"proximity"}"#, allow] {
+            let refused = try #require(await other.ask(command, "OPENING_RESULT"))
+            #expect((refused["status"], refused["token"]) == (.string("busy"), .null), "\(command)")
+        }
+        let closest = #"{"cmd":"GET_CLOSEST_DOOR_READER","openingType":"proximity"}"#
+        #expect(await other.ask(closest, "CLOSEST_DOOR_READER")?["reason"] == .string("coolingDown"))
+        stage.clock.advance(2199)
+        #expect(await other.ask(closest, "CLOSEST_DOOR_READER")?["reason"] == .string("coolingDown"))
+        stage.clock.advance(1)
+        stage.advertise(-30, times: 1)
+        #expect(await other.ask(closest, "CLOSEST_DOOR_READER")?["reader"]?["id"] == .string(OpeningStage.id))
+        #expect(stage.connector.connections == 1)
+    }
+
+    @Test("a reader that is allowed too late is not opened")
+    @Loop func allowedLate() async throws {
+        let stage = try await OpeningStage()
+        let client = try await stage.scanning()
+        for isScanning in [true, false] {
+            stage.advertise(-30, times: 12)
+            #expect(await client.ask(#"{"cmd":"SET_AUTO_OPEN","mode":"ask"}"#, "AUTO_OPEN") != nil)
+            let token = try #require(await client.next("ASK_OPEN")?["token"]?.int)
+            if isScanning {
+                stage.clock.advance(10_100)
+            } else {
+                #expect(await client.ask(#"{"cmd":"STOP_SCAN"}"#, "SCAN") != nil)
+            }
+            let line = #"{"cmd":"ALLOW_OPEN","token":\#(token),"allow":true}"#
+            let refused = try #require(await client.ask(line, "OPENING_RESULT"))
+            #expect((refused["status"], refused["token"]) == (.string("outOfRange"), .null))
+        }
+        #expect(stage.connector.connections == 0)
+    }
+
     @Test("automatic opening is off, and when it asks, a reader is opened once per visit if the client allows it")
     @Loop func ask() async throws {
         let stage = try await OpeningStage()
@@ -269,6 +362,30 @@ struct DoorOpeningTests {
         #expect(await client.next("OPENING")?["state"] == .string("connecting"))
         #expect(await client.next("OPENING_RESULT")?["status"] == .string("success"))
         #expect(stage.connector.connections == 1)
+    }
+
+    @Test("a reader that is silent while it is connected is opened once in a visit")
+    @Loop func silentWhileConnected() async throws {
+        let stage = try await OpeningStage()
+        let client = try await stage.scanning()
+        #expect(await client.ask(#"{"cmd":"SET_AUTO_OPEN","mode":"on"}"#, "AUTO_OPEN") != nil)
+        stage.connector.holds = true
+        stage.advertise(-30, times: 12)
+        await stage.connector.wait(connections: 1)
+        // The connection takes longer than a reader stays in range, and bluetoothd takes its time to end it.
+        stage.clock.advance(4000)
+        stage.connector.release()
+        #expect(await client.next("OPENING_RESULT")?["status"] == .string("success"))
+        stage.clock.advance(4000)
+        stage.advertise(-30, times: 40)
+        let list = #"{"cmd":"GET_DOOR_READER_LIST"}"#
+        #expect(await client.ask(list, "DOOR_READER_LIST")?["readers"]?.array?.count == 1)
+        #expect(stage.connector.connections == 1)
+        // After the silence of a reader that nobody opens, the next visit has its opening.
+        stage.clock.advance(4000)
+        stage.advertise(-30, times: 12)
+        #expect(await client.next("OPENING_RESULT")?["status"] == .string("success"))
+        #expect(stage.connector.connections == 2)
     }
 
     @Test("the opening of a client that leaves is cancelled")

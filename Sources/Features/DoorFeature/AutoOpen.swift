@@ -22,9 +22,10 @@ struct AutoOpen {
 
     mutating func forgetVisits() { visited = [] }
 
-    /// Takes a change of a reader.
+    /// Takes a change of a reader. The silence of a reader that is connected is not the end of a visit.
     /// - Returns: whether to open the reader or to ask for it now.
-    mutating func notice(_ reader: DoorReader, isLost: Bool, at now: Milliseconds) -> Bool {
+    mutating func notice(_ reader: DoorReader, isLost: Bool, isConnected: Bool, at now: Milliseconds) -> Bool {
+        if isConnected { return false }
         guard mode != .off, !isLost, reader.inRange.contains(openingType), reader.isFresh(at: now) else {
             visited.remove(reader.number)
             return false
@@ -48,6 +49,31 @@ enum DoorDriver {
     var openings: [Int: Task<Void, Never>] = [:]
     /// The questions without an answer, by token.
     var questions: [Int: Question] = [:]
+    /// When the openings of readers that have not come back into range since have ended, by number; `.max` for those that run.
+    private var ends: [Int: Milliseconds] = [:]
+
+    func began(_ reader: DoorReader) { ends[reader.number] = .max }
+
+    func ended(_ reader: DoorReader, at now: Milliseconds) { ends[reader.number] = now }
+
+    /// The readers of a new scan have other numbers.
+    func forgetReaders() {
+        autoOpen.forgetVisits()
+        ends = [:]
+    }
+
+    /// Whether the reader is out of range because it is connected, or was until now: connected readers do not advertise.
+    func isConnected(_ reader: DoorReader, at now: Milliseconds) -> Bool {
+        guard let end = ends[reader.number] else { return false }
+        let isBack = reader.lastSeen > end && reader.inRange.contains(autoOpen.openingType)
+        guard isBack || now - Self.returnTime > end else { return true }
+        ends[reader.number] = nil
+        return false
+    }
+
+    /// How long a reader may take after an opening until it is in range again, in milliseconds: bluetoothd disconnects after two
+    /// seconds, and then the reader advertises.
+    private static let returnTime: Milliseconds = 6000
 
     struct Question {
         let reader: DoorReader

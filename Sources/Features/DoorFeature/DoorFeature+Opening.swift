@@ -41,7 +41,7 @@ extension DoorFeature {
     }
 
     /// The readers of a new scan have other numbers.
-    func forgetVisits(of session: Session) { openingClients[ObjectIdentifier(session)]?.autoOpen.forgetVisits() }
+    func forgetReaders(of session: Session) { openingClients[ObjectIdentifier(session)]?.forgetReaders() }
 
     /// Ends the openings and questions of a session.
     func endOpenings(of session: Session) {
@@ -63,21 +63,18 @@ extension DoorFeature {
             return .answered
         }
         guard let radio, let filter = scanFilter(of: session) else {
-            return refuse(session, command, OpeningResult(.outOfRange, reason: "this client does not scan"), id)
+            return refuse(session, command, Self.noScan, id)
         }
-        let now = radio.now
-        let found = radio.tracker.readers(filter, activeOnly: true, at: now).first { $0.id == id }
-        guard let reader = found else {
-            return refuse(session, command, OpeningResult(.outOfRange, reason: "the reader is not received"), id)
-        }
+        let found = radio.tracker.readers(filter, activeOnly: true, at: radio.now).first { $0.id == id }
+        guard let reader = found else { return refuse(session, command, Self.notReceived, id) }
         guard type == .applicationSpecific || reader.openingTypes.contains(type) else {
             return refuse(session, command, Self.unsupported(type), id)
         }
-        if reader.coolsDown(at: now) {
-            return refuse(session, command, OpeningResult(.busy, reason: "the reader was opened just now"), id)
-        }
         return begin(session, command, reader, type, key)
     }
+
+    private static let noScan = OpeningResult(.outOfRange, reason: "this client does not scan")
+    private static let notReceived = OpeningResult(.outOfRange, reason: "the reader is not received")
 
     private func trigger(_ session: Session, _ command: Command) -> CommandOutcome {
         let (type, key): (OpeningType, String?)
@@ -89,7 +86,7 @@ extension DoorFeature {
             return .answered
         }
         guard let radio, let filter = scanFilter(of: session) else {
-            return refuse(session, command, OpeningResult(.outOfRange, reason: "this client does not scan"), nil)
+            return refuse(session, command, Self.noScan, nil)
         }
         switch radio.tracker.closest(for: type, filter, at: radio.now) {
         case .success(let reader): return begin(session, command, reader, type, key)
@@ -119,7 +116,12 @@ extension DoorFeature {
             session.answer(Self.message(client.autoOpen), to: command)
             return .answered
         }
-        return begin(session, command, question.reader, question.openingType, question.key)
+        let reader = question.reader
+        guard let radio, scanFilter(of: session) != nil else {
+            return refuse(session, command, Self.noScan, reader.id)
+        }
+        guard reader.isActive(at: radio.now) else { return refuse(session, command, Self.notReceived, reader.id) }
+        return begin(session, command, reader, question.openingType, question.key)
     }
 
     private func setTimeouts(_ session: Session, _ command: Command) {
@@ -178,7 +180,8 @@ extension DoorFeature {
     /// A reader of the scan of this session has changed. Opens it, or asks the client, if automatic opening is on.
     func noticed(_ reader: DoorReader, isLost: Bool, _ session: Session, at now: Milliseconds) {
         guard let client = openingClients[ObjectIdentifier(session)] else { return }
-        guard client.autoOpen.notice(reader, isLost: isLost, at: now) else { return }
+        let isConnected = client.isConnected(reader, at: now)
+        guard client.autoOpen.notice(reader, isLost: isLost, isConnected: isConnected, at: now) else { return }
         let (type, key) = (client.autoOpen.openingType, client.autoOpen.key)
         if client.autoOpen.mode == .on {
             if let refusal = refusal(session, reader) {
@@ -216,6 +219,9 @@ extension DoorFeature {
             let reason = "badged has no driver for readers of the profile \(reader.profile.rawValue)"
             return OpeningResult(.openingTypeNotSupported, reason: reason)
         }
+        if let radio, reader.coolsDown(at: radio.now) {
+            return OpeningResult(.busy, reason: "the reader was opened just now")
+        }
         guard opener != nil else {
             return OpeningResult(.bluetoothCommunicationFailed, reason: "badged runs without connections to readers")
         }
@@ -241,6 +247,7 @@ extension DoorFeature {
         let token = nextToken()
         let (id, address, adapter) = (reader.id, reader.address, reader.adapter)
         let timeouts = client.timeouts
+        client.began(reader)
         client.openings[token] = Task { @Loop [weak self, weak session] in
             let begun = Loop.now
             let result = await Self.open(opener, credentials, uid, keyID, address, adapter, timeouts) { state in
@@ -251,7 +258,10 @@ extension DoorFeature {
             if result.status == .success, let used = result.key { await credentials.used(uid: uid, keyID: used) }
             guard let self, let session else { return }
             client.openings[token] = nil
-            if result.status == .success, let radio = self.radio { radio.tracker.opened(reader, at: radio.now) }
+            if let radio = self.radio {
+                client.ended(reader, at: radio.now)
+                if result.status == .success { radio.tracker.opened(reader, at: radio.now) }
+            }
             let detail = result.reason.map { ". \($0)" } ?? ""
             let text =
                 "\(session.name) has opened \(id): \(result.status.rawValue), \(result.decision.rawValue)\(detail)"

@@ -84,7 +84,7 @@ import Wire
         } catch {
             return refuse(error.text)
         }
-        forgetVisits(of: session)
+        forgetReaders(of: session)
         let old = scans.updateValue(new, forKey: ObjectIdentifier(session))
         radio.add(new)
         // End the old scan after the start of the new one, so that the radio does not stop in between.

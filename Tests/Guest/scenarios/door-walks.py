@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# People walk to a PKOC door and away from it, also in the middle of an opening; what an idle badged with an open vault costs.
+# People walk to a PKOC door and away from it, also in the middle of an opening, are asked before it opens, and open it with a
+# gesture; what an idle badged with an open vault costs.
 # kernel: time-travel=inf-cpu
 import os
 import time
@@ -40,8 +41,43 @@ for backend in BACKENDS:
           == [("success", "granted")] * 2 and reader.visitors == [key] * 2, (results, badged.log()))
     check("there is one connection for each visit", radio.set()["connections"] == 2, radio.set())
     check("the reader asks for a slower connection and gets it", radio.set()["updates"] > 0, radio.set())
-    client.send(cmd="SET_AUTO_OPEN", mode="off")
+
     radio.set(controller=1, rssi=-60)
+    client.count("OPENING", 30)
+    check("a door at which somebody stands opens once", radio.set()["connections"] <= 3, radio.set())
+    before, visits = radio.set()["connections"], len(reader.visitors)
+    radio.set(controller=1, rssi=WALK)
+    client.send(cmd="SET_AUTO_OPEN", mode="ask", openingType="proximity")
+    question = client.until(lambda m: m["msg"] == "ASK_OPEN")
+    check("a visit is a question, and nothing is connected before the answer", radio.set()["connections"] == before, question)
+    client.send(cmd="ALLOW_OPEN", token=question["token"], allow=True)
+    result = client.until(lambda m: m["msg"] == "OPENING_RESULT")
+    check("the door opens when the client allows it", result["status"] == "success" and len(reader.visitors) == visits + 1,
+          (result, badged.log()))
+    question = client.until(lambda m: m["msg"] == "ASK_OPEN")
+    answer = client.call("AUTO_OPEN", cmd="ALLOW_OPEN", token=question["token"], allow=False)
+    question = client.until(lambda m: m["msg"] == "ASK_OPEN")
+    client.count("OPENING", question["expiresMs"] / 1000 + 1)
+    check("a question that nobody answers expires", client.call("BAD_STATE", cmd="ALLOW_OPEN", token=question["token"], allow=True))
+    check("a door that is not allowed stays closed", answer["mode"] == "ask" and radio.set()["connections"] == before + 1, answer)
+    client.send(cmd="SET_AUTO_OPEN", mode="off")
+
+    def comes(is_near):
+        """Waits until the reader comes into range, or leaves the range."""
+        return client.until(lambda m: m["msg"] == "DOOR_READER" and m["reader"]["inRange"]["proximity"] == is_near)
+
+    radio.set(controller=1, rssi=-110)
+    comes(False)
+    radio.set(controller=1, rssi=-88)
+    client.find("front")
+    refused = client.call("OPENING_RESULT", cmd="TRIGGER", openingType="proximity")
+    radio.set(controller=1, rssi=-60)
+    comes(True)
+    client.send(cmd="TRIGGER", openingType="proximity")
+    result = client.until(lambda m: m["msg"] == "OPENING_RESULT")
+    check("a gesture far from the door does not open it", refused["status"] == "outOfRange" and refused["token"] is None, refused)
+    check("a gesture at the door opens it", result["status"] == "success" and len(reader.visitors) == visits + 2, (result, badged.log()))
+    reader.wait_for_end()
     door = client.find("front")
 
     reader.fault = lambda: radio.set(controller=1, rssi=-110)
