@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Virtual Bluetooth LE controllers on /dev/vhci that hear and connect to one another; `doors.Radio` uses the program.
 
-Controller 0 hears the advertisements of all others; the others hear a phone only, so that their scans are not silent. Packets of a
-connection arrive at once, or with --paced at the next connection event. A controller whose signal is weaker than REACH is not
-heard, and a connection to it ends after its supervision timeout. Events and commands are those of the Bluetooth Core Specification,
-Vol 4, Part E. The program reads one JSON command per line and answers each with one line.
+Controller 0 hears the advertisements of all others; the others hear a phone only, so that their scans are not silent. The phone
+answers scan requests: in a discovery the kernel reports a single sender only together with its scan response. Packets of a connection
+arrive at once, or with --paced at the next connection event. A controller whose signal is weaker than REACH is not heard, and a
+connection to it ends after its supervision timeout. Events and commands are those of the Bluetooth Core Specification, Vol 4, Part E.
+The program reads one JSON command per line and answers each with one line.
 """
 import argparse
 import json
@@ -14,7 +15,7 @@ import struct
 import sys
 import time
 
-from controller import COMMAND, Controller, Flood, Sender, strength
+from controller import COMMAND, Controller, Flood, Sender, strength, structure
 
 ACL = 2
 REACH = -94  # dBm
@@ -200,7 +201,7 @@ class Air:
         self.count = {"connections": 0, "packets": 0, "updates": 0, "timeouts": 0}
         # Time in seconds, number of the controller, and what has happened; None: nothing is noted.
         self.trace = None
-        self.phone = Sender({"address": "5B:00:00:00:00:01", "data": Flood.PHONE.hex()})
+        self.phone = Sender({"address": "5B:00:00:00:00:01", "data": Flood.PHONE.hex(), "response": structure(0x0A, b"\4").hex()})
         self.phone_due = time.monotonic()
         self.input = b""
         self.controllers = []
@@ -313,7 +314,7 @@ class Air:
             if self.phone_due <= now:
                 self.phone_due = now + PHONE_EVERY
                 for controller in self.controllers:
-                    controller.advertise(self.phone, strength([-70, 5], 0))
+                    controller.advertise(self.phone, -70)
             times = [controller.advert_due for controller in self.controllers if controller.sender]
             times += [link.due for link in self.links] + [self.phone_due]
             for file in select.select([*by_file, 0], [], [], max(0, min(times) - time.monotonic()))[0]:

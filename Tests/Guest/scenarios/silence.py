@@ -31,6 +31,12 @@ start_bluetoothd()
 controller = Controller(advertise=[seos(1)])
 for backend in BACKENDS:
     badged, client = scan(backend)
+    # All advertisements of the reader are the same, and have the same strength.
+    resets = controller.state()["resets"]
+    client.count("DOOR_READER", 60)
+    state = client.state()
+    check(f"{backend}: advertisements that never change are not silence", state["lastAdvertAgo"] < 10_000 and "error" not in state
+          and controller.state()["resets"] == resets and "receives nothing" not in badged.log(), (state, badged.log()))
     recovers(f"{backend}, only adapter", client, controller, 1, "no advertisements are received", "no advertisement was received")
     second = Controller("--address", "00:AA:EE:00:00:02", advertise=[seos(2)])
     check("a second adapter receives", client.receives(2), client.detail())
