@@ -453,6 +453,26 @@ struct DoorReaderTests {
         client.close()
     }
 
+    @Test("the pauses of power saving do not hide a silent adapter")
+    @Loop func silentAdapterWithPauses() async throws {
+        let fixture = try await RadioFixture()
+        fixture.scanner.steps = Set(RecoveryStep.allCases)
+        let client = try await fixture.scanning()
+        var status = Self.both
+        for _ in 0..<3 {
+            status.isPausing = false
+            fixture.scanner.change(status)
+            receiveAtFirstAdapter(fixture, seconds: 7)
+            fixture.clock.advance(1000)
+            status.isPausing = true
+            fixture.scanner.change(status)
+            fixture.clock.advance(4000)
+        }
+        #expect(fixture.scanner.calls.contains("probe hci1"))
+        #expect(!fixture.scanner.calls.contains("probe hci0"))
+        client.close()
+    }
+
     @Test("GET_HEALTH counts system messages that cannot be decoded")
     @Loop func malformed() async throws {
         let fixture = try await RadioFixture()

@@ -15,24 +15,30 @@ import DoorReaders
         var names: String { adapters.map { "hci\($0)" }.joined(separator: ", ") }
     }
 
-    /// After a time this long in which no adapter received anything, the timeouts of the adapters start again.
+    /// After a time this long in which no adapter received anything, the timeouts of the adapters start again. Planned pauses do
+    /// not count.
     private static let commonSilence: Milliseconds = 5000
 
     private var scan: ScanWatchdog
     /// Empty unless several adapters listen, because an adapter is compared with the others.
     private var adapters: [Int: ScanWatchdog] = [:]
     private(set) var lastReceived: Milliseconds?
+    /// The time of the last advertisement, later by the planned pauses since.
+    private var quietSince: Milliseconds?
+    private var pausingSince: Milliseconds?
 
     init(timeout: Milliseconds) { scan = ScanWatchdog(timeout: timeout) }
 
     /// Must be called when the scan has ended.
     func reset() {
         scan.reset()
-        (adapters, lastReceived) = ([:], nil)
+        (adapters, lastReceived, quietSince, pausingSince) = ([:], nil, nil, nil)
     }
 
     func statusChanged(_ status: ScannerStatus, at now: Milliseconds) {
         scan.setListening(status.isListening, at: now)
+        if let begin = pausingSince, !status.isPausing { quietSince = quietSince.map { $0 + now - begin } }
+        pausingSince = status.isPausing ? pausingSince ?? now : nil
         let present = Set(status.adapters.map(\.number))
         adapters = adapters.filter { present.contains($0.key) }
         for adapter in status.adapters where adapter.isListening || adapters[adapter.number] != nil {
@@ -45,10 +51,10 @@ import DoorReaders
     /// Must be called for every advertisement.
     /// - Returns: a line for the log when the advertisement ends a reported silence.
     func received(adapter: Int, at now: Milliseconds) -> String? {
-        if let lastReceived, now - lastReceived > Self.commonSilence {
+        if let quietSince, now - quietSince > Self.commonSilence {
             for number in adapters.keys { adapters[number]?.restart(at: now) }
         }
-        lastReceived = now
+        (lastReceived, quietSince) = (now, now)
         let isAdapterBack = adapters[adapter]?.received(at: now) == true
         if scan.received(at: now) { return "the scan receives advertisements again" }
         return isAdapterBack ? "hci\(adapter) receives advertisements again" : nil
