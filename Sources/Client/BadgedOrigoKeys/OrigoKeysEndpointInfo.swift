@@ -74,3 +74,24 @@ public final class OrigoKeysLastAuthenticationInfo: Sendable {
         isModified = json["modified"]?.bool ?? false
     }
 }
+
+/// Where keys come from.
+public enum OrigoEnvironmentType: Int, Sendable, CaseIterable {
+    case prod = 0
+    case demo = 1
+    case test = 2
+    case dev = 3
+    /// The endpoint of badged.
+    case local = 4
+    case staging = 5
+    case acceptance = 6
+    case unknown = 15
+}
+
+/// Where a key can be kept.
+public enum OrigoKeysTarget: String, Sendable, CaseIterable {
+    /// The store of badged.
+    case OrigoSDK
+    case OrigoAppleWallet
+    case OrigoAppleWalletPreview
+}

@@ -9,3 +9,24 @@ public struct OrigoKeysInfo: Sendable, Equatable, CustomStringConvertible {
     /// The number of `type`.
     public var intValue: Int { type.rawValue }
 }
+
+/// What this computer lacks.
+public enum OrigoKeysInfoType: Int, Sendable, CaseIterable {
+    case bleNotSupported = 1
+    case bleTurnedOff
+    case locationServicesNotEnabled
+    case locationServicesNotDetermined
+    case locationServicesTurnedOff
+    case locationMonitoringNotSupported
+    case locationMonitoringTurnedOff
+    case passcodeWarning
+    case bleSharingTurnedOff
+    case secureElementPassNotAvailable
+    case mainWindowNotAvailable
+}
+
+/// What this computer lacks for wallets of phones.
+public enum OrigoKeysWalletInfoType: Int, Sendable, CaseIterable {
+    case secureElementPassNotAvailable = 0
+    case mainWindowNotAvailable
+}

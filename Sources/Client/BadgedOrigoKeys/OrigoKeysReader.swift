@@ -79,3 +79,19 @@ public final class OrigoKeysRssiMeasurement: Sendable {
 
     init(_ rssi: Int) { self.rssi = rssi }
 }
+
+/// The role of a reader.
+public enum OrigoKeysReaderType: Int, Sendable, CaseIterable {
+    /// It advertises, and waits for a connection.
+    case blePeripheral = 0
+    case bleCentral = 1
+    case httpRest = 2
+}
+
+/// How much of the time the radio listens.
+public enum OrigoKeysScanMode: Int, Sendable, CaseIterable {
+    /// Nearly all of the time.
+    case optimizePerformance = 0
+    /// With pauses.
+    case optimizePowerConsumption = 1
+}
