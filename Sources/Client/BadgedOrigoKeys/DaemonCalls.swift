@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import BadgedClient
-import Dispatch
 import Synchronization
 
 /// The connection of a manager to badged, and calls that wait for an answer.
@@ -52,36 +51,10 @@ final class DaemonCalls: Sendable {
     }
 
     /// Runs a call whose caller does not wait.
-    func start(_ body: @escaping @Sendable () async -> Void) { Task(executorPreference: executor) { await body() } }
+    func start(_ body: @escaping @Sendable () async -> Void) { executor.start(body) }
 
     /// Runs a call and blocks the calling thread until it has ended.
     func wait<Value: Sendable>(
         _ body: @escaping @Sendable () async throws(NSError) -> Value
-    ) throws(NSError) -> Value {
-        let outcome = Outcome<Value>()
-        start {
-            let result: Result<Value, NSError>
-            do throws(NSError) { result = .success(try await body()) } catch { result = .failure(error) }
-            outcome.result.withLock { $0 = result }
-            outcome.done.signal()
-        }
-        outcome.done.wait()
-        return try outcome.result.withLock { $0 }.get()
-    }
-
-    /// What a call has returned to the thread that waits for it.
-    private final class Outcome<Value: Sendable>: Sendable {
-        let result = Mutex<Result<Value, NSError>>(.failure(NSError(.internalError, "the call has no result")))
-        let done = DispatchSemaphore(value: 0)
-    }
-
-    /// Runs the tasks of calls on threads of their own, so that callers who block threads of the pool do not block these.
-    private final class CallExecutor: TaskExecutor {
-        private let queue = DispatchQueue(label: "badged.calls", attributes: .concurrent)
-
-        func enqueue(_ job: consuming ExecutorJob) {
-            let job = UnownedJob(job)
-            queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
-        }
-    }
+    ) throws(NSError) -> Value { try executor.wait(body) }
 }
