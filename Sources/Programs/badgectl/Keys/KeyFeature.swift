@@ -60,15 +60,6 @@ struct KeyCalls {
 }
 
 extension Invocation {
-    /// The only argument of an action.
-    func argument(_ name: String) throws(Failure) -> String {
-        guard let argument = others.first, others.count == 1 else {
-            let command = if case .run(let spec) = request { spec.name } else { "" }
-            throw Failure(.usage, "\(command) \(operand) needs one \(name)", hint: "badgectl \(command) --help")
-        }
-        return argument
-    }
-
     /// A text, or the content of the file with this path.
     static func textOrFile(_ argument: String) -> String {
         let descriptor = open(argument, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
@@ -84,14 +75,40 @@ extension Invocation {
 
 /// `badgectl keys`: the keys of the own user.
 enum KeysCommand {
+    private static let actions = [
+        Action(name: "list", summary: "list the keys", run: list),
+        Action(
+            name: "new",
+            options: ["--label", "--number", "--otp", "--digits"],
+            summary: "make a key pair, or take the secret of one-time codes from standard input",
+            run: make
+        ),
+        Action(
+            name: "export",
+            arguments: "KEY",
+            counts: 1...1,
+            options: ["--format"],
+            summary: "write the public part, which the site needs",
+            run: export
+        ),
+        changing("activate", by: "ACTIVATE_KEY", "use a key again"),
+        changing("deactivate", by: "DEACTIVATE_KEY", "do not use a key until it is activated"),
+        changing("delete", by: "DELETE_KEY", "delete a key"),
+        Action(
+            name: "site",
+            arguments: "[KEY]",
+            counts: 0...1,
+            options: ["--qr"],
+            summary: "import a reader",
+            run: importSite
+        ),
+    ]
+
     static let spec = CommandSpec(
         name: "keys",
         summary: "list, make, export, activate or delete keys for doors and codes",
-        operand: ValueSpec(
-            "ACTION",
-            .words(["list", "new", "export", "activate", "deactivate", "delete", "site"]),
-            isOptional: true
-        ),
+        actions: actions,
+        usual: "list",
         others: ValueSpec("KEY"),
         options: [
             OptionSpec("--label", ValueSpec("TEXT"), "new: the name of the key"),
@@ -113,28 +130,21 @@ enum KeysCommand {
             """
             site imports a reader. Nothing signs its code: compare the fingerprint with what the site says.
             """,
-        ],
-        run: run
+        ]
     )
 
-    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
-        let calls = try await KeyCalls(invocation)
-        switch invocation.operand {
-        case "", "list": try await list(calls, invocation)
-        case "new": try await make(calls, invocation)
-        case "export": try await export(calls, invocation)
-        case "site": try await importSite(calls, invocation)
-        default:
-            let key = try await calls.key(try invocation.argument("KEY"))
-            let commands = ["activate": "ACTIVATE_KEY", "deactivate": "DEACTIVATE_KEY", "delete": "DELETE_KEY"]
-            try await calls.ask(commands[invocation.operand] ?? "", [.init("key", .string(key.id))])
+    private static func changing(_ name: String, by command: String, _ summary: String) -> Action {
+        Action(name: name, arguments: "KEY", counts: 1...1, summary: summary) { invocation async throws(Failure) in
+            let calls = try await KeyCalls(invocation)
+            try await calls.ask(command, [.init("key", .string(try await calls.key(invocation.argument).id))])
+            return .done
         }
-        return .done
     }
 
-    private static func list(_ calls: KeyCalls, _ invocation: Invocation) async throws(Failure) {
+    @Sendable private static func list(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let calls = try await KeyCalls(invocation)
         let keys = try await calls.keys()
-        guard !invocation.wantsJSON else { return }
+        guard !invocation.wantsJSON else { return .done }
         if keys.isEmpty { Output.note("there are no keys; to make one: badgectl keys new --label TEXT") }
         for key in keys {
             var state = key.isActive ? "active" : "inactive"
@@ -144,9 +154,11 @@ enum KeysCommand {
             let parts = [key.id, key.keyProtocol, state, place, key.numbers[64] ?? "", key.label, key.issuer]
             Output.line(parts.filter { !$0.isEmpty }.joined(separator: "  ").printable)
         }
+        return .done
     }
 
-    private static func make(_ calls: KeyCalls, _ invocation: Invocation) async throws(Failure) {
+    @Sendable private static func make(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let calls = try await KeyCalls(invocation)
         if invocation.has("--digits"), !invocation.has("--otp") {
             throw Failure(.usage, "only codes have digits", hint: "badgectl keys new --otp totp --digits 8 <FILE")
         }
@@ -170,6 +182,7 @@ enum KeysCommand {
             key = try await calls.ask("NEW_KEY", members)
         }
         if !invocation.wantsJSON { Output.line((key["id"]?.string ?? "").printable) }
+        return .done
     }
 
     private static func readSecret() async throws(Failure) -> SecretBox {
@@ -184,10 +197,11 @@ enum KeysCommand {
         throw Failure(.usage, "there is no secret on standard input", hint: "a line of base 32 of at most 256 bytes")
     }
 
-    private static func export(_ calls: KeyCalls, _ invocation: Invocation) async throws(Failure) {
-        let key = try await calls.key(try invocation.argument("KEY"))
+    @Sendable private static func export(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let calls = try await KeyCalls(invocation)
+        let key = try await calls.key(invocation.argument)
         let export = try await calls.ask("EXPORT_KEY", [.init("key", .string(key.id))])
-        guard !invocation.wantsJSON else { return }
+        guard !invocation.wantsJSON else { return .done }
         switch invocation.value(of: "--format") ?? "pem" {
         case "hex": Output.line((export["publicKey"]?.string ?? "").printable)
         case "der": Output.line((export["der"]?.string ?? "").printable)
@@ -200,76 +214,95 @@ enum KeysCommand {
         default:
             for line in (export["pem"]?.string ?? "").split(separator: "\n") { Output.line(String(line).printable) }
         }
+        return .done
     }
 
-    private static func importSite(_ calls: KeyCalls, _ invocation: Invocation) async throws(Failure) {
+    @Sendable private static func importSite(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let calls = try await KeyCalls(invocation)
         guard let code = invocation.value(of: "--qr") else {
             throw Failure(.usage, "keys site needs --qr", hint: "give the text of the QR code of the reader")
         }
         var members = [JSON.Member("qr", .string(Invocation.textOrFile(code)))]
-        if let name = invocation.others.first {
-            members.append(.init("key", .string(try await calls.key(name).id)))
+        if !invocation.others.isEmpty {
+            members.append(.init("key", .string(try await calls.key(invocation.argument).id)))
         }
         let site = try await calls.ask("IMPORT_SITE", members)
         if !invocation.wantsJSON { Output.line("fingerprint \(site["fingerprint"]?.string ?? "")".printable) }
+        return .done
     }
 }
 
 /// `badgectl endpoint`: the vault of the own user, and its issuer.
 enum EndpointCommand {
+    private static let actions = [
+        Action(name: "show", summary: "show the store and its issuer", run: show),
+        Action(
+            name: "setup",
+            arguments: "[INVITATION]",
+            counts: 0...1,
+            summary: "make the store; an invitation of the issuer gives a key",
+            run: setUp
+        ),
+        Action(name: "update", summary: "ask the issuer for changes", run: update),
+        Action(name: "remove", options: ["--yes"], summary: "delete all your keys and data", run: remove),
+    ]
+
     static let spec = CommandSpec(
         name: "endpoint",
         summary: "show, set up, update or remove the store of your keys",
-        operand: ValueSpec("ACTION", .words(["show", "setup", "update", "remove"]), isOptional: true),
+        actions: actions,
+        usual: "show",
         others: ValueSpec("INVITATION", .files),
         options: [OptionSpec("--yes", "remove: delete all keys without a question")],
         details: [
             """
-            Without ACTION the store is shown. setup makes the store. INVITATION is a code of the issuer (XXXX-XXXX-XXXX-XXXX), its address, or a file of the
-            issuer; it gives a key. update asks the issuer for changes. remove deletes all your keys and data.
+            Without ACTION the store is shown. INVITATION is a code of the issuer (XXXX-XXXX-XXXX-XXXX), its address, or a
+            file of the issuer.
             """
-        ],
-        run: run
+        ]
     )
 
-    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
-        if invocation.operand == "remove", !invocation.has("--yes") {
+    @Sendable private static func setUp(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let text = invocation.others.isEmpty ? nil : Invocation.textOrFile(invocation.argument)
+        let members = text.map { [JSON.Member("invitation", .string($0))] } ?? []
+        let answer = try await KeyCalls(invocation).ask("SETUP_ENDPOINT", members)
+        guard !invocation.wantsJSON else { return .done }
+        Output.line((answer["key"]?["id"]?.string ?? answer["id"]?.string ?? "").printable)
+        return .done
+    }
+
+    @Sendable private static func update(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let answer = try await KeyCalls(invocation).ask("UPDATE_ENDPOINT")
+        guard !invocation.wantsJSON else { return .done }
+        let counts = ["issued", "updated", "revoked"].map { "\(answer[$0]?.int ?? 0) \($0)" }
+        Output.line(counts.joined(separator: ", "))
+        return .done
+    }
+
+    @Sendable private static func remove(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        guard invocation.has("--yes") else {
             throw Failure(
                 .usage,
                 "this deletes all your keys and their data",
                 hint: "if you want that: badgectl endpoint remove --yes"
             )
         }
-        let calls = try await KeyCalls(invocation)
-        switch invocation.operand {
-        case "setup":
-            var members: [JSON.Member] = []
-            if !invocation.others.isEmpty {
-                let text = Invocation.textOrFile(try invocation.argument("INVITATION"))
-                members.append(.init("invitation", .string(text)))
-            }
-            let answer = try await calls.ask("SETUP_ENDPOINT", members)
-            guard !invocation.wantsJSON else { break }
-            Output.line((answer["key"]?["id"]?.string ?? answer["id"]?.string ?? "").printable)
-        case "update":
-            let answer = try await calls.ask("UPDATE_ENDPOINT")
-            guard !invocation.wantsJSON else { break }
-            let counts = ["issued", "updated", "revoked"].map { "\(answer[$0]?.int ?? 0) \($0)" }
-            Output.line(counts.joined(separator: ", "))
-        case "remove": try await calls.ask("REMOVE_ENDPOINT", [.init("confirm", .bool(true))])
-        default:
-            let answer = try await calls.ask("GET_ENDPOINT")
-            guard !invocation.wantsJSON else { break }
-            guard answer["setUp"]?.bool == true else {
-                Output.line("not set up")
-                break
-            }
-            let sync = answer["lastSync"]?.string ?? "never"
-            Output.line("endpoint \(answer["id"]?.string ?? "")".printable)
-            Output.line("keys: \(answer["keys"]?.int ?? 0), bytes of data: \(answer["bytesUsed"]?.int ?? 0)")
-            Output.line("compared with the issuer: \(sync)".printable)
-            Output.line("sealed with a key from: \(answer["storage"]?.string ?? "")".printable)
+        try await KeyCalls(invocation).ask("REMOVE_ENDPOINT", [.init("confirm", .bool(true))])
+        return .done
+    }
+
+    @Sendable private static func show(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let answer = try await KeyCalls(invocation).ask("GET_ENDPOINT")
+        guard !invocation.wantsJSON else { return .done }
+        guard answer["setUp"]?.bool == true else {
+            Output.line("not set up")
+            return .done
         }
+        let sync = answer["lastSync"]?.string ?? "never"
+        Output.line("endpoint \(answer["id"]?.string ?? "")".printable)
+        Output.line("keys: \(answer["keys"]?.int ?? 0), bytes of data: \(answer["bytesUsed"]?.int ?? 0)")
+        Output.line("compared with the issuer: \(sync)".printable)
+        Output.line("sealed with a key from: \(answer["storage"]?.string ?? "")".printable)
         return .done
     }
 }
@@ -306,7 +339,7 @@ enum PassCommand {
 
     @Sendable static func save(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
         let calls = try await KeyCalls(invocation)
-        let reference = Invocation.textOrFile(try invocation.argument("REFERENCE"))
+        let reference = Invocation.textOrFile(invocation.argument)
         var members = [JSON.Member("reference", .string(reference))]
         if let label = invocation.value(of: "--label") {
             members.append(.init("display", .object([.init("displayName", .string(label))])))

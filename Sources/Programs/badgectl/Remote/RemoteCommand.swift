@@ -6,51 +6,54 @@ let remoteFeature = Feature(commands: [RemoteCommand.spec])
 
 /// `badgectl remote`: lists, pairs and forgets the devices with which readers are shared.
 enum RemoteCommand {
+    private static let actions = [
+        Action(name: "list", summary: "show the devices", run: list),
+        Action(
+            name: "pair",
+            arguments: "[DEVICE]",
+            counts: 0...1,
+            summary: "use the reader of a phone, which shows four digits",
+            run: RemotePairing.pair
+        ),
+        Action(name: "forget", arguments: "DEVICE", counts: 1...1, summary: "remove a pairing", run: forget),
+        Action(
+            name: "share",
+            options: ["--pair"],
+            summary: "show who may use the readers of this host",
+            run: share
+        ),
+    ]
+
     static let spec = CommandSpec(
         name: "remote",
         summary: "use a phone as card reader, or lend readers of this host",
-        operand: ValueSpec("ACTION", .words(["list", "pair", "forget", "share"])),
+        actions: actions,
         others: ValueSpec("DEVICE"),
-        options: [
-            OptionSpec("--pair", "share: let one device pair, and show the code for it"),
+        common: [
             OptionSpec("--timeout", .seconds, "list and pair: how long to listen for devices; 2 and 30"),
             .pinStdin, .pinentry,
         ],
+        options: [OptionSpec("--pair", "share: let one device pair, and show the code for it")],
         details: [
             """
-            DEVICE is the name of a device, or the beginning of its fingerprint. list shows the devices. pair asks for
-            the four digits that a phone shows, and then uses its reader; without DEVICE it takes the one that waits for
-            a pairing. share says who may use the readers of this host; with --pair it shows four digits for two
-            minutes. forget removes a pairing; remove it at the other device, too.
+            DEVICE is the name of a device, or the beginning of its fingerprint; pair takes without it the one that waits
+            for a pairing. share --pair shows four digits for two minutes. After forget, remove the pairing at the other
+            device, too.
             """,
             """
             The four digits do not stop somebody who sits in the middle while you pair. Pair in a network that you
             trust, and compare the fingerprints where the other device shows them.
             """,
-        ],
-        run: run
+        ]
     )
 
-    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
-        if invocation.has("--pair"), invocation.operand != "share" {
-            throw Failure(.usage, "--pair belongs to remote share", hint: "badgectl remote --help")
-        }
-        if let extra = invocation.others.dropFirst(["pair", "forget"].contains(invocation.operand) ? 1 : 0).first {
-            throw Failure(.usage, "unexpected argument \(extra)", hint: "badgectl remote --help")
-        }
-        switch invocation.operand {
-        case "list": return try await list(invocation)
-        case "forget": return try await forget(invocation)
-        case "pair": return try await RemotePairing.pair(invocation)
-        default:
-            return invocation.has("--pair")
-                ? try await RemotePairing.share(invocation) : try await showSharing(invocation)
-        }
+    @Sendable private static func share(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        invocation.has("--pair") ? try await RemotePairing.share(invocation) : try await showSharing(invocation)
     }
 
     // MARK: Lists
 
-    private static func list(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+    @Sendable private static func list(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
         let connection = try await invocation.connect(keepsEvents: false)
         var state = try await state(connection)
         if state.isEnabled {
@@ -104,8 +107,8 @@ enum RemoteCommand {
 
     // MARK: Devices
 
-    private static func forget(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
-        let wanted = try invocation.argument("DEVICE")
+    @Sendable private static func forget(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let wanted = invocation.argument
         let connection = try await invocation.connect(keepsEvents: false)
         let state = try await state(connection)
         let paired = (state.lenders + state.borrowers).filter(\.isPaired)

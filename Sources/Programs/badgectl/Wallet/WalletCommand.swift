@@ -4,19 +4,7 @@ import Text
 
 /// `badgectl wallet`: sets up wallet cards, and signs with them.
 enum WalletCommand {
-    /// One of its actions.
-    struct Action: Sendable {
-        var name: String
-        /// The arguments in the help, and how many there may be.
-        var arguments = ""
-        var counts = 0...0
-        /// The options that it takes beside those of every action.
-        var options: [String] = []
-        var summary: String
-        var run: @Sendable (Invocation) async throws(Failure) -> ExitStatus
-    }
-
-    static let actions = [
+    private static let actions = [
         Action(name: "status", summary: "show the wallet cards in the readers", run: WalletStatus.run),
         Action(
             name: "setup",
@@ -79,18 +67,13 @@ enum WalletCommand {
         ),
     ]
 
-    private static let common: Set = ["--reader", "--timeout", "--pin-stdin", "--pinentry"]
-
     static let spec = CommandSpec(
         name: "wallet",
         summary: "set up wallet cards (Keycard), and sign with them",
-        operand: ValueSpec("ACTION", .words(actions.map(\.name))),
+        actions: actions,
         others: ValueSpec("ARGUMENT", .files),
+        common: [.reader, .timeout, .pinStdin, .pinentry],
         options: [
-            .reader,
-            .timeout,
-            .pinStdin,
-            .pinentry,
             OptionSpec("--words", ValueSpec("NUMBER", .words(["12", "15", "18", "21", "24"])), "how many words; 12"),
             OptionSpec("--own-puk", "setup, words: ask for the PUK of a new card, do not draw one"),
             OptionSpec("--key-uid", ValueSpec("UID"), "the keys: those of the words, or those to destroy"),
@@ -101,7 +84,6 @@ enum WalletCommand {
             OptionSpec("--label", ValueSpec("TEXT"), "prepare, save: the name of the pass"),
             OptionSpec("--yes", "sign or destroy without a question"),
         ],
-        actions: actions.map { ("\($0.name)\($0.arguments.isEmpty ? "" : " \($0.arguments)")", $0.summary) },
         details: [
             """
             setup shows the words of the new keys once, and asks for three of them. Then the card gets its keys. words asks
@@ -126,35 +108,6 @@ enum WalletCommand {
         virtualCard: { invocation in
             guard ["setup", "words"].contains(invocation.operand) else { return nil }
             return .object([.init("kind", .string("keycard")), .init("initialised", .bool(false))])
-        },
-        run: run
+        }
     )
-
-    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
-        guard let action = actions.first(where: { $0.name == invocation.operand }) else {
-            throw usage("unknown action \(invocation.operand)")
-        }
-        guard action.counts.contains(invocation.others.count) else {
-            if invocation.others.count > action.counts.upperBound {
-                throw usage("unexpected argument \(invocation.others[action.counts.upperBound])")
-            }
-            throw usage("wallet \(action.name) needs \(action.arguments)")
-        }
-        let known = common.union(action.options).union(CommandTable.global.map(\.name))
-        if let option = invocation.given.filter({ !known.contains($0) }).min() {
-            throw usage("wallet \(action.name) has no option \(option)")
-        }
-        if let uid = invocation.value(of: "--key-uid"), !uid.isEmpty, !isKeyUID(uid) {
-            throw usage("\(uid) is no key UID: it has 64 hexadecimal digits")
-        }
-        return try await action.run(invocation)
-    }
-
-    static func usage(_ text: String) -> Failure {
-        Failure(.usage, text, hint: "badgectl wallet --help shows what is possible")
-    }
-
-    static func isKeyUID(_ text: String) -> Bool {
-        text.utf8.count == 64 && text.utf8.allSatisfy { Hex.value($0) != nil }
-    }
 }

@@ -16,7 +16,7 @@ enum WalletFlows {
     @Sendable static func restore(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
         let flow = WalletFlow.authorizeDeviceWithMnemonics(
             words: words(invocation),
-            keyUID: invocation.value(of: "--key-uid").flatMap { $0.isEmpty ? nil : $0.lowercased() },
+            keyUID: try keyUID(invocation).flatMap { $0.isEmpty ? nil : $0 },
             generatesPUK: !invocation.has("--own-puk")
         )
         return try await run(flow, invocation, notDone: "the card was not restored") { entity, user in
@@ -45,8 +45,8 @@ enum WalletFlows {
     }
 
     @Sendable static func reset(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
-        guard let keyUID = invocation.value(of: "--key-uid")?.lowercased() else {
-            throw WalletCommand.usage("wallet reset-card needs --key-uid UID; badgectl wallet status shows it")
+        guard let keyUID = try keyUID(invocation) else {
+            throw invocation.usage("wallet reset-card needs --key-uid UID; badgectl wallet status shows it")
         }
         let notDone = "the card was not reset"
         return try await run(.resetCard(keyUID: keyUID), invocation, notDone: notDone) { user throws(Failure) in
@@ -89,6 +89,17 @@ enum WalletFlows {
 
     private static func words(_ invocation: Invocation) -> Int {
         invocation.value(of: "--words").flatMap { Int($0) } ?? 12
+    }
+
+    /// The value of `--key-uid` in lower case; empty: a card without keys; nil without the option.
+    private static func keyUID(_ invocation: Invocation) throws(Failure) -> String? {
+        guard let uid = invocation.value(of: "--key-uid"), !uid.isEmpty else {
+            return invocation.value(of: "--key-uid")
+        }
+        guard uid.utf8.count == 64, uid.utf8.allSatisfy({ Hex.value($0) != nil }) else {
+            throw invocation.usage("\(uid) is no key UID: it has 64 hexadecimal digits")
+        }
+        return uid.lowercased()
     }
 
     private static func device(_ entity: FlowEntity) -> String {

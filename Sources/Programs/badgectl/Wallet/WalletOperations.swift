@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
-import Glibc
 import Text
 
 /// The actions with which an account signs.
@@ -16,12 +15,12 @@ enum WalletOperations {
         let (from, to, quantity) = (invocation.others[0], invocation.others[1], invocation.others[2])
         let parts = quantity.split(separator: " ")
         guard parts.count == 2 else {
-            throw WalletCommand.usage("\(quantity) is no amount with its symbol, such as \"1.3100 EOS\"")
+            throw invocation.usage("\(quantity) is no amount with its symbol, such as \"1.3100 EOS\"")
         }
         var decimals: Int?
         if let text = invocation.value(of: "--decimals") {
             decimals = Int(text).flatMap { (0...18).contains($0) ? $0 : nil }
-            if decimals == nil { throw WalletCommand.usage("--decimals needs a number from 0 to 18") }
+            if decimals == nil { throw invocation.usage("--decimals needs a number from 0 to 18") }
         }
         let operation = WalletOperation.transfer(
             String(parts[0]),
@@ -118,7 +117,7 @@ struct ContractFile {
     private static let limit = 1 << 20
 
     init(path: String) throws(Failure) {
-        let text = try Self.read(path)
+        let text = try FileContent.read(path, limit: Self.limit)
         let json: JSON
         do throws(JSONError) {
             json = try JSON(text)
@@ -141,32 +140,5 @@ struct ContractFile {
             actions.append(WalletAction(account: account, name: name, data: data, info: entry["info"]?.string))
         }
         (account, permission, info) = (json["account"]?.string, json["permission"]?.string, json["info"]?.string)
-    }
-
-    private static func read(_ path: String) throws(Failure) -> [UInt8] {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else {
-            throw Failure(
-                .failed,
-                "cannot read \(path): \(String(cString: strerror(errno)))",
-                hint: "name another file"
-            )
-        }
-        defer { close(descriptor) }
-        var (text, chunk) = ([UInt8](), [UInt8](repeating: 0, count: 65_536))
-        while text.count <= limit {
-            let count = Glibc.read(descriptor, &chunk, chunk.count)
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else {
-                throw Failure(
-                    .failed,
-                    "cannot read \(path): \(String(cString: strerror(errno)))",
-                    hint: "name another file"
-                )
-            }
-            if count == 0 { return text }
-            text += chunk[..<count]
-        }
-        throw Failure(.failed, "\(path) is longer than 1 MiB", hint: "name another file")
     }
 }
