@@ -50,12 +50,12 @@ import Text
 
         let number = try #require(try stage.servers.send(.post, "/rps/getAccessNumber")["accessNumber"]?.string)
         #expect(try await mpin.checkAccessNumber(number).isOK)
-        #expect(await !mpin.canLogout(user))
+        #expect(!mpin.canLogout(user))
         #expect(try await mpin.startAuthentication(user).isOK)
         #expect(try await mpin.finishAuthenticationAN(user, pin: pin("7391"), accessNumber: number).isOK)
-        #expect(await mpin.canLogout(user))
+        #expect(mpin.canLogout(user))
         #expect(try await mpin.logout(user))
-        #expect(await !mpin.canLogout(user))
+        #expect(!mpin.canLogout(user))
 
         #expect(try await mpin.startAuthentication(user).isOK)
         let wrong = try await mpin.finishAuthentication(user, pin: pin("0000")).status

@@ -24,8 +24,8 @@ for sample in "$work"/samples/swift/*/*.swift; do
         *) check "the Swift of ${name%/*} compiles" compiles "$sample" ;;
     esac
 done
-check "there are Swift samples in clients.md, in origo-keys.md, in the tutorial, and for apps of both wallet SDKs" sh -c \
-    'for page in docs-clients docs-origo-keys ChangeAPIN OSTWallet MYKEYWallet; do ls "$1" | grep "$page" || exit; done' sh "$work/samples/swift"
+check "there are Swift samples in clients.md, in origo-keys.md, in the tutorial, and for apps of each SDK" sh -c \
+    'for page in docs-clients docs-origo-keys ChangeAPIN OSTWallet MYKEYWallet MPin; do ls "$1" | grep "$page" || exit; done' sh "$work/samples/swift"
 
 # The sample of CONTRIBUTING.md is a part of badged, so a Swift test compiles and runs it.
 check "the sample of CONTRIBUTING.md is the command of SampleCommandTests" \

@@ -26,6 +26,8 @@ public struct IUser: Sendable, Equatable {
     public var customerId = ""
     /// MPinMFA: whether the user can sign documents.
     public var canSign = false
+    /// The Keycard under which the token is kept, in hexadecimal: logins need this card. nil: no card.
+    public var keyUID: String?
 
     public init(
         identity: String,
@@ -58,6 +60,7 @@ public struct IUser: Sendable, Equatable {
         )
         customerId = json["customerId"]?.string ?? ""
         canSign = json["canSign"]?.bool ?? false
+        keyUID = json["keyUID"]?.string
     }
 }
 

@@ -4,100 +4,107 @@ import Secrets
 import Synchronization
 import Text
 
-/// The commands of one client: what `MPin` and `MPinMFA` share.
-struct MPinSession: Sendable {
+/// The calls of one client: what `MPin` and `MPinMFA` share.
+public struct MPinSession: Sendable {
     private let connection: DaemonConnection
+    private let cardUser: (any CardUser)?
+    private let executor = CallExecutor()
+    let logouts = Logouts()
 
-    init(_ connection: DaemonConnection) { self.connection = connection }
-
-    /// A call that runs.
-    private final class Call: Sendable {
-        let isCancelled = Mutex(false)
+    init(_ connection: DaemonConnection, _ cardUser: (any CardUser)?) {
+        (self.connection, self.cardUser) = (connection, cardUser)
     }
 
-    static func members(_ user: IUser) -> [JSON.Member] { [.init("userId", .string(user.identity))] }
-
-    static func members(_ backend: Backend) -> [JSON.Member] {
-        [.init("url", .string(backend.url)), .init("rpsPrefix", .string(backend.rpsPrefix))]
-    }
-
-    static func object(_ texts: [String: String]) -> JSON {
-        .object(texts.sorted { $0.key < $1.key }.map { .init($0.key, .string($0.value)) })
-    }
-
-    func status(_ json: JSON) throws(ClientError) -> MpinStatus {
+    /// Runs a call. Cancelling the calling task cancels a workflow.
+    func run<Value>(_ call: MPinCall<Value>) async throws(ClientError) -> Value {
+        let json: JSON
+        if call.isWorkflow {
+            let answers = Answers(factors: call.factors, cardUser: cardUser, connection: connection)
+            json = try await connection.runMPin(call.command, call.members, user: answers)
+        } else {
+            json = try await request(call.command, call.members)
+        }
         guard let status = MpinStatus(json) else { throw .malformed("MPIN_RESULT without a usable status") }
-        return status
+        return call.read(status, json)
     }
 
-    /// Sends a command that is answered at once.
-    func request(_ command: String, _ members: [JSON.Member] = []) async throws(ClientError) -> JSON {
-        let event = try await connection.request(command, members)
-        if let refusal = event.message.refusal { throw refusal }
-        return event.json
+    /// Runs a call, and blocks the calling thread until it has ended.
+    func wait<Value>(_ call: MPinCall<Value>) throws(ClientError) -> Value {
+        try executor.wait { () throws(ClientError) in try await run(call) }
     }
 
-    func ask(_ command: String, _ members: [JSON.Member] = []) async throws(ClientError) -> MpinStatus {
-        try status(try await request(command, members))
-    }
-
-    func users(_ members: [JSON.Member]) async throws(ClientError) -> [IUser] {
-        let json = try await request("MPIN_USERS", members)
-        _ = try status(json)
-        return (json["users"]?.array ?? []).compactMap(IUser.init)
-    }
-
-    /// Runs a workflow and answers its questions, each once. `second` is the second factor of MPinMFA.
-    func run(
-        _ command: String,
-        _ members: [JSON.Member],
-        pin: SecretBox? = nil,
-        second: SecretBox? = nil
-    ) async throws(ClientError) -> JSON {
-        let (connection, call) = (connection, Call())
-        // A task of its own: it reads the result even if the calling task is cancelled.
-        let task = Task { () -> Result<JSON, ClientError> in
+    /// Sends a command that is answered at once. A task of its own reads the answer, also if the calling task is
+    /// cancelled: as an event, the answer could be taken for the result of the next workflow.
+    private func request(_ command: String, _ members: [JSON.Member]) async throws(ClientError) -> JSON {
+        let task = Task { [connection] () -> Result<JSON, ClientError> in
             do throws(ClientError) {
-                return .success(try await Self.dialogue(connection, command, members, (pin, second), call))
+                let event = try await connection.request(command, members)
+                return event.message.refusal.map { .failure($0) } ?? .success(event.json)
             } catch {
                 return .failure(error)
             }
         }
-        let result = await withTaskCancellationHandler {
-            await task.value
-        } onCancel: {
-            call.isCancelled.withLock { $0 = true }
-            Task { _ = try? await connection.cancel() }
-        }
-        return try result.get()
+        return try await task.value.get()
     }
 
-    private static func dialogue(
-        _ connection: DaemonConnection,
-        _ command: String,
-        _ members: [JSON.Member],
-        _ secrets: (pin: SecretBox?, second: SecretBox?),
-        _ call: Call
-    ) async throws(ClientError) -> JSON {
-        let id = try await connection.send(command, members)
-        for await event in connection.events {
-            switch event.name {
-            case "MPIN_RESULT": return event.json
-            // A CANCEL that was sent before the start has cancelled nothing.
-            case "MPIN_STARTED": if call.isCancelled.withLock({ $0 }) { _ = try await connection.cancel() }
-            case "ENTER_PIN", "ENTER_NEW_PIN":
-                let question = event.json["question"].map { [JSON.Member("question", $0)] } ?? []
-                let box = event.json["factor"]?.int == 1 ? secrets.second : secrets.pin
-                guard let secret = box?.take() else {
-                    _ = try await connection.cancel()
-                    continue
-                }
-                let answer = event.name == "ENTER_PIN" ? "SET_PIN" : "SET_NEW_PIN"
-                _ = try await connection.send(answer, question, value: secret)
-            default:
-                if event.answers(id), let refusal = event.message.refusal { throw refusal }
-            }
-        }
-        throw connection.ending ?? .closed
+    // MARK: Connections
+
+    static func connection(_ socketPath: String) async throws(ClientError) -> DaemonConnection {
+        try await DaemonConnection.connect(to: socketPath, keepsEvents: false)
     }
+
+    /// Connects, and blocks the calling thread until badged has answered.
+    @available(*, noasync)
+    static func connection(_ socketPath: String) throws(ClientError) -> DaemonConnection {
+        try CallExecutor().wait { () async throws(ClientError) in try await connection(socketPath) }
+    }
+}
+
+/// Answers the questions of one call: with its factors, and as the app does if they are about a card.
+private struct Answers: MPinUser {
+    let factors: Factors
+    let cardUser: (any CardUser)?
+    let connection: DaemonConnection
+
+    func answer(_ question: MPinQuestion) async -> SecretBox? {
+        question.factor == 1 ? factors.second : factors.pin
+    }
+
+    func answer(_ question: SecretQuestion) async -> SecretBox? { await cardUser?.answer(question) }
+
+    func typeOnKeypad(_ question: SecretQuestion) async -> Bool { await cardUser?.typeOnKeypad(question) ?? false }
+
+    func insertCard(error: String?, reader: String?) async {
+        if let cardUser { return await cardUser.insertCard(error: error, reader: reader) }
+        // Nobody can be asked for the card, so the call would never end.
+        _ = try? await connection.cancel()
+    }
+
+    func repositionCard() async -> Bool { await cardUser?.repositionCard() ?? false }
+    func cardLeft(reader: String) async { await cardUser?.cardLeft(reader: reader) }
+    func progress(_ percent: Int) async { await cardUser?.progress(percent) }
+    func other(_ event: Event) async { await cardUser?.other(event) }
+}
+
+/// The users whose last login was that of a browser, which can be ended.
+final class Logouts: Sendable {
+    private struct Key: Hashable {
+        let identity: String
+        let backend: Backend
+
+        init(_ user: IUser) { (identity, backend) = (user.identity, user.backend) }
+    }
+
+    private let users = Mutex<Set<Key>>([])
+
+    func contains(_ user: IUser) -> Bool { users.withLock { $0.contains(Key(user)) } }
+
+    /// Notes the result of a login.
+    func note(_ result: JSON, _ user: IUser) { set(result["canLogout"]?.bool ?? false, user) }
+
+    func set(_ canLogout: Bool, _ user: IUser) {
+        users.withLock { if canLogout { $0.insert(Key(user)) } else { $0.remove(Key(user)) } }
+    }
+
+    func clear() { users.withLock { $0 = [] } }
 }

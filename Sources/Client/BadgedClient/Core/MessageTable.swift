@@ -7,14 +7,17 @@ enum MessageTable {
         coreMessages
         + eidMessages
         + walletMessages
+        + mpinMessages
         + browserMessages
         + doorReaderMessages
         + credentialMessages
         + remoteMessages
 
-    private static let types: [String: any NamedMessage.Type] = {
+    /// Messages of two features may have the same name, such as ENTER_PIN. Then the first type that can read a message
+    /// does so.
+    private static let types: [String: [any NamedMessage.Type]] = {
         let entries = all.flatMap { type in type.names.map { ($0, type) } }
-        return Dictionary(entries) { first, _ in first }
+        return Dictionary(entries.map { ($0, [$1]) }, uniquingKeysWith: +)
     }()
 
     /// Messages about badged itself, its readers and the running workflow.
@@ -24,17 +27,20 @@ enum MessageTable {
     ]
 
     /// The type of the messages with this name; nil for an unknown name.
-    static func type(_ name: String) -> (any NamedMessage.Type)? { types[name] }
+    static func type(_ name: String) -> (any NamedMessage.Type)? { types[name]?.first }
 
     /// Reads a message. Every object gives a value, if only an `UnknownMessage`.
     static func read(_ json: JSON) -> any ServerMessage {
         guard let name = json["msg"]?.string else { return UnreadableMessage(name: "", member: "msg") }
-        guard let type = type(name) else { return UnknownMessage(name: name) }
-        if type.errorIsRefusal, let error = json["error"]?.string { return Refusal(name: name, error: error) }
-        do {
-            return try type.init(json)
-        } catch {
-            return UnreadableMessage(name: name, member: error.name)
+        var unreadable: UnreadableMessage?
+        for type in types[name] ?? [] {
+            if type.errorIsRefusal, let error = json["error"]?.string { return Refusal(name: name, error: error) }
+            do {
+                return try type.init(json)
+            } catch {
+                unreadable = unreadable ?? UnreadableMessage(name: name, member: error.name)
+            }
         }
+        return unreadable ?? UnknownMessage(name: name)
     }
 }

@@ -79,11 +79,11 @@ private struct Dialogue {
     }
 
     func begin() async throws(Failure) {
-        try check(await ask { mpin throws(ClientError) in try await mpin.initSDK() })
+        try check(await ask { mpin async throws(ClientError) in try await mpin.initSDK() })
     }
 
     func list() async throws(Failure) {
-        let users = try await ask { mpin throws(ClientError) in try await mpin.listUsers() }
+        let users = try await ask { mpin async throws(ClientError) in try await mpin.listUsers() }
         if users.isEmpty { workflow.user.say("There are no users. To register: badgectl mpin register USER") }
         guard !invocation.wantsJSON else { return }
         for user in users { Output.line("\(user.identity)  \(user.backend.url)  \(user.state.rawValue)".printable) }
@@ -100,7 +100,7 @@ private struct Dialogue {
         try await choose(Backend(url: url))
         var user = try await users(name).first { $0.backend.url == Self.trimmed(url) }
         if user == nil {
-            let made = try await ask { mpin throws(ClientError) in try await mpin.makeNewUser(name) }
+            let made = try await ask { mpin async throws(ClientError) in try await mpin.makeNewUser(name) }
             try check(made.status)
             user = made.user
         }
@@ -109,7 +109,8 @@ private struct Dialogue {
         switch user.state {
         case .invalid:
             try check(
-                await ask { mpin throws(ClientError) in try await mpin.startRegistration(user, activateCode: code) }
+                await ask { mpin async throws(ClientError) in try await mpin.startRegistration(user, activateCode: code)
+                }
             )
         case .startedRegistration, .activated: break
         case .registered:
@@ -120,7 +121,7 @@ private struct Dialogue {
         try await confirm(user, code)
         let pin = try await secret(SecretForm(name: "new PIN", digits: 4...4, isTypedTwice: true))
         guard let digits = pin.take() else { return }
-        let result = try await finish(digits) { mpin, digits throws(ClientError) in
+        let result = try await finish(digits) { mpin, digits async throws(ClientError) in
             try await mpin.finishRegistration(user, pin: digits)
         }
         try check(result)
@@ -129,12 +130,14 @@ private struct Dialogue {
 
     /// Confirms a registration. One that was confirmed by an earlier badgectl is begun again.
     private func confirm(_ user: IUser, _ code: String) async throws(Failure) {
-        var status = try await ask { mpin throws(ClientError) in try await mpin.confirmRegistration(user) }
+        var status = try await ask { mpin async throws(ClientError) in try await mpin.confirmRegistration(user) }
         if status.status == .identityNotVerified, user.state == .activated {
             try check(
-                await ask { mpin throws(ClientError) in try await mpin.restartRegistration(user, activateCode: code) }
+                await ask { mpin async throws(ClientError) in
+                    try await mpin.restartRegistration(user, activateCode: code)
+                }
             )
-            status = try await ask { mpin throws(ClientError) in try await mpin.confirmRegistration(user) }
+            status = try await ask { mpin async throws(ClientError) in try await mpin.confirmRegistration(user) }
         }
         if status.status == .identityNotVerified {
             throw Failure(
@@ -149,16 +152,18 @@ private struct Dialogue {
     func logIn(_ name: String) async throws(Failure) {
         let user = try await ready(name)
         let number = invocation.value(of: "--access-number")
-        if let number { try check(await ask { mpin throws(ClientError) in try await mpin.checkAccessNumber(number) }) }
+        if let number {
+            try check(await ask { mpin async throws(ClientError) in try await mpin.checkAccessNumber(number) })
+        }
         let pin = try await pin()
         guard let number else {
-            let result = try await finish(pin) { mpin, digits throws(ClientError) in
+            let result = try await finish(pin) { mpin, digits async throws(ClientError) in
                 try await mpin.finishAuthentication(user, pin: digits)
             }
             try check(result.status)
             return workflow.user.tell(result: result.authResultData.printable)
         }
-        let result = try await finish(pin) { mpin, digits throws(ClientError) in
+        let result = try await finish(pin) { mpin, digits async throws(ClientError) in
             try await mpin.finishAuthenticationAN(user, pin: digits, accessNumber: number)
         }
         try check(result)
@@ -168,7 +173,7 @@ private struct Dialogue {
     func code(_ name: String) async throws(Failure) {
         let user = try await ready(name)
         let pin = try await pin()
-        let otp = try await finish(pin) { mpin, digits throws(ClientError) in
+        let otp = try await finish(pin) { mpin, digits async throws(ClientError) in
             try await mpin.finishAuthenticationOTP(user, pin: digits)
         }
         try check(otp.status)
@@ -178,14 +183,14 @@ private struct Dialogue {
 
     func delete(_ name: String) async throws(Failure) {
         let user = try await known(name)
-        try check(await ask { mpin throws(ClientError) in try await mpin.deleteUser(user) })
+        try check(await ask { mpin async throws(ClientError) in try await mpin.deleteUser(user) })
         workflow.user.tell(result: "\(name) is deleted.".printable)
     }
 
     // MARK: Steps
 
     private func users(_ name: String) async throws(Failure) -> [IUser] {
-        try await ask { mpin throws(ClientError) in try await mpin.listUsers() }.filter { $0.identity == name }
+        try await ask { mpin async throws(ClientError) in try await mpin.listUsers() }.filter { $0.identity == name }
     }
 
     private static func trimmed(_ url: String) -> String {
@@ -208,7 +213,7 @@ private struct Dialogue {
 
     private func choose(_ backend: Backend) async throws(Failure) {
         try check(
-            await ask { mpin throws(ClientError) in
+            await ask { mpin async throws(ClientError) in
                 try await mpin.setBackend(backend.url, rpsPrefix: backend.rpsPrefix)
             }
         )
@@ -218,7 +223,7 @@ private struct Dialogue {
     private func ready(_ name: String) async throws(Failure) -> IUser {
         let user = try await known(name)
         try await choose(user.backend)
-        try check(await ask { mpin throws(ClientError) in try await mpin.startAuthentication(user) })
+        try check(await ask { mpin async throws(ClientError) in try await mpin.startAuthentication(user) })
         return user
     }
 
@@ -240,7 +245,7 @@ private struct Dialogue {
         _ body: @escaping @Sendable (MPin) async throws(ClientError) -> Value
     ) async throws(Failure) -> Value {
         let mpin = mpin
-        return try await workflow.ask { () throws(ClientError) in try await body(mpin) }
+        return try await workflow.ask { () async throws(ClientError) in try await body(mpin) }
     }
 
     private func finish<Value: Sendable>(
@@ -248,7 +253,7 @@ private struct Dialogue {
         _ body: @escaping @Sendable (MPin, consuming Secret) async throws(ClientError) -> Value
     ) async throws(Failure) -> Value {
         let (mpin, box) = (mpin, SecretBox(pin))
-        return try await workflow.ask { () throws(ClientError) in
+        return try await workflow.ask { () async throws(ClientError) in
             guard let pin = box.take() else { throw ClientError.cancelled }
             return try await body(mpin, pin)
         }
