@@ -301,7 +301,7 @@ let package = Package(
             "badgectl",
             [
                 "Secrets", "Text", "BadgedClient", "BadgedMPin", "Host", "DoorReaders", "EID", "CountryAuthorities",
-                "AnchorImport", "CCurl",
+                "AnchorImport", "Crypto", "CCurl",
             ]
         ),
         programs.program("badged-nfc", ["NFCDevices", "ReadersNFC", "Confinement", "Host"]),

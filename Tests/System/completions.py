@@ -117,6 +117,8 @@ for shell in (bash, zsh, fish):
     completes("every command", ["badgectl", ""], {"status", "auth", "change-pin", "scan", "completion"}, others=True)
     completes("an option of the command", ["badgectl", "scan", "--wat"], {"--watch"})
     completes("an operand", ["badgectl", "completion", ""], {"bash", "zsh", "fish"}, others=True)
+    completes("an action", ["badgectl", "mpin", "register-"], {"register-dvs"})
+    completes("an option of an action", ["badgectl", "mpin", "--client"], {"--client-id"})
     completes("ways of opening", ["badgectl", "closest", ""], TYPES, others=True)
     completes("the value of an option", ["badgectl", "scan", "--type", "s"], {"seamless"})
     completes("the readers of badged", ["badgectl", "change-pin", "--reader", ""], READERS)

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import BadgedMPin
+import Crypto
+import Glibc
+import Text
+
+/// The actions about documents.
+enum MPinDocuments {
+    /// A document that is signed has at most so many bytes.
+    private static let limit = 64 << 20
+
+    @Sendable static func register(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        guard let token = invocation.value(of: "--token").map(Invocation.textOrFile) else {
+            throw invocation.usage("mpin register-dvs needs --token TOKEN, which the service gives the app")
+        }
+        let (name, notDone) = (invocation.argument, "the user is not registered for signing")
+        return try await MPinDialogue.run(invocation, notDone: notDone) { dialogue throws(Failure) in
+            let (user, mfa) = try await dialogue.readyForMFA(name)
+            try dialogue.check(
+                await dialogue.workflow.ask { () async throws(ClientError) in
+                    try await mfa.startRegistrationDVS(user, token: token)
+                }
+            )
+            let factors = try await dialogue.askForFactors(.mfa(mfa), "signing PIN", isNew: true)
+            let status = try await dialogue.finish(factors) { pin, second async throws(ClientError) in
+                try await mfa.finishRegistrationDVS(user, pinDVS: pin, nfc: second)
+            }
+            try dialogue.check(status)
+            dialogue.workflow.user.tell(result: "\(name) can sign documents.".printable)
+        }
+    }
+
+    @Sendable static func sign(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let document = try FileContent.read(invocation.others[1], limit: limit)
+        let hash: [UInt8]
+        do throws(CryptoError) {
+            hash = try DigestAlgorithm.sha256.hash(document)
+        } catch {
+            throw Failure(.failed, "the document cannot be hashed: \(error)", hint: Failure.seeLog)
+        }
+        let time = try epochTime(invocation)
+        let authorization = invocation.value(of: "--authorization").map(Invocation.textOrFile) ?? ""
+        return try await MPinDialogue.run(invocation, notDone: "nothing was signed") { dialogue throws(Failure) in
+            let (user, mfa) = try await dialogue.readyForMFA(invocation.argument)
+            let factors = try await dialogue.askForFactors(.mfa(mfa), "signing PIN")
+            let answer = try await dialogue.finish(factors) { pin, second async throws(ClientError) in
+                try await mfa.sign(
+                    user,
+                    documentHash: hash,
+                    pin0: pin,
+                    pin1: second,
+                    epochTime: time,
+                    authZToken: authorization
+                )
+            }
+            let signature = try dialogue.checked(answer.status, answer.signature)
+            dialogue.workflow.user.tell(result: json(signature))
+        }
+    }
+
+    @Sendable static func verify(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+        let (path, digits) = (invocation.others[0], invocation.others[1])
+        guard let hash = Hex.decode(digits), hash.count == 32 else {
+            throw invocation.usage("\(digits) is no SHA-256: it has 64 hexadecimal digits")
+        }
+        // badged takes 64 KiB.
+        let bytes = try FileContent.read(path, limit: 64 << 10)
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw Failure(.failed, "\(path) is no text in UTF-8", hint: "for other documents: sha256sum \(path)")
+        }
+        return try await MPinDialogue.run(invocation, notDone: "nothing was compared") { dialogue throws(Failure) in
+            let mfa = try await dialogue.beginMFA()
+            let isRight = try await dialogue.workflow.ask { () async throws(ClientError) in
+                try await mfa.verifyDocument(text, hash: hash)
+            }
+            guard isRight else {
+                throw Failure(.failed, "\(path) has another hash", hint: "the service means another document")
+            }
+            dialogue.workflow.user.tell(result: "The document has this hash.")
+        }
+    }
+
+    /// The value of `--time`, or now.
+    private static func epochTime(_ invocation: Invocation) throws(Failure) -> UInt32 {
+        guard let text = invocation.value(of: "--time") else { return UInt32(clamping: Glibc.time(nil)) }
+        guard let time = UInt32(text) else {
+            throw invocation.usage("--time needs the seconds since 1970, not \(text)")
+        }
+        return time
+    }
+
+    /// The signature as one line, as `signature` of MPIN_RESULT has it.
+    private static func json(_ signature: BridgeSignature) -> String {
+        let texts = [
+            ("hash", Hex.encode(signature.strHash)), ("mpinId", Hex.encode(signature.strMpinId)),
+            ("u", Hex.encode(signature.strU)), ("v", Hex.encode(signature.strV)),
+            ("publicKey", Hex.encode(signature.strPublicKey)), ("dtas", signature.dtas),
+        ]
+        let members = texts.map { JSON.Member($0, .string($1)) }
+        let time = JSON.Member("epochTime", .number("\(signature.epochTime)"))
+        return String(decoding: JSON.object(members + [time]).bytes, as: UTF8.self)
+    }
+}
