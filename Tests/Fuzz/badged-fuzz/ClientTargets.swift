@@ -13,6 +13,7 @@ import Text
     case let message as Advertisement:
         require(message.data.count * 2 == event.json["data"]?.string?.utf8.count, "the length of the data differs")
     case let question as SecretQuestion: require(event.name == question.kind.question, "the question differs")
+    case let question as MPinQuestion: require(event.json["factor"]?.int == question.factor, "the factor differs")
     case let request as WalletRequest: require(!request.facts.isEmpty, "a request shows nothing")
     case let data as DataToVerify: require(!data.facts.isEmpty, "data show nothing")
     case let wallet as PaperWallet: require(event.tellsSecret && wallet.number == event.json["question"]?.int, "words")
