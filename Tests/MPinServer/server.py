@@ -2,26 +2,32 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """M-Pin servers for tests: two trust authorities, a login server and a relying party in one process. A double.
 
-server.py [PORT]: listens on 127.0.0.1 and prints "ready PORT". It keeps everything in memory and ends with its input.
+server.py [PORT]: listens on 127.0.0.1 and prints "ready PORT". It keeps everything in memory and ends with its input, or
+by SIGTERM with --stay.
 
 The backend is http://127.0.0.1:PORT. http://127.0.0.1:PORT/fault/NAME,NAME is the same backend with faults. A name is
 POINT-ACTION. Points: settings register signature secret permit permit2 pass1 pass2 login mobile logout. Actions:
   NNN         this status without a body          drop        the connection ends without an answer
   hang        no answer until the client leaves   redirect    status 302
+  lost        the work is done, then as hang
   huge        more bytes than a client takes      nojson      half an answer
   array       the answer in an array              foreign     absolute addresses on another host
   no-F, null-F, number-F                          member F is missing, null, 17
   zero-F, short-F, offcurve-F, letters-F          hexadecimal member F is wrong
+  long-F                                          member F has 20 000 characters
 With @N behind it, a fault applies to the first N requests of its point.
 mfa.py adds the service of MPinMFA.
 A user's fate is in the name: NAME+POINT-NNN@... ; NAME+link@... must be activated at /lab/activate/MPINID.
-GET /lab/requests lists method, path and body of all requests.
+GET /lab/requests lists method, path and body of all requests. GET /lab/spent tells the microseconds of its own work;
+POST /lab/plain does none. GET /lab/arrival?home=/fault/... waits until a
+request of this backend meets hang or lost.
 """
 
 import http.server
 import json
 import re
 import secrets
+import signal
 import sys
 import threading
 import time
@@ -52,6 +58,8 @@ class Servers:
         self.registrations, self.first_passes, self.proofs, self.tries = {}, {}, {}, {}
         self.mfa = mfa.Service(self, Refusal)
         self.numbers, self.sessions, self.requests, self.devices, self.hits = set(), {}, [], {}, {}
+        self.arrivals, self.arrived = set(), threading.Condition()
+        self.spent = 0
 
     def day(self):
         return int(time.time()) // 86400
@@ -211,6 +219,8 @@ class Servers:
         ("GET", "/dta/timePermit", "permit2", second_permit), ("POST", "/rps/getAccessNumber", "", number),
         ("POST", "/lab/activate/" + HEX, "", activate), ("POST", "/lab/forget", "", forget),
         ("GET", "/lab/requests", "", lambda servers, request: {"requests": servers.requests}),
+        ("GET", "/lab/spent", "", lambda servers, request: {"microseconds": int(servers.spent * 1e6)}),
+        ("POST", "/lab/plain", "", lambda servers, request: {}),
         ("GET", "/lab/devices", "", lambda servers, request: servers.devices),
     ]
 
@@ -230,6 +240,7 @@ class Request(http.server.BaseHTTPRequestHandler):
         return data
 
     def handle_request(self):
+        self.begun = time.perf_counter()
         self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         path, _, query = self.path.partition("?")
         self.query = dict(urllib.parse.parse_qsl(query))
@@ -237,6 +248,8 @@ class Request(http.server.BaseHTTPRequestHandler):
         self.faults = urllib.parse.unquote(prefix[1]).split(",") if prefix else []
         self.home = "http://" + self.headers["Host"] + (prefix[0] if prefix else "")
         path = path[len(prefix[0]):] if prefix else path
+        if path == "/lab/arrival":
+            return self.wait_for_arrival()
         if not path.startswith("/lab/"):
             self.server.servers.requests.append({
                 "method": self.command, "path": self.path, "body": self.body.decode(), "headers": dict(self.headers)})
@@ -254,9 +267,9 @@ class Request(http.server.BaseHTTPRequestHandler):
         for action in actions:
             if action.isdigit():
                 return self.reply(int(action))
-            if action in ("drop", "hang"):
-                if action == "hang":
-                    self.rfile.read(1)
+            if action == "hang":
+                return self.keep_waiting()
+            if action == "drop":
                 self.close_connection = True
                 return None
             if action == "redirect":
@@ -268,10 +281,28 @@ class Request(http.server.BaseHTTPRequestHandler):
             return self.reply(refusal.status, refusal.body or b"")
         except (KeyError, ValueError, TypeError):
             return self.reply(403)
+        if "lost" in actions:
+            return self.keep_waiting()
         for action in actions:
             answer = self.spoil(answer, *action.split("-", 1))
         data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         return self.reply(200, data)
+
+    def keep_waiting(self):
+        """Answers nothing until the client leaves."""
+        servers = self.server.servers
+        with servers.arrived:
+            servers.arrivals.add(self.path.partition("?")[0])
+            servers.arrived.notify_all()
+        self.rfile.read(1)
+        self.close_connection = True
+
+    def wait_for_arrival(self):
+        """Answers when a request has begun to wait; without the lock of the servers, which the request may need."""
+        servers, home = self.server.servers, self.query["home"]
+        with servers.arrived:
+            servers.arrived.wait_for(lambda: any(path.startswith(home + "/") for path in servers.arrivals), 240)
+        self.reply(200, b"{}")
 
     def counted(self, action):
         """The action without its number; None after so many requests."""
@@ -296,12 +327,15 @@ class Request(http.server.BaseHTTPRequestHandler):
             return answer
         value = answer[member]
         answer[member] = {
-            "null": lambda: None, "number": lambda: 17, "zero": lambda: "0" * len(value), "short": lambda: value[:-2],
+            "null": lambda: None, "number": lambda: 17, "long": lambda: "0" * 20000, "zero": lambda: "0" * len(value), "short": lambda: value[:-2],
             "offcurve": lambda: value[:-1] + "%x" % (int(value[-1], 16) ^ 1), "letters": lambda: "xy" + value[2:],
         }[action]()
         return answer
 
     def reply(self, status, body=b"", headers=None):
+        if not self.path.startswith("/lab/"):
+            with self.server.servers.lock:
+                self.server.servers.spent += time.perf_counter() - self.begun
         self.send_response(status)
         self.send_header("Content-Type", "application/json; charset=UTF-8")
         self.send_header("Content-Length", str(len(body)))
@@ -326,10 +360,16 @@ class Listener(http.server.ThreadingHTTPServer):
 
 
 def main():
-    listener = Listener(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
+    stays = "--stay" in sys.argv
+    if stays:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    listener = Listener(next((int(text) for text in sys.argv[1:] if text.isdigit()), 0))
     print("ready", listener.server_address[1], flush=True)
     threading.Thread(target=listener.serve_forever, daemon=True).start()
-    sys.stdin.read()
+    if stays:
+        signal.sigwait({signal.SIGTERM})
+    else:
+        sys.stdin.read()
 
 
 main()

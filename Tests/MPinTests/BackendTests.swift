@@ -142,11 +142,16 @@ struct AnswerTests {
     @Test("members with the right type are read")
     func members() throws {
         let answer = try ServerAnswer(Array(Self.answer.utf8))
-        #expect(try answer.string("a") == "xy")
+        #expect(try answer.string("a", limit: 2) == "xy")
         #expect(try answer.int("n") == 7)
         #expect(try answer.bool("t"))
         #expect(try answer.secret("h", count: 2).withBytes { Array($0) } == [0, 255])
         #expect(answer.text() == Self.answer)
+        #expect(answer.text("n", "a", limit: 2) == "xy")
+        #expect(answer.text("missing", "n", limit: 2) == "")
+        #expect(answer.text("a", limit: 1) == "")
+        #expect(answer.has("n") && !answer.has("missing"))
+        #expect(answer.object("a2") == nil)
     }
 
     @Test("other members are refused by name")
@@ -160,9 +165,10 @@ struct AnswerTests {
                 return error.status
             }
         }
-        #expect(status { () throws(MPinFailure) in try answer.string("missing") } == .responseParseError)
-        #expect(status { () throws(MPinFailure) in try answer.string("b") } == .responseParseError)
-        #expect(status { () throws(MPinFailure) in try answer.string("n") } == .responseParseError)
+        #expect(status { () throws(MPinFailure) in try answer.string("missing", limit: 9) } == .responseParseError)
+        #expect(status { () throws(MPinFailure) in try answer.string("b", limit: 9) } == .responseParseError)
+        #expect(status { () throws(MPinFailure) in try answer.string("n", limit: 9) } == .responseParseError)
+        #expect(status { () throws(MPinFailure) in try answer.string("a", limit: 1) } == .responseParseError)
         #expect(status { () throws(MPinFailure) in try answer.int("a") } == .responseParseError)
         #expect(status { () throws(MPinFailure) in try answer.int("s") } == .responseParseError)
         #expect(status { () throws(MPinFailure) in try answer.bool("n") } == .responseParseError)

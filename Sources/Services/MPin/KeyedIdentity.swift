@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import BN254
-import Crypto
+package import BN254
+package import Crypto
 package import Secrets
 package import Text
 
@@ -57,7 +57,7 @@ package struct IdentityKeys: Sendable {
     }
 
     /// The public key is the generator multiplied by the inverse of the private key.
-    init(_ privateKey: consuming Scalar) throws(CryptoError) {
+    package init(_ privateKey: consuming Scalar) throws(CryptoError) {
         publicKey = try SecondPoint.generator(times: try privateKey.inverted()).encoded()
         self.privateKey = SecretBox(try privateKey.encoded())
     }

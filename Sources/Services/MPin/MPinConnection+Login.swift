@@ -40,6 +40,8 @@ package struct LoginResult: Sendable, Equatable {
     package let data: String
     package let code: Code?
     package let logout: Logout?
+    /// MPinMFA: the code that the program gives to its own service; empty if the login service sent none.
+    package let authorizationCode: String
 }
 
 extension MPinConnection {
@@ -53,25 +55,13 @@ extension MPinConnection {
         return try await cancellable { server throws(MPinFailure) in
             let address = try settings.address("timePermitsURL", "/\(id.text)")
             let response = try server.get(address) { $0 == 410 ? .revoked : nil }
-            let answer = try ServerAnswer(response.body)
-            guard let number = UInt32(exactly: try answer.int("date")) else {
-                throw MPinFailure(.responseParseError, "the day of the time permit is out of range")
-            }
-            let day = PermitDay(number)
-            let first = try answer.secret("timePermit", count: Self.pointCount)
+            let first = try ServerReply.permit(response.body)
             var second: Secret?
-            if let cached, cached.day == day { second = cached.second.take() }
-            if second == nil {
-                second = try server.secondPermit(
-                    day,
-                    storageID: try answer.string("storageId"),
-                    signature: try answer.string("signature"),
-                    settings
-                )
-            }
+            if let cached, cached.day == first.day { second = cached.second.take() }
+            if second == nil { second = try server.secondPermit(first, settings) }
             guard let second else { throw MPinFailure(.cryptoError, "there is no second share of the time permit") }
-            let sum = try Self.crypto { () throws(CryptoError) in try ClientKeys.sum(first, second) }
-            return TimePermit(day: day, sum: SecretBox(sum), second: SecretBox(second))
+            let sum = try Self.crypto { () throws(CryptoError) in try ClientKeys.sum(first.share, second) }
+            return TimePermit(day: first.day, sum: SecretBox(sum), second: SecretBox(second))
         }
     }
 
@@ -109,31 +99,16 @@ extension MPinConnection {
     // MARK: Parts of a login
 
     private func secondPermit(
-        _ day: PermitDay,
-        storageID: String,
-        signature: String,
+        _ first: borrowing ServerReply.Permit,
         _ settings: ClientSettings
-    ) throws(MPinFailure) -> Secret? {
-        guard Hex.decode(storageID)?.count == 32, let signed = Hex.decode(signature), (1...128).contains(signed.count)
-        else {
-            throw MPinFailure(.responseParseError, "storageId or signature of the time permit is not hexadecimal")
-        }
-        if let address = try settings.cachedPermit(day, storageID) {
+    ) throws(MPinFailure) -> Secret {
+        if let address = try settings.cachedPermit(first.day, first.storageID) {
             let response = try run(.get, address, nil)
-            if response.status == 200 {
-                let text = Secret(response.body)
-                let permit = text.withBytes { text in
-                    ServerAnswer.decode(UnsafeRawBufferPointer(rebasing: text.trimmed), count: Self.pointCount)
-                }
-                guard let permit else {
-                    throw MPinFailure(.cryptoError, "the stored time permit is not a point in hexadecimal")
-                }
-                return permit
-            }
+            if response.status == 200 { return try ServerReply.storedPermit(response.body) }
         }
-        let query = "hash_mpin_id=\(storageID)&app_id=\(try settings.appID())&mobile=1&signature=\(signature)"
-        let response = try get(try settings.authority("timePermit?\(query)")) { $0 == 410 ? .revoked : nil }
-        return try ServerAnswer(response.body).secret("timePermit", count: Self.pointCount)
+        let id = "hash_mpin_id=\(first.storageID)&app_id=\(try settings.appID())"
+        let address = try settings.authority("timePermit?\(id)&mobile=1&signature=\(first.signature)")
+        return try ServerReply.secondPermit(try get(address) { $0 == 410 ? .revoked : nil }.body)
     }
 
     private func passOne(
@@ -150,7 +125,7 @@ extension MPinConnection {
             object.member("UT", ut)
         }
         let address = try settings.address("mpinAuthServerURL", "/pass1")
-        return try ServerAnswer(try send(.post, address, body.bytes).body).secret("y", count: ClientKeys.scalarCount)
+        return try ServerReply.challenge(try send(.post, address, body.bytes).body)
     }
 
     /// Returns the whole answer to pass 2, and the one-time code in it.
@@ -171,17 +146,7 @@ extension MPinConnection {
             object.member("V", Hex.encode(v))
         }
         let address = try settings.address("mpinAuthServerURL", "/pass2")
-        let answer = try ServerAnswer(try send(.post, address, body.bytes).body)
-        _ = try answer.string("authOTT")
-        var otp: String?
-        if mode == .otp {
-            let code = try answer.string("OTP")
-            guard code.utf8.count == 6, code.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
-                throw MPinFailure(.responseParseError, "the one-time code is not six digits")
-            }
-            otp = code
-        }
-        return (answer.bytes(), otp)
+        return try ServerReply.proof(try send(.post, address, body.bytes).body, mode)
     }
 
     private func askRelyingParty(
@@ -207,24 +172,6 @@ extension MPinConnection {
             default: nil
             }
         }
-        let answer = try ServerAnswer(response.body)
-        var code: LoginResult.Code?
-        if let otp = second.otp { code = try LoginResult.Code(otp: otp, answer) }
-        let json = answer.json()
-        var logout: LoginResult.Logout?
-        if isForBrowser, let url = json["logoutURL"]?.string, !url.isEmpty {
-            logout = LoginResult.Logout(url: url, data: json["logoutData"].flatMap(Self.object) ?? .object([]))
-        }
-        return LoginResult(data: answer.text(), code: code, logout: logout)
-    }
-
-    private static func object(_ json: JSON) -> JSON? { json.members == nil ? nil : json }
-}
-
-extension UnsafeRawBufferPointer {
-    /// The bytes without white space at both ends.
-    fileprivate var trimmed: Slice<UnsafeRawBufferPointer> {
-        let begun = drop { $0 <= 0x20 }
-        return begun.prefix(begun.count - begun.reversed().prefix { $0 <= 0x20 }.count)
+        return try ServerReply.login(response.body, mode, otp: second.otp)
     }
 }

@@ -53,12 +53,7 @@ extension MPinConnection {
     package nonisolated func serviceDetails(of page: String) async throws(MPinFailure) -> ServiceDetails {
         try await cancellable { server throws(MPinFailure) in
             let text = page.hasSuffix("/") ? "\(page)service" : "\(page)/service"
-            let json = try ServerAnswer(try server.get(try Self.webAddress(text)).body).json()
-            guard let name = json["name"]?.string, let url = json["url"]?.string,
-                let prefix = json["rps_prefix"]?.string, let logo = json["logo_url"]?.string,
-                json["type"]?.string == "online"
-            else { throw MPinFailure(.responseParseError, "the page describes no login service") }
-            return ServiceDetails(name: name, backendURL: url, prefix: prefix, logoURL: logo)
+            return try ServerReply.service(try server.get(try Self.webAddress(text)).body)
         }
     }
 
@@ -68,22 +63,13 @@ extension MPinConnection {
         _ settings: ClientSettings
     ) async throws(MPinFailure) -> SessionDetails {
         try await cancellable { server throws(MPinFailure) in
-            let json = try server.codeStatus("wid", accessCode, user: nil, settings).json()
-            func text(_ names: String...) -> String { names.lazy.compactMap { json[$0]?.string }.first ?? "" }
-            return SessionDetails(
-                prerollID: text("prerollId", "PrerollId"),
-                appName: text("appName", "AppName"),
-                appIconURL: text("appLogoURL", "AppLogoUrl"),
-                customerID: text("customerId"),
-                customerName: text("customerName"),
-                customerIconURL: text("customerLogoURL")
-            )
+            return try ServerReply.session(try server.codeStatus("wid", accessCode, user: nil, settings))
         }
     }
 
     package nonisolated func abortSession(_ accessCode: String, _ settings: ClientSettings) async throws(MPinFailure) {
         try await cancellable { server throws(MPinFailure) in
-            _ = try server.codeStatus("abort", accessCode, user: nil, settings).bytes()
+            try ServerReply.acknowledgement(try server.codeStatus("abort", accessCode, user: nil, settings))
         }
     }
 
@@ -94,7 +80,7 @@ extension MPinConnection {
         _ settings: ClientSettings
     ) async throws(MPinFailure) {
         try await cancellable { server throws(MPinFailure) in
-            _ = try server.codeStatus("user", accessCode, user: userID, settings).bytes()
+            try ServerReply.acknowledgement(try server.codeStatus("user", accessCode, user: userID, settings))
         }
     }
 
@@ -103,7 +89,7 @@ extension MPinConnection {
         _ accessCode: String,
         user: String?,
         _ settings: ClientSettings
-    ) throws(MPinFailure) -> ServerAnswer {
+    ) throws(MPinFailure) -> [UInt8] {
         var body = JSONWriter()
         body.object { object in
             object.member("status", status)
@@ -111,22 +97,14 @@ extension MPinConnection {
             if let user { object.member("userId", user) }
         }
         let address = try settings.address("codeStatusURL")
-        return try ServerAnswer(try send(.post, address, body.bytes) { $0 == 404 ? .requestExpired : nil }.body)
+        return try send(.post, address, body.bytes) { $0 == 404 ? .requestExpired : nil }.body
     }
 
     /// Opens a session for the program itself at the address that its own service has made.
     package nonisolated func accessCode(_ authorization: String) async throws(MPinFailure) -> String {
         try await cancellable { server throws(MPinFailure) in
             let response = try server.send(.post, try Self.webAddress(authorization), Array("{}".utf8))
-            let text = try ServerAnswer(response.body).string("qrURL")
-            guard let mark = text.lastIndex(of: "#") else {
-                throw MPinFailure(.responseParseError, "qrURL of the service has no access code")
-            }
-            let code = String(text[text.index(after: mark)...])
-            guard (1...Self.maximumCode).contains(code.utf8.count) else {
-                throw MPinFailure(.responseParseError, "qrURL of the service has no access code")
-            }
-            return code
+            return try ServerReply.accessCode(response.body)
         }
     }
 
@@ -152,7 +130,7 @@ extension MPinConnection {
             let query = "regOTT=\(registration.regOTT)&publicKey=\(Hex.encode(keys.publicKey))"
             let address = try settings.address("signatureURL", "/\(registration.id.text)?\(query)")
             let response = try server.get(address) { [400, 401, 404].contains($0) ? .identityNotVerified : nil }
-            return try Self.share(try ServerAnswer(response.body), registration.id, keys)
+            return try ServerReply.keyedShare(response.body, of: registration.id, keys)
         }
     }
 
@@ -173,28 +151,8 @@ extension MPinConnection {
             let response = try server.send(.post, try settings.address("dvsRegURL"), body.bytes) { status in
                 status == 400 || status == 401 || status == 403 ? .identityNotAuthorized : nil
             }
-            let answer = try ServerAnswer(response.body)
-            guard let id = MPinID(try answer.string("mpinId")) else {
-                throw MPinFailure(.responseParseError, "the M-Pin id of the server is not hexadecimal")
-            }
-            return try Self.share(answer, id, keys)
+            return try ServerReply.keyedShare(response.body, of: nil, keys)
         }
-    }
-
-    private static func share(
-        _ answer: borrowing ServerAnswer,
-        _ id: MPinID,
-        _ keys: IdentityKeys
-    ) throws(MPinFailure) -> KeyedShare {
-        guard try answer.string("curve") == "BN254CX" else {
-            throw MPinFailure(.cryptoError, "the service uses another curve than BN254CX")
-        }
-        let address = try answer.string("cs2url")
-        guard let identity = KeyedIdentity(id: id, publicKey: keys.publicKey, dtas: try answer.string("dtas")) else {
-            throw MPinFailure(.responseParseError, "'dtas' of the server is too long")
-        }
-        let share = SecretBox(try answer.secret("dvsClientSecretShare", count: pointCount))
-        return KeyedShare(identity: identity, share: share, keys: keys, address: address)
     }
 
     /// Fetches the second share.
@@ -206,7 +164,7 @@ extension MPinConnection {
             let response = try server.get(try settings.backend.address(first.address)) { status in
                 status == 408 ? .requestExpired : nil
             }
-            return SecretBox(try ServerAnswer(response.body).secret("dvsClientSecret", count: Self.pointCount))
+            return try ServerReply.secondKeyedShare(response.body)
         }
     }
 
@@ -235,7 +193,7 @@ extension MPinConnection {
                 Self.passOne(identity, scope, proof.u),
                 more: lines
             )
-            let y = try ServerAnswer(first.body).secret("y", count: ClientKeys.scalarCount)
+            let y = try ServerReply.challenge(first.body)
             let none: Secret? = nil
             let v = try Self.crypto { () throws(CryptoError) in
                 try proof.answer(to: y, token: token, pin, permit: none)
@@ -247,10 +205,10 @@ extension MPinConnection {
                 object.member("V", Hex.encode(v))
             }
             let address = try settings.address("mpinAuthServerURL", "/pass2")
-            let second = try ServerAnswer(try server.send(.post, address, body.bytes, more: lines).body)
+            let second = try server.send(.post, address, body.bytes, more: lines)
+            let authOTT = try ServerReply.keyedProof(second.body)
 
             body = JSONWriter()
-            let authOTT = try second.string("authOTT")
             body.object { object in
                 object.member("authOTT", authOTT)
                 object.member("wam", "dvs")
@@ -265,7 +223,7 @@ extension MPinConnection {
                 default: nil
                 }
             }
-            return try Self.result(try ServerAnswer(last.body), scope)
+            return try ServerReply.result(last.body, scope)
         }
     }
 
@@ -280,36 +238,4 @@ extension MPinConnection {
         }
         return body.bytes
     }
-
-    /// Reads the last answer of a proof.
-    package static func result(
-        _ answer: borrowing ServerAnswer,
-        _ scope: ProofScope
-    ) throws(MPinFailure) -> ProofResult {
-        let json = answer.json()
-        if let token = json["dvsRegister"]?["token"]?.string, !token.isEmpty { return .mustRegister(token: token) }
-        var code: LoginResult.Code?
-        if scope == .otp || scope == .registrationCode { code = try LoginResult.Code(answer) }
-        return .accepted(LoginResult(data: answer.text(), code: code, logout: nil))
-    }
-}
-
-extension LoginResult.Code {
-    /// Reads a one-time code with its times in milliseconds.
-    /// - Throws: `.flowError` if there are no times, because then the service issues no codes.
-    fileprivate init(_ answer: borrowing ServerAnswer) throws(MPinFailure) {
-        try self.init(otp: try answer.string("otp"), answer)
-    }
-
-    init(otp: String, _ answer: borrowing ServerAnswer) throws(MPinFailure) {
-        guard let expireTime = try? answer.int("expireTime"), let ttl = try? answer.int("ttlSeconds"),
-            let now = try? answer.int("nowTime"), expireTime > 0, ttl > 0, now > 0
-        else { throw MPinFailure(.flowError, "the relying party accepts no one-time codes: it sent no times") }
-        self.init(otp: otp, expireTime: expireTime / 1000, ttlSeconds: ttl, nowTime: now / 1000)
-    }
-}
-
-extension LoginResult {
-    /// The code that the program gives to its own service; empty if the login service sent none.
-    package var authorizationCode: String { (try? JSON(Array(data.utf8)))?["code"]?.string ?? "" }
 }

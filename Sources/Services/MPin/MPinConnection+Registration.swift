@@ -63,21 +63,7 @@ extension MPinConnection {
             }
             let address = try settings.address("registerURL", earlier.map { "/\($0.id.text)" } ?? "")
             let response = try server.send(.put, address, body.bytes) { $0 == 403 ? .identityNotAuthorized : nil }
-            let answer = try ServerAnswer(response.body)
-            let json = answer.json()
-            guard let id = MPinID(try answer.string("mpinId")) else {
-                throw MPinFailure(.responseParseError, "the M-Pin id of the server is not hexadecimal")
-            }
-            let regOTT = try answer.string("regOTT")
-            guard (1...256).contains(regOTT.utf8.count), Hex.decode(regOTT) != nil else {
-                throw MPinFailure(.responseParseError, "the token of the registration is not hexadecimal")
-            }
-            let expiration = (try? answer.string("expireTime")).flatMap { text in
-                text.utf8.count <= 64 && text.utf8.allSatisfy { (0x20...0x7E).contains($0) } ? text : nil
-            }
-            // The service of MIRACL confirms an identity before it begins the registration, and does not say so.
-            let isActive = settings.flavour == .mfa ? json["active"]?.bool ?? true : try answer.bool("active")
-            return Registration(id: id, regOTT: regOTT, isActive: isActive, expiration: expiration)
+            return try ServerReply.registration(response.body, settings.flavour)
         }
     }
 
@@ -95,9 +81,7 @@ extension MPinConnection {
                 "/\(registration.id.text)?regOTT=\(registration.regOTT)\(token)"
             )
             let response = try server.get(address) { $0 == 400 || $0 == 401 ? .identityNotVerified : nil }
-            let answer = try ServerAnswer(response.body)
-            let share = try answer.secret("clientSecretShare", count: Self.pointCount)
-            return FirstShare(share: SecretBox(share), parameters: try answer.string("params"))
+            return try ServerReply.firstShare(response.body)
         }
     }
 
@@ -109,7 +93,7 @@ extension MPinConnection {
         try await cancellable { server throws(MPinFailure) in
             let address = try settings.authority("clientSecret?\(first.parameters)")
             let response = try server.get(address) { $0 == 408 ? .requestExpired : nil }
-            return SecretBox(try ServerAnswer(response.body).secret("clientSecret", count: Self.pointCount))
+            return try ServerReply.secondShare(response.body)
         }
     }
 }

@@ -43,13 +43,11 @@ package actor MPinConnection {
     ) async throws(MPinFailure) -> ClientSettings {
         try await cancellable { server throws(MPinFailure) in
             let address = try backend.address(backend.settingsAddress)
-            return ClientSettings(backend, try ServerAnswer(try server.get(address).body).json(), flavour)
+            return try ServerReply.settings(try server.get(address).body, of: backend, flavour)
         }
     }
 
     // MARK: Parts of calls
-
-    static let pointCount = ClientKeys.encodedCount
 
     /// Turns errors of the arithmetic into a failure.
     static func crypto<T: ~Copyable>(_ body: () throws(CryptoError) -> T) throws(MPinFailure) -> T {

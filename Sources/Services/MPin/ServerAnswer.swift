@@ -18,14 +18,17 @@ package struct ServerAnswer: ~Copyable {
         self.body = secret
     }
 
-    private borrowing func member(_ name: StaticString, _ kind: JSONKind) throws(MPinFailure) -> JSONMember {
-        let found = body.withBytes { text in
+    private borrowing func find(_ name: StaticString) -> JSONMember? {
+        body.withBytes { text in
             members.last { member in
                 let key = UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
                 return UnsafeRawBufferPointer(rebasing: text[member.key]).elementsEqual(key)
             }
         }
-        guard let found, found.kind == kind else { throw Self.missing(name) }
+    }
+
+    private borrowing func member(_ name: StaticString, _ kind: JSONKind) throws(MPinFailure) -> JSONMember {
+        guard let found = find(name), found.kind == kind else { throw Self.missing(name) }
         return found
     }
 
@@ -41,17 +44,42 @@ package struct ServerAnswer: ~Copyable {
 
     package borrowing func bytes() -> [UInt8] { body.withBytes { Array($0) } }
 
-    /// A string that is not empty.
-    package borrowing func string(_ name: StaticString) throws(MPinFailure) -> String {
-        let member = try member(name, .string)
-        let text = body.withBytes { text in
+    /// A string of 1 to `limit` bytes.
+    package borrowing func string(_ name: StaticString, limit: Int) throws(MPinFailure) -> String {
+        let text = decoded(try member(name, .string))
+        guard !text.isEmpty else { throw Self.missing(name) }
+        guard text.utf8.count <= limit else {
+            throw MPinFailure(.responseParseError, "'\(name)' of the server is longer than \(limit) bytes")
+        }
+        return text
+    }
+
+    /// The first of these members that is a string of at most `limit` bytes; empty if there is none.
+    package borrowing func text(_ names: StaticString..., limit: Int) -> String {
+        for name in names {
+            guard let member = find(name), member.kind == .string else { continue }
+            let text = decoded(member)
+            if text.utf8.count <= limit { return text }
+        }
+        return ""
+    }
+
+    private borrowing func decoded(_ member: JSONMember) -> String {
+        body.withBytes { text in
             let content = UnsafeRawBufferPointer(
                 rebasing: text[member.value.lowerBound + 1..<member.value.upperBound - 1]
             )
             return JSONString.decode(content, hasEscapes: member.valueHasEscapes)
         }
-        guard !text.isEmpty else { throw Self.missing(name) }
-        return text
+    }
+
+    /// Whether there is such a member, and it is not null.
+    package borrowing func has(_ name: StaticString) -> Bool { find(name).map { $0.kind != .null } ?? false }
+
+    /// An object; nil if there is none.
+    package borrowing func object(_ name: StaticString) -> JSON? {
+        guard let member = find(name), member.kind == .object else { return nil }
+        return body.withBytes { JSON(accepted: UnsafeRawBufferPointer(rebasing: $0[member.value])) }
     }
 
     package borrowing func bool(_ name: StaticString) throws(MPinFailure) -> Bool {
@@ -86,30 +114,6 @@ package struct ServerAnswer: ~Copyable {
             for index in 0..<count {
                 out[index] = (Hex.value(digits[2 * index]) ?? 0) << 4 | (Hex.value(digits[2 * index + 1]) ?? 0)
             }
-        }
-    }
-}
-
-/// The errors that a service of MIRACL names in the body of a refusal.
-enum ServerRefusal: String {
-    case expired = "EXPIRED_MPINID"
-    case revoked = "REVOKED_MPINID"
-    case invalidSession = "INVALID_AUTH_SESSION"
-    case unsuccessful = "UNSUCCESSFUL_AUTHENTICATION"
-    case invalidActivation = "INVALID_ACTIVATION_TOKEN"
-
-    /// Reads a body; nil if it names none of them.
-    init?(body: [UInt8]) {
-        guard let error = (try? ServerAnswer(body))?.json()["error"]?.string else { return nil }
-        self.init(rawValue: error)
-    }
-
-    var status: MPinStatus {
-        switch self {
-        case .expired: .clientSecretExpired
-        case .revoked, .unsuccessful: .incorrectPIN
-        case .invalidSession: .requestExpired
-        case .invalidActivation: .identityNotVerified
         }
     }
 }

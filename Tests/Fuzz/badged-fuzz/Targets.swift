@@ -57,7 +57,7 @@ let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "certificate-search": certificateSearch,
     "zip-archive": zipArchive,
     "proxy-answer": proxyAnswer,
-    "mpin-answer": mpinAnswer,
+    "mpin-reply": mpinReply,
     "mpin-user": mpinUser,
     "enrolment": enrolment,
     "reader-code": readerCode,
