@@ -230,7 +230,7 @@ let package = Package(
         proto.target("Server", ["Text", "Threads", "Concurrency", "Wire", "Host", "CLinux"]),
 
         // Features
-        features.target("Cards", ["Text", "Concurrency", "Wire", "Server", "Host", "Readers", "ISO7816"]),
+        features.target("Cards", ["Secrets", "Text", "Concurrency", "Wire", "Server", "Host", "Readers", "ISO7816"]),
         features.target(
             "EIDFeature",
             [
@@ -330,7 +330,9 @@ let package = Package(
         testLibrary("NFCTestSupport", ["CLinux", "Concurrency", "Readers", "ReadersVirtual"]),
         testLibrary(
             "KeycardTestSupport",
-            ["Keycard", "ISO7816", "Crypto", "Secp256k1", "HDWallet", "Secrets", "Text"]
+            [
+                "Keycard", "Readers", "ReadersVirtual", "ISO7816", "Crypto", "Secp256k1", "HDWallet", "Secrets", "Text",
+            ]
         ),
         testLibrary("DoorWalks", ["DoorReaders", "Host"]),
         // A PKOC reader in software, and the connection to it
@@ -487,7 +489,8 @@ let package = Package(
             "MPinFeatureTests",
             [
                 "MPinFeature", "MPin", "BadgedClient", "BadgedMPin", "badgectl", "HTTP", "Store", "Server", "Host",
-                "Concurrency", "Secrets", "Text", "TestSupport",
+                "Cards", "WalletFeature", "Keycard", "KeycardTestSupport", "VirtualKeycard", "Readers",
+                "ReadersVirtual", "HDWallet", "Secp256k1", "Concurrency", "Secrets", "Text", "TestSupport",
             ]
         ),
         tests(

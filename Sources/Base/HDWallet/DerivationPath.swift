@@ -56,6 +56,12 @@ extension DerivationPath {
         known: [44 | hardened, 60 | hardened, 0 | hardened, 0, 0]
     )
 
+    /// m/43'/60'/1581'/1836083566'/0: the key under which tokens of M-Pin are sealed. EIP-1581 leaves the type of a key to
+    /// its program; this one is "mpin" in ASCII.
+    package static let mpinTokens = DerivationPath(
+        known: [43 | hardened, 60 | hardened, 1581 | hardened, 0x6D70_696E | hardened, 0]
+    )
+
     /// m/44'/60'/0'/1/0: the key with which a device signs requests to a server of its app.
     package static let ethereumSigner = DerivationPath(known: [44 | hardened, 60 | hardened, 0 | hardened, 1, 0])
 }

@@ -103,9 +103,7 @@ extension MPinFeature {
         guard let id = user.id, dialogue.client.permits[dialogue.name] != nil else {
             throw MPinFailure(.flowError, again)
         }
-        guard let token = try await stored({ users throws(StoreError) in try await users.token(dialogue.name) }) else {
-            throw MPinFailure(.storageError, "the token of the user is lost: delete the user and register again")
-        }
+        let token = try await token(dialogue, try await seal(workflow, of: user))
         let factors = try await ask(workflow, user, isNew: false, hasSecond: false)
         guard let held = dialogue.client.permits.removeValue(forKey: dialogue.name),
             held.begun.duration(to: .now) < MPinClient.HeldPermit.lifetime

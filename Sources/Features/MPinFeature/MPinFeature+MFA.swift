@@ -112,11 +112,32 @@ extension MPinFeature {
         _ options: ProofOptions
     ) async throws(MPinFailure) -> Content {
         try Self.check(user, [.registered])
-        guard dialogue.client.permits.removeValue(forKey: dialogue.name) != nil else {
+        guard dialogue.client.permits[dialogue.name] != nil else {
             throw MPinFailure(.flowError, "send MPIN_START_AUTHENTICATION before each login")
         }
-        let factors = try await ask(workflow, user, isNew: false, hasSecond: options.hasSecond)
+        let factors = try await proofFactors(workflow, user, options)
+        dialogue.client.permits[dialogue.name] = nil
         return .login(try await prove(workflow, dialogue, user, options, factors).result)
+    }
+
+    /// With what a user proves who he is.
+    struct ProofFactors: Sendable {
+        /// nil: no card seals the tokens.
+        let seal: CardSeal?
+        let typed: Factors
+    }
+
+    /// Borrows the card of a user who has one, and asks for the PIN and the second factor.
+    func proofFactors(
+        _ workflow: Workflow,
+        _ user: MPinUser,
+        _ options: ProofOptions
+    ) async throws(MPinFailure) -> ProofFactors {
+        let seal = try await seal(workflow, of: user)
+        return ProofFactors(
+            seal: seal,
+            typed: try await ask(workflow, user, isNew: false, hasSecond: options.hasSecond)
+        )
     }
 
     /// Proves token and factors once. An identity that the service wants to be made again is made again, with the same
@@ -127,7 +148,7 @@ extension MPinFeature {
         _ dialogue: Dialogue,
         _ user: MPinUser,
         _ options: ProofOptions,
-        _ factors: Factors
+        _ factors: ProofFactors
     ) async throws(MPinFailure) -> (result: LoginResult, user: MPinUser) {
         var user = user
         do throws(MPinFailure) {
@@ -150,20 +171,18 @@ extension MPinFeature {
         _ dialogue: Dialogue,
         _ user: MPinUser,
         _ options: ProofOptions,
-        _ factors: Factors
+        _ factors: ProofFactors
     ) async throws(MPinFailure) -> ProofResult {
         let purpose = options.purpose
-        let token = try await stored { users throws(StoreError) in
-            try await users.token(dialogue.name, for: purpose)
+        guard let identity = user.account?[purpose] else {
+            throw MPinFailure(.storageError, "the identity of the user is lost: delete the user and register again")
         }
-        guard let token, let identity = user.account?[purpose] else {
-            throw MPinFailure(.storageError, "the token of the user is lost: delete the user and register again")
-        }
+        let token = try await token(dialogue, for: purpose, factors.seal)
         return try await connection(for: dialogue.client).prove(
             identity,
             options.scope,
             token: token,
-            factors,
+            factors.typed,
             accessCode: options.accessCode,
             authorization: options.authorization,
             dialogue.settings
@@ -175,18 +194,15 @@ extension MPinFeature {
         _ user: MPinUser,
         _ purpose: TokenPurpose,
         _ permission: String,
-        _ factors: Factors
+        _ factors: ProofFactors
     ) async throws(MPinFailure) -> MPinUser {
         let secret = try await keyedSecret(dialogue, user, permission)
         guard let identity = secret.identity, let clientSecret = secret.copy else { throw MPinFailure(.invalidKey) }
-        let token = try await ClientKeys.token(from: clientSecret, factors, identity.signingID)
+        let token = try await ClientKeys.token(from: clientSecret, factors.typed, identity.signingID)
         var user = user
         user.account?[purpose] = identity
         if purpose == .login { user.id = identity.id }
-        let changed = user
-        try await stored { users throws(StoreError) in
-            try await users.keep(changed, dialogue.name, token: token, for: purpose)
-        }
+        try await keep(user, dialogue, token: token, for: purpose, factors.seal)
         return user
     }
 

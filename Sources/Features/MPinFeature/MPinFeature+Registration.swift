@@ -53,6 +53,23 @@ extension MPinFeature {
         }
     }
 
+    /// With what a token can be used.
+    private struct TokenOptions: Sendable {
+        /// Whether there is a second factor.
+        let hasSecond: Bool
+        /// Whether the token is sealed under a card.
+        let usesCard: Bool
+        /// Where the card is; nil: in any reader.
+        let reader: String?
+
+        init(_ arguments: Arguments, _ flavour: Flavour) throws(MPinFailure) {
+            hasSecond = flavour == .mfa ? try arguments.flag("pin1") : false
+            usesCard = try arguments.flag("card")
+            let reader = try arguments.text("reader", orEmptyTo: 256)
+            self.reader = reader.isEmpty ? nil : reader
+        }
+    }
+
     var registrationCommands: [CommandSpec] {
         [
             registrationCommand("MPIN_START_REGISTRATION", isRepeated: false),
@@ -63,9 +80,9 @@ extension MPinFeature {
                 try await feature.confirm(dialogue, user, push: push)
             },
             userWorkflow("MPIN_FINISH_REGISTRATION") { arguments, settings throws(MPinFailure) in
-                settings.flavour == .mfa ? try arguments.flag("pin1") : false
-            } _: { feature, workflow, dialogue, user, hasSecond throws(MPinFailure) in
-                try await feature.finish(workflow, dialogue, user, hasSecond: hasSecond)
+                try TokenOptions(arguments, settings.flavour)
+            } _: { feature, workflow, dialogue, user, options throws(MPinFailure) in
+                try await feature.finish(workflow, dialogue, user, options)
             },
         ]
     }
@@ -128,9 +145,10 @@ extension MPinFeature {
                 try await complete(secret, dialogue)
             }
         } catch {
-            // After a refusal the first share is of no use any more.
-            if (400...499).contains(error.http ?? 0) || error.status == .cryptoError { dropPending(dialogue.name) }
-            throw error
+            // After a refusal the first share is of no use any more, and the server gives it once.
+            guard (400...499).contains(error.http ?? 0) || error.status == .cryptoError else { throw error }
+            dropPending(dialogue.name)
+            throw error.advising("confirm the identity first, or send MPIN_RESTART_REGISTRATION if it was confirmed")
         }
         var user = user
         user.state = .activated
@@ -154,12 +172,12 @@ extension MPinFeature {
         secret.clientSecret = try await first.keys.clientSecret(first.share, second).take()
     }
 
-    /// Asks for the new PIN and keeps the token.
+    /// Borrows the card that shall seal the token, asks for the new PIN and keeps the token.
     private func finish(
         _ workflow: Workflow,
         _ dialogue: Dialogue,
         _ user: MPinUser,
-        hasSecond: Bool
+        _ options: TokenOptions
     ) async throws(MPinFailure) -> Content {
         try Self.check(user, [.startedRegistration, .activated])
         let pending = pendingSecret(of: user, dialogue.name)
@@ -167,15 +185,14 @@ extension MPinFeature {
             let advice = "send MPIN_CONFIRM_REGISTRATION first, or MPIN_RESTART_REGISTRATION if it was confirmed"
             throw MPinFailure(.flowError, "there is no client secret: \(advice)")
         }
-        let factors = try await ask(workflow, user, isNew: true, hasSecond: hasSecond)
+        let seal =
+            options.usesCard ? try await borrowSeal(workflow, keyUID: nil, reader: options.reader) : nil
+        let factors = try await ask(workflow, user, isNew: true, hasSecond: options.hasSecond)
         let token = try await ClientKeys.token(from: secret, factors, pending?.identity?.signingID ?? id)
         var user = user
         user.account?.login = pending?.identity
-        (user.state, user.regOTT, user.expiration) = (.registered, nil, nil)
-        let changed = user
-        try await stored { users throws(StoreError) in
-            try await users.keep(changed, dialogue.name, token: token)
-        }
+        (user.state, user.regOTT, user.expiration, user.cardUID) = (.registered, nil, nil, seal?.keyUID)
+        try await keep(user, dialogue, token: token, seal)
         dropPending(dialogue.name)
         return .user(user)
     }
@@ -190,7 +207,7 @@ extension MPinFeature {
         let pin = SecretBox(try await ask(workflow, MPinPrompt(isNew: isNew, user: user, factor: .pin)))
         var second: Secret?
         if hasSecond { second = try await ask(workflow, MPinPrompt(isNew: isNew, user: user, factor: .second)) }
-        guard let digits = pin.take() else { throw MPinFailure(.pinInputCanceled, "it was cancelled") }
+        guard let digits = pin.take() else { throw MPinFailure(.pinInputCanceled, Self.cancelled) }
         return Factors(digits, second: second)
     }
 
@@ -202,8 +219,7 @@ extension MPinFeature {
             }
             return digits
         } catch {
-            let text = error == .timedOut ? "Prompt_Timeout: the user did not answer in time" : "it was cancelled"
-            throw MPinFailure(.pinInputCanceled, text)
+            throw MPinFailure(.pinInputCanceled, error == .timedOut ? Self.timedOut : Self.cancelled)
         }
     }
 }

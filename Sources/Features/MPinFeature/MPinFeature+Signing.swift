@@ -67,14 +67,12 @@ extension MPinFeature {
         guard let identity = pending?.identity, let secret = pending?.copy else {
             throw MPinFailure(.flowError, "there is no client secret: send MPIN_START_DVS with a new token")
         }
+        let seal = try await seal(workflow, of: user)
         let factors = try await ask(workflow, user, isNew: true, hasSecond: hasSecond)
         let token = try await ClientKeys.token(from: secret, factors, identity.signingID)
         var user = user
         user.account?.signer = identity
-        let changed = user
-        try await stored { users throws(StoreError) in
-            try await users.keep(changed, dialogue.name, token: token, for: .signing)
-        }
+        try await keep(user, dialogue, token: token, for: .signing, seal)
         keepSigner(nil, of: dialogue.name)
         return .user(user)
     }
@@ -90,21 +88,19 @@ extension MPinFeature {
         guard user.account?.signer != nil else {
             throw MPinFailure(.flowError, "the user cannot sign: send MPIN_START_DVS and MPIN_FINISH_DVS first")
         }
-        let factors = try await ask(workflow, user, isNew: false, hasSecond: order.options.hasSecond)
+        let factors = try await proofFactors(workflow, user, order.options)
         let user = try await prove(workflow, dialogue, user, order.options, factors).user
-        let token = try await stored { users throws(StoreError) in
-            try await users.token(dialogue.name, for: .signing)
+        guard let identity = user.account?.signer else {
+            throw MPinFailure(.storageError, "the identity of the user is lost: send MPIN_START_DVS with a new token")
         }
-        guard let token, let identity = user.account?.signer else {
-            throw MPinFailure(.storageError, "the token of the user is lost: send MPIN_START_DVS with a new token")
-        }
+        let token = try await token(dialogue, for: .signing, factors.seal)
         return .signature(
             try await DocumentSignature.sign(
                 order.hash,
                 at: order.epochTime,
                 identity,
                 token: token,
-                factors
+                factors.typed
             )
         )
     }

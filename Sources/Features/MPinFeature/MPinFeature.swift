@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Cards
 package import Concurrency
 import Crypto
 import Host
@@ -10,6 +11,8 @@ package import Store
 @Loop package final class MPinFeature: Feature {
     let users: MPinUsers
     private let configuration: MPinConfiguration
+    /// nil: no token can be sealed under a card.
+    let cards: (any SealingKeySource)?
     private var clients: [ObjectIdentifier: MPinClient] = [:]
     /// By the name of a user in the store.
     private var pending: [String: PendingSecret] = [:]
@@ -18,8 +21,8 @@ package import Store
     /// The users with whom a dialogue runs.
     private var busy: Set<String> = []
 
-    package init(_ store: StateStore, _ configuration: MPinConfiguration) {
-        (users, self.configuration) = (MPinUsers(store), configuration)
+    package init(_ store: StateStore, _ configuration: MPinConfiguration, cards: (any SealingKeySource)? = nil) {
+        (users, self.configuration, self.cards) = (MPinUsers(store), configuration, cards)
     }
 
     package func sessionEnded(_ session: Session) { clients[ObjectIdentifier(session)] = nil }

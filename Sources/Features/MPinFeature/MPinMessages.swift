@@ -113,6 +113,7 @@ struct MPinResultMessage: Message {
         object.member("mpinId", user.id?.text)
         object.member("registrationExpiration", user.expiration)
         object.member("pinLength", PIN.length)
+        object.member("keyUID", user.cardUID.map { Hex.encode($0) })
         guard let account = user.account else { return }
         object.member("customerId", account.customer)
         object.member("canSign", account.signer != nil)

@@ -26,6 +26,8 @@ struct MPinUser: Sendable, Equatable {
     var regOTT: String?
     /// When the registration expires, as the server wrote it.
     var expiration: String?
+    /// The key UID of the card under which the tokens are sealed; nil: the store alone has them.
+    var cardUID: [UInt8]?
 
     var flavour: Flavour { account == nil ? .mpin : .mfa }
 
@@ -93,6 +95,10 @@ struct MPinUser: Sendable, Equatable {
         id = json["mpinId"]?.string.flatMap { MPinID($0) }
         regOTT = json["regOTT"]?.string
         expiration = json["expiration"]?.string
+        if let text = json["card"]?.string {
+            guard let uid = Hex.decode(text), uid.count == 32 else { return nil }
+            cardUID = uid
+        }
     }
 
     var bytes: [UInt8] {
@@ -107,6 +113,7 @@ struct MPinUser: Sendable, Equatable {
             object.member("mpinId", id?.text)
             object.member("regOTT", regOTT)
             object.member("expiration", expiration)
+            if let cardUID { object.member("card", Hex.encode(cardUID)) }
             if let account { object.object("account") { account.write(to: &$0) } }
         }
         return writer.bytes

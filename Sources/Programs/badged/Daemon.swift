@@ -148,6 +148,7 @@ import Wire
         opener = makeOpener(settings.radio)
         registry.log = { level, text in Log.write(level) { "\(text)" } }
 
+        let wallet = WalletFeature(registry, store, trust: settings.keycardTrust, antelope: antelope)
         // A feature is one line here and one target.
         let features: [any Feature] = [
             ReaderFeature(registry),
@@ -156,8 +157,8 @@ import Wire
                 OnlineServices(settings, anchors, proxies),
                 rootServesAll: configuration.rootServesAll
             ),
-            WalletFeature(registry, store, trust: settings.keycardTrust, antelope: antelope),
-            MPinFeature(store, mpin),
+            wallet,
+            MPinFeature(store, mpin, cards: wallet),
             KeyFeature(vault, issuer),
             CredentialFeature(registry, site, aliro: aliro, store: store, today: settings.certificateDay),
             DoorFeature(radio, opener: opener, credentials: VaultCredentials(vault)),

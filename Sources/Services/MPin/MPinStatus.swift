@@ -70,6 +70,9 @@ package struct MPinFailure: Error, Sendable, Equatable {
         self.init(.cryptoError, text)
     }
 
+    /// The same failure, with what to do.
+    package func advising(_ advice: String) -> MPinFailure { MPinFailure(status, "\(text): \(advice)", http: http) }
+
     /// The texts are for people and do not count.
     package static func == (left: MPinFailure, right: MPinFailure) -> Bool {
         left.status == right.status && left.http == right.http

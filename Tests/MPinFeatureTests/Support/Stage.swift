@@ -2,13 +2,19 @@
 import Concurrency
 import Foundation
 import Host
+import Keycard
+import KeycardTestSupport
 import MPin
 import MPinFeature
+import ReadersVirtual
+import Secp256k1
 import Server
 import Store
 import TestSupport
 import Testing
 import Text
+import VirtualKeycard
+import WalletFeature
 
 /// A server with the feature and its store, and one client.
 @Loop final class Stage {
@@ -21,13 +27,25 @@ import Text
     /// What answers a question for the second factor of MPinMFA.
     var secondFactor = "card 17"
 
+    /// The reader for Keycards; nil if the test has none.
+    let readers: FaultyReaders?
+    /// What answers a Keycard's question for its PIN.
+    var cardPIN = "123456"
+    /// The messages of the last `run`, without READER and STATUS.
+    private(set) var heard: [JSON] = []
+
     /// The store of this server; nil if the test has none.
     let store: Store?
 
     /// Makes a server with a new store, or with the store of an earlier server, as if badged had been started again.
-    init(_ name: String = "alice", after earlier: Stage? = nil, permissions: Permissions = .all, domains: [String] = [])
-        async throws
-    {
+    init(
+        _ name: String = "alice",
+        after earlier: Stage? = nil,
+        permissions: Permissions = .all,
+        domains: [String] = [],
+        readers: FaultyReaders? = nil
+    ) async throws {
+        self.readers = readers
         let store: Store
         if let same = earlier?.store {
             store = same
@@ -36,13 +54,14 @@ import Text
         }
         self.store = store
         servers = try await LoginServers.running()
-        (server, client) = try await Self.start(StateStore { () throws(StoreError) in store }, permissions, domains)
+        let state = StateStore { () throws(StoreError) in store }
+        (server, client) = try await Self.start(state, permissions, domains, readers)
         user = Self.user(name)
     }
 
     /// Makes a server with a store that cannot be used.
     init(broken state: StateStore) async throws {
-        store = nil
+        (store, readers) = (nil, nil)
         servers = try await LoginServers.running()
         (server, client) = try await Self.start(state)
         user = Self.user("alice")
@@ -51,29 +70,58 @@ import Text
     private static func start(
         _ state: StateStore,
         _ permissions: Permissions = .all,
-        _ domains: [String] = []
+        _ domains: [String] = [],
+        _ readers: FaultyReaders? = nil
     ) async throws -> (TestServer, TestClient) {
         var configuration = MPinConfiguration(userAgent: "badged/test")
         for domain in domains {
             let isAdded = configuration.domains.add(domain)
             #expect(isAdded)
         }
-        let feature = MPinFeature(state, configuration)
-        let server = try await TestServer(readers: 0, permissions: permissions, moreFeatures: { _ in [feature] })
+        let trust = KeycardTrust(authorities: [try VirtualKeycardDescription.authority().publicKey.compressed])
+        let server = try await TestServer(
+            readers: 0,
+            backends: readers.map { [$0] } ?? [],
+            permissions: permissions,
+            moreFeatures: { registry in
+                let wallet = WalletFeature(registry, state, trust: trust)
+                return [wallet, MPinFeature(state, configuration, cards: wallet)]
+            }
+        )
+        if readers != nil { await server.ready(["Simulator"]) }
         return (server, try server.connect(uid: 1000))
     }
 
     private static func user(_ name: String) -> String { "\(name)+\(UUID().uuidString)@mpin.test" }
 
-    /// Sends a command and returns its result. A question for a PIN is answered with `pin`.
+    /// The most messages of one command. A question that is answered wrongly is asked again, without end.
+    private static let maximumMessages = 64
+
+    /// Sends a command and returns its result. A question for a PIN is answered with `pin`, one of a Keycard with
+    /// `cardPIN`, and a Keycard that is away is inserted again.
     func run(_ command: String, _ members: String = "", pin: String = "1234", by other: TestClient? = nil) async -> JSON
     {
         let client = other ?? client
         await client.send(#"{"cmd":"\#(command)"\#(members.isEmpty ? "" : ",")\#(members)}"#)
+        heard = []
         while let message = await client.next() {
-            switch message["msg"]?.string {
+            guard let name = message["msg"]?.string, name != "READER", name != "STATUS" else { continue }
+            heard.append(message)
+            guard heard.count < Self.maximumMessages else {
+                Issue.record("\(command) asks without end: \(heard)")
+                break
+            }
+            switch name {
+            case "INSERT_CARD":
+                if message["error"] != nil { await server.withdraw() }
+                await insertIfAway()
+            case "ENTER_PAIRING_PASSWORD":
+                let password = KeycardParameters.defaultPairingPassword
+                await client.send(#"{"cmd":"SET_PAIRING_PASSWORD","value":"\#(password)"}"#)
+            case "ENTER_PIN" where message["reader"] != nil:
+                await client.send(#"{"cmd":"SET_PIN","value":"\#(cardPIN)"}"#)
             case "ENTER_PIN", "ENTER_NEW_PIN":
-                let answer = message["msg"]?.string == "ENTER_PIN" ? "SET_PIN" : "SET_NEW_PIN"
+                let answer = name == "ENTER_PIN" ? "SET_PIN" : "SET_NEW_PIN"
                 let value = message["factor"]?.int == 0 ? pin : secondFactor
                 await client.send(#"{"cmd":"\#(answer)","value":"\#(value)"}"#)
             case "MPIN_RESULT", "BAD_STATE", "ACCESS_DENIED", "UNKNOWN_COMMAND", "INVALID": return message
@@ -82,6 +130,9 @@ import Text
         }
         return .null
     }
+
+    /// The names of the messages of the last `run`; those about the reader are left out.
+    var names: [String] { heard.compactMap { $0["msg"]?.string }.filter { $0 != "INSERT_CARD" } }
 
     /// The name of the status with which a command ends.
     func status(_ command: String, _ members: String = "", pin: String = "1234") async -> String {

@@ -4,6 +4,7 @@ import Concurrency
 import Foundation
 import Host
 import Keycard
+import KeycardTestSupport
 import NFCTestSupport
 import Readers
 import ReadersNFC

@@ -37,10 +37,12 @@ struct KeycardRequirements: CardRequirements {
     /// The keys that the card must have; nil: any card.
     private let keyUID: KeyUIDRule?
 
-    /// RESET_CARD names the keys that the user wants to destroy.
-    struct KeyUIDRule: Sendable {
-        /// nil: a card without keys.
-        var keyUID: [UInt8]?
+    /// The keys that the card must have.
+    enum KeyUIDRule: Sendable {
+        /// RESET_CARD names the keys that the user wants to destroy; nil: a card without keys.
+        case reset([UInt8]?)
+        /// A token is sealed under these keys.
+        case sealed([UInt8])
     }
 
     init(_ trust: KeycardTrust, keyUID: KeyUIDRule? = nil) { (self.trust, self.keyUID) = (trust, keyUID) }
@@ -48,9 +50,13 @@ struct KeycardRequirements: CardRequirements {
     var wrongKind: CardObstacle { .noKeycard }
 
     func obstacle(of profile: KeycardProfile, in reader: ReaderDescription) -> CardObstacle? {
-        guard let keyUID else { return nil }
-        guard profile.info.isInitialized else { return .notInitialisedKeycard }
-        return profile.info.keyUID == keyUID.keyUID ? nil : .otherKeys
+        switch keyUID {
+        case nil: return nil
+        case .reset(let keyUID):
+            guard profile.info.isInitialized else { return .notInitialisedKeycard }
+            return profile.info.keyUID == keyUID ? nil : .otherKeys
+        case .sealed(let keyUID): return profile.info.keyUID == keyUID ? nil : .otherSeal
+        }
     }
 
     func open(_ lease: CardLease, _ profile: KeycardProfile) async throws(CardError) -> HeldKeycard {
@@ -73,6 +79,9 @@ extension CardObstacle {
     }
     static let otherKeys = CardObstacle("otherKeys") {
         "The card in reader '\($0)' does not have the keys that were named: put in the card with this key UID"
+    }
+    static let otherSeal = CardObstacle("otherSeal") {
+        "The card in reader '\($0)' is not the one that seals the token of the user: put in that card"
     }
     static let notInitialisedKeycard = CardObstacle("notInitialisedKeycard") {
         "The card in reader '\($0)' is in its factory state already: put in the card with the key UID that was named"

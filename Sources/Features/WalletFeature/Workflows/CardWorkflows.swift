@@ -99,7 +99,7 @@ struct ResetCard: WalletWorkflow {
     let keyUID: [UInt8]?
 
     func run(_ flow: WalletFlow) async throws(WalletFailure) -> ContextEntity {
-        let dialogue = flow.dialogue(keyUID: .init(keyUID: keyUID))
+        let dialogue = flow.dialogue(keyUID: .reset(keyUID))
         let result = CardResult()
         try await dialogue.run { card throws(KeycardStop) in
             let uid = card.info.instanceUID

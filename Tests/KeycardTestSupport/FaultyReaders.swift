@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import ISO7816
-import KeycardTestSupport
-import Readers
-import ReadersVirtual
+package import ISO7816
+package import Readers
+package import ReadersVirtual
 import Synchronization
-import Text
+package import Text
 
 /// Virtual readers with a fault at one command to their card.
-final class FaultyReaders: CardShelf {
-    let base: VirtualReaders
+package final class FaultyReaders: CardShelf {
+    package let base: VirtualReaders
     private let state = Mutex(State())
 
     private struct State {
@@ -17,32 +16,32 @@ final class FaultyReaders: CardShelf {
         var last: [UInt8] = [0x90, 0x00]
     }
 
-    init(kinds: [any VirtualCardKind]) { base = VirtualReaders(count: 1, kinds: kinds) }
+    package init(kinds: [any VirtualCardKind]) { base = VirtualReaders(count: 1, kinds: kinds) }
 
-    var name: String { base.name }
-    var events: AsyncStream<ReaderEvent> { base.events }
+    package var name: String { base.name }
+    package var events: AsyncStream<ReaderEvent> { base.events }
 
     /// Counts commands from zero on. The command with this index meets the fault.
-    func arm(_ fault: (index: Int, fault: CardFault)?) {
+    package func arm(_ fault: (index: Int, fault: CardFault)?) {
         state.withLock { $0 = State(fault: fault) }
     }
 
     /// The number of commands since `arm`.
-    var count: Int { state.withLock { $0.count } }
+    package var count: Int { state.withLock { $0.count } }
 
-    func connect(_ insertion: Insertion) async throws(CardError) -> any CardConnection {
+    package func connect(_ insertion: Insertion) async throws(CardError) -> any CardConnection {
         FaultyConnection(self, insertion.reader, try await base.connect(insertion))
     }
 
-    func describe(simulator: JSON?, card: JSON?) throws(CardShelfError) -> any CardDescription {
+    package func describe(simulator: JSON?, card: JSON?) throws(CardShelfError) -> any CardDescription {
         try base.describe(simulator: simulator, card: card)
     }
 
-    func insert(_ description: (any CardDescription)?, into reader: String) async throws(CardShelfError) {
+    package func insert(_ description: (any CardDescription)?, into reader: String) async throws(CardShelfError) {
         try await base.insert(description, into: reader)
     }
 
-    func shelve(reader: String) async { await base.shelve(reader: reader) }
+    package func shelve(reader: String) async { await base.shelve(reader: reader) }
 
     /// The fault of the next command.
     fileprivate func next() -> (fault: CardFault?, previous: [UInt8]) {

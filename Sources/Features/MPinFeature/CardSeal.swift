@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Cards
+import Concurrency
+import Crypto
+import MPin
+import Secrets
+import Server
+import Store
+
+/// Seals tokens under the key of a Keycard, which is wiped when the seal is released. docs/protocol/mpin.md, Cards.
+final class CardSeal: Sendable {
+    let keyUID: [UInt8]
+    private let key: Secret
+
+    private static let saltCount = 32
+    /// Each salt makes another key, which seals one token. So the nonce can be the same.
+    private static let nonce = [UInt8](repeating: 0, count: 12)
+    private static let label = Array("badged M-Pin token".utf8)
+
+    init(keyUID: [UInt8], _ key: consuming Secret) {
+        self.keyUID = keyUID
+        self.key = key
+    }
+
+    /// Returns the salt, and the token as AES-256-GCM has sealed it. `owner` names the user and the purpose of the token.
+    func seal(_ token: borrowing Secret, of owner: String) throws(CryptoError) -> Secret {
+        let salt = try Random.bytes(Self.saltCount)
+        let sealed = try AuthenticatedAES.gcm.seal(
+            token,
+            key: try tokenKey(salt),
+            nonce: Self.nonce,
+            authenticating: Array(owner.utf8)
+        )
+        return Secret(salt + sealed)
+    }
+
+    /// Opens a token; nil if another key has sealed it, or for another owner.
+    func open(_ sealed: borrowing Secret, of owner: String) throws(CryptoError) -> SecretBox? {
+        let bytes = sealed.withBytes { Array($0) }
+        guard bytes.count > Self.saltCount else { return nil }
+        let token = try AuthenticatedAES.gcm.open(
+            Array(bytes[Self.saltCount...]),
+            key: try tokenKey(Array(bytes[..<Self.saltCount])),
+            nonce: Self.nonce,
+            authenticating: Array(owner.utf8)
+        )
+        guard let token else { return nil }
+        return SecretBox(token)
+    }
+
+    private func tokenKey(_ salt: [UInt8]) throws(CryptoError) -> Secret {
+        try DigestAlgorithm.sha256.hkdf(key, salt: salt, info: Self.label, count: 32)
+    }
+}
+
+/// Tokens of users, which the store alone keeps, or which a card seals, too.
+extension MPinFeature {
+    /// Borrows the card that seals the tokens of a user, and asks for its PIN; nil for a user without a card.
+    func seal(_ workflow: Workflow, of user: MPinUser) async throws(MPinFailure) -> CardSeal? {
+        guard let keyUID = user.cardUID else { return nil }
+        return try await borrowSeal(workflow, keyUID: keyUID)
+    }
+
+    /// Borrows a card. Without `keyUID` any card will do, and without `reader` it may be in any reader.
+    func borrowSeal(
+        _ workflow: Workflow,
+        keyUID: [UInt8]?,
+        reader: String? = nil
+    ) async throws(MPinFailure) -> CardSeal {
+        guard let cards else { throw MPinFailure(.storageError, "badged uses no cards that could seal a token") }
+        do throws(SealingKeyFailure) {
+            let found = try await cards.sealingKey(for: workflow, keyUID: keyUID, readerName: reader)
+            guard let key = found.key.take() else { throw .cancelled }
+            return CardSeal(keyUID: found.keyUID, key)
+        } catch {
+            switch error {
+            case .cancelled: throw MPinFailure(.pinInputCanceled, Self.cancelled)
+            case .timedOut: throw MPinFailure(.pinInputCanceled, Self.timedOut)
+            case .failed(let text): throw MPinFailure(.storageError, "the card gives no key: \(text)")
+            }
+        }
+    }
+
+    /// Returns the token of a user.
+    /// - Throws: `.storageError` if it is lost, or if another card or wallet has sealed it.
+    func token(
+        _ dialogue: Dialogue,
+        for purpose: TokenPurpose = .login,
+        _ seal: CardSeal?
+    ) async throws(MPinFailure) -> SecretBox {
+        let stored = try await stored { users throws(StoreError) in try await users.token(dialogue.name, for: purpose) }
+        guard let stored else { throw MPinFailure(.storageError, Self.lost(purpose)) }
+        guard let seal else { return stored }
+        guard let sealed = stored.take() else { throw MPinFailure(.storageError, Self.lost(purpose)) }
+        let opened: SecretBox?
+        do throws(CryptoError) {
+            opened = try seal.open(sealed, of: Self.owner(dialogue, purpose))
+        } catch {
+            throw MPinFailure(error)
+        }
+        guard let opened else {
+            let reason = "its duress PIN was used, or the token is damaged"
+            throw MPinFailure(.storageError, "the card does not open the token: \(reason)")
+        }
+        return opened
+    }
+
+    /// Keeps a user with a new token.
+    func keep(
+        _ user: MPinUser,
+        _ dialogue: Dialogue,
+        token: SecretBox,
+        for purpose: TokenPurpose = .login,
+        _ seal: CardSeal?
+    ) async throws(MPinFailure) {
+        var kept = token
+        if let seal {
+            guard let plain = token.take() else { throw MPinFailure(.invalidKey) }
+            do throws(CryptoError) {
+                kept = SecretBox(try seal.seal(plain, of: Self.owner(dialogue, purpose)))
+            } catch {
+                throw MPinFailure(error)
+            }
+        }
+        let box = kept
+        try await stored { users throws(StoreError) in
+            try await users.keep(user, dialogue.name, token: box, for: purpose)
+        }
+    }
+
+    private static func owner(_ dialogue: Dialogue, _ purpose: TokenPurpose) -> String {
+        "\(dialogue.name)/\(purpose == .login ? "login" : "signing")"
+    }
+
+    private static func lost(_ purpose: TokenPurpose) -> String {
+        switch purpose {
+        case .login: "the token of the user is lost: delete the user and register again"
+        case .signing: "the token of the user is lost: send MPIN_START_DVS with a new token"
+        }
+    }
+
+    static let cancelled = "it was cancelled"
+    static let timedOut = "Prompt_Timeout: the user did not answer in time"
+}
