@@ -49,6 +49,8 @@ struct Settings {
     var eidServer: String?
     /// The socket of a TPM; nil: keys are in software.
     var tpm: String?
+    /// Path of the M-Pin servers, a program in Python; nil: rows that need them are left out.
+    var mpinServer: String?
     /// A private folder for sockets and logs.
     var folder = ""
     /// Readers of vpcd and the port of the first.

@@ -4,7 +4,7 @@ import Glibc
 /// Measures badged as a client sees it. run.sh starts pcscd and passes a folder and the programs.
 @main struct Program {
     private static let usage = """
-        usage: badged-bench --badged PATH --floor PATH --folder PATH [--virtual-card PATH] [--eid-server PATH] [--tpm SOCKET] [--baseline FILE] [--write-baseline]
+        usage: badged-bench --badged PATH --floor PATH --folder PATH [--virtual-card PATH] [--eid-server PATH] [--tpm SOCKET] [--mpin-server FILE] [--baseline FILE] [--write-baseline]
                             [--given ROW=NUMBER]... [--only ROW]... [--divisor N]
 
         """
@@ -33,6 +33,7 @@ import Glibc
             case "--virtual-card": settings.virtualCard = try value()
             case "--eid-server": settings.eidServer = try value()
             case "--tpm": settings.tpm = try value()
+            case "--mpin-server": settings.mpinServer = try value()
             case "--folder": settings.folder = try value()
             case "--baseline": settings.baseline = try value()
             case "--write-baseline": settings.writesBaseline = true
@@ -95,6 +96,7 @@ import Glibc
             try WalletBench.run(settings, &report)
         }
         if report.wants(.vaultOpen, .keySign, .tpmSign, .vaultWakeUps) { try KeyBench.run(settings, &report) }
+        if report.wants(.mpinLogin, .mpinPlain) { try MPinBench.run(settings, &report) }
         say("idle")
         if report.wants(.nfcShort, .nfcLong, .nfcWakeUps) { try NFCBench.run(settings, &report) }
         if report.wants(.resident, .proportional, .privateDirty, .wakeUps, .idleCPU) {

@@ -63,5 +63,6 @@ swtpm socket --tpm2 --daemon --server "type=unixio,path=$work/tpm.sock" --tpmsta
 # shellcheck disable=SC2046,SC2086  # a list of words
 "$bin/badged-bench" --badged "$bin/badged" --floor "$bin/badged-floor" --virtual-card "$bin/badged-virtual-card" \
     --eid-server "$bin/badged-eidserver" --tpm "$work/tpm.sock" --folder "$work" --baseline "$here/baseline.json" \
+    --mpin-server "$here/../MPinServer/server.py" \
     $(printf -- '--given %s ' $BADGED_BENCH_GIVEN) "$@" || code=$?
 exit $code
