@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import Text
 
-/// Each fault at each command to the card; without `FullTables.areWanted`, each pair of fault and command.
+/// Each fault at each command to the card.
 @Suite("Faults of the Keycard that seals a token", .timeLimit(.minutes(5)))
 @Loop struct CardFaultTests {
     private struct Cell: Sendable {
@@ -14,8 +14,7 @@ import Text
     }
 
     private static func cells(_ count: Int) -> [Cell] {
-        let all = (0..<count).flatMap { index in CardFault.allCases.map { Cell(index: index, fault: $0) } }
-        return FullTables.rows(of: all) { [$0.fault.rawValue, "\($0.index)"] }
+        (0..<count).flatMap { index in CardFault.allCases.map { Cell(index: index, fault: $0) } }
     }
 
     private static func text(_ cell: Cell?) -> Comment {
@@ -26,27 +25,35 @@ import Text
     func logins(version: String) async throws {
         let stage = try await Stage.withCard(version)
         await stage.registerWithCard()
+        #expect(await stage.status("MPIN_START_AUTHENTICATION", stage.who) == "OK")
+        stage.cancelsLogin = true
         let count = try await logIn(stage, nil)
         #expect(count >= 5)
         for cell in Self.cells(count) { _ = try await logIn(stage, cell) }
+        stage.cancelsLogin = false
         // The server has counted no wrong PIN: the third one would block the user.
         for _ in 0..<2 { #expect(await stage.logIn(pin: "0000").status == "INCORRECT_PIN") }
         #expect(await stage.logIn().status == "OK")
     }
 
-    /// Logs in with a fault, and again without one if it was in the way.
+    /// Opens the token with a fault, and again without one if it was in the way. The question for the PIN of M-Pin says that
+    /// the token is open.
     /// - Returns: the number of commands to the card.
     private func logIn(_ stage: Stage, _ cell: Cell?) async throws -> Int {
         let readers = try #require(stage.readers)
-        #expect(await stage.status("MPIN_START_AUTHENTICATION", stage.who) == "OK")
         try await watch(stage, cell) { await stage.run("MPIN_FINISH_AUTHENTICATION", stage.who) }
         let count = readers.count
         readers.arm(nil)
-        if stage.heard.last?.status != "OK" {
+        if !Self.isThrough(stage) {
             await stage.server.withdraw()
-            #expect(await stage.status("MPIN_FINISH_AUTHENTICATION", stage.who) == "OK", Self.text(cell))
+            _ = await stage.run("MPIN_FINISH_AUTHENTICATION", stage.who)
+            #expect(Self.isThrough(stage), "\(Self.text(cell)): \(stage.heard)")
         }
         return count
+    }
+
+    private static func isThrough(_ stage: Stage) -> Bool {
+        stage.heard.last?.status == "OK" || stage.heard.contains { $0["factor"]?.int == 0 }
     }
 
     @Test("no fault at a registration costs a try, and the registration can be finished", arguments: generations)
@@ -78,10 +85,11 @@ import Text
         let before = try await stage.tries()
         stage.readers?.arm(cell.map { ($0.index, $0.fault) })
         let end = await body()
+        let isThrough = Self.isThrough(stage)
         let after = try await stage.tries()
         let place: Comment = "\(Self.text(cell)): \(stage.heard)"
-        #expect(["OK", "STORAGE_ERROR"].contains(end.status), place)
-        #expect(cell != nil || end.status == "OK", place)
+        #expect(isThrough || end.status == "STORAGE_ERROR", place)
+        #expect(cell != nil || isThrough, place)
         #expect((after.pin, after.puk) == (3, 5), place)
         let typed = stage.heard.count { $0["msg"]?.string == "ENTER_PIN" && $0["reader"] != nil }
         #expect(after.checks - before.checks <= typed, place)

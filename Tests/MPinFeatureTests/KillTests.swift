@@ -46,7 +46,7 @@ import VirtualKeycard
         try await user.begin(moment.command)
         if moment.fault != nil {
             if moment.command == "MPIN_FINISH_AUTHENTICATION" { try await user.answerQuestion() }
-            try user.waitForArrival()
+            try await user.waitForArrival()
         } else {
             try await user.waitForQuestion()
         }
@@ -160,10 +160,7 @@ import VirtualKeycard
     }
 
     /// Returns when the request with the fault has reached the server.
-    func waitForArrival() throws {
-        let home = try #require(url.split(separator: ":\(servers.port)", maxSplits: 1).last)
-        try servers.lab(.get, "arrival?home=\(home)")
-    }
+    func waitForArrival() async throws { try await servers.arrival(below: url) }
 
     func run(_ command: String) async throws -> JSON {
         try await begin(command)

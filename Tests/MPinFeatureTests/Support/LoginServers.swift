@@ -48,6 +48,12 @@ final class LoginServers: Sendable {
         return try JSON(try session.run(request, by: .now + .seconds(300)).body)
     }
 
+    /// Returns when a request of a backend meets `hang` or `lost`.
+    @concurrent func arrival(below prefix: String) async throws {
+        let home = try #require(prefix.split(separator: ":\(port)", maxSplits: 1).last)
+        try lab(.get, "arrival?home=\(home)")
+    }
+
     /// The paths of the requests about a backend, in order.
     func paths(below prefix: String) throws -> [String] {
         let whole = try #require(prefix.split(separator: ":\(port)", maxSplits: 1).last)

@@ -31,6 +31,8 @@ import WalletFeature
     let readers: FaultyReaders?
     /// What answers a Keycard's question for its PIN.
     var cardPIN = "123456"
+    /// Whether CANCEL answers the question for the PIN of M-Pin at a login, which spares the servers a pairing.
+    var cancelsLogin = false
     /// The messages of the last `run`, without READER and STATUS.
     private(set) var heard: [JSON] = []
 
@@ -120,6 +122,7 @@ import WalletFeature
                 await client.send(#"{"cmd":"SET_PAIRING_PASSWORD","value":"\#(password)"}"#)
             case "ENTER_PIN" where message["reader"] != nil:
                 await client.send(#"{"cmd":"SET_PIN","value":"\#(cardPIN)"}"#)
+            case "ENTER_PIN" where cancelsLogin: await client.send(#"{"cmd":"CANCEL"}"#)
             case "ENTER_PIN", "ENTER_NEW_PIN":
                 let answer = name == "ENTER_PIN" ? "SET_PIN" : "SET_NEW_PIN"
                 let value = message["factor"]?.int == 0 ? pin : secondFactor
