@@ -10,7 +10,8 @@ import Testing
 import Text
 import VirtualKeycard
 
-/// The program badged with a store, killed at each step of a dialogue with the M-Pin servers.
+/// The program badged with a store, killed at each step of a dialogue with the M-Pin servers; without
+/// `FullTables.areWanted`, once for each command and way of the servers to be silent.
 @Suite("M-Pin when badged is killed", .timeLimit(.minutes(10)), .serialized)
 @Loop struct KillTests {
     /// What badged waits for when it is killed.
@@ -36,7 +37,11 @@ import VirtualKeycard
         Moment("FINISH_AUTHENTICATION", "login-hang@1"), Moment("FINISH_AUTHENTICATION", "login-lost@1"),
     ]
 
-    @Test("the dialogue goes on, or badged says that the registration must be restarted", arguments: moments)
+    private nonisolated static var chosen: [Moment] {
+        FullTables.rows(of: moments) { [$0.command, $0.fault.map { $0.hasSuffix("hang@1") ? "hang" : "lost" } ?? ""] }
+    }
+
+    @Test("the dialogue goes on, or badged says that the registration must be restarted", arguments: chosen)
     private func request(moment: Moment) async throws {
         let user = try await KilledUser(fault: moment.fault ?? "none")
         for command in KilledUser.commands {
@@ -54,7 +59,7 @@ import VirtualKeycard
         try await user.goOn()
     }
 
-    @Test("a PIN is kept with its token, or not at all", arguments: 1...6)
+    @Test("a PIN is kept with its token, or not at all", arguments: 1...(FullTables.areWanted ? 6 : 2))
     func answer(round: Int) async throws {
         let user = try await KilledUser(fault: "none")
         for command in KilledUser.commands.prefix(4) { #expect(try await user.status(command) == "OK", "\(command)") }
