@@ -95,7 +95,7 @@ enum Row: String, CaseIterable {
             Facts("SETUP_DEVICE, the Keycard included, median", "ms", 1, of: .walletTransfer, limit: 1400)
         case .walletTransfer: Facts("one APDU to the Keycard through pcscd and vpcd (floor)", "µs", 1)
         case .walletMemory:
-            Facts("resident memory with a paired Keycard, beyond that with an eID card", "MB", 1, limit: 1.5)
+            Facts("resident memory with a paired Keycard, beyond that after a PIN change", "MB", 1, limit: 1.5)
         case .walletWakeUps: Facts("wake-ups, idle, with a Keycard", "/s", 2, limit: 0)
 
         // The limits are the goals. They are far above the values, so they need no floor.

@@ -15,19 +15,20 @@ enum WalletBench {
         setenv("STATE_DIRECTORY", folder, 1)
         defer { unsetenv("STATE_DIRECTORY") }
         let loaded = try settings.write("keycard.json", #"{"card":{"kind":"keycard","words":"\#(words)"}}"#)
-        try idle(settings, program, loaded, &report)
+        try idle(settings, program, loaded, reader, &report)
         try signatures(settings, program, loaded, reader, &report)
         try setups(settings, program, &report)
     }
 
     // MARK: A card in the reader
 
-    /// Compares the daemon with a paired Keycard to the daemon with an eID card. Both have trust anchors, as installations
-    /// for eID cards have, so libcrypto is in use with either card.
+    /// Compares the daemon with a paired Keycard to the daemon after a change of an eID card's PIN: both have opened a secure
+    /// channel once. An eID card that nobody has used needs no libcrypto.
     private static func idle(
         _ settings: Settings,
         _ program: String,
         _ loaded: String,
+        _ reader: String,
         _ report: inout Report
     ) throws(BenchError) {
         guard let eidServer = settings.eidServer else { return }
@@ -35,12 +36,15 @@ enum WalletBench {
         let configuration = try settings.write("wallet.conf", "[eid]\ntrust_anchors=\(server.anchors)\n")
         let log = settings.folder + "/card.log"
         let eidCard = try VirtualCard(program, port: settings.port, log: log)
-        let eid = try memory(settings, configuration, "\"kind\":\"eid\"") { (_) throws(BenchError) in }
+        let eid = try memory(settings, configuration, "\"kind\":\"eid\"") { (_, client) throws(BenchError) in
+            try Dialogue.startChange(client, reader)
+            while try !Dialogue.changeStep(client, reader, from: "123456", to: "654321") {}
+        }
         try eidCard.end()
         let card = try VirtualCard(program, port: settings.port, log: log, file: loaded)
         try pair(settings)
         var idle: (wakeUps: Double, share: Double, note: String)?
-        let keycard = try memory(settings, configuration, "\"paired\":true") { (daemon) throws(BenchError) in
+        let keycard = try memory(settings, configuration, "\"paired\":true") { (daemon, _) throws(BenchError) in
             idle = try daemon.figures.watch(seconds: settings.count(20))
         }
         try card.end()
@@ -62,19 +66,21 @@ enum WalletBench {
         try daemon.child.terminate()
     }
 
-    /// The memory of a new daemon that has told of the card in the reader and is idle; then calls `body`.
+    /// Starts a daemon, waits until it tells of the card in the reader, and calls `body`.
+    /// - Returns: the memory afterwards, at rest.
     private static func memory(
         _ settings: Settings,
         _ configuration: String,
         _ card: StaticString,
-        _ body: (Daemon) throws(BenchError) -> Void
+        _ body: (Daemon, Client) throws(BenchError) -> Void
     ) throws(BenchError) -> ProcessFigures.Memory {
         let daemon = try Daemon(settings, ["--config", configuration])
         let client = try daemon.client()
         try wait(client, for: card)
         pause(milliseconds: IdleBench.settling)
+        try body(daemon, client)
+        pause(milliseconds: IdleBench.settling)
         let memory = try daemon.figures.memory()
-        try body(daemon)
         try daemon.child.terminate()
         return memory
     }
