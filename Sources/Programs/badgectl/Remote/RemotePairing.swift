@@ -32,6 +32,7 @@ enum RemotePairing {
         _ invocation: Invocation
     ) async throws(Failure) -> RemoteDevice {
         let connection = workflow.connection
+        let request = try await workflow.ask { () throws(ClientError) in try await connection.askForRemoteReaders() }
         let seconds = invocation.seconds(of: "--timeout") ?? 30
         let limit = Task.detached {
             try? await Task.sleep(for: .seconds(seconds))
@@ -39,7 +40,6 @@ enum RemotePairing {
             if !Task.isCancelled { connection.close() }
         }
         defer { limit.cancel() }
-        let request = try await workflow.ask { () throws(ClientError) in try await connection.askForRemoteReaders() }
         var announced: [RemoteDevice] = []
         for await event in connection.events {
             if event.answers(request), let refusal = event.message.refusal { throw Failure(refusal) }
