@@ -14,8 +14,10 @@ struct LoopbackClientTests {
         let port: UInt16
 
         init(isIPv6: Bool, isMapped: Bool = false) throws {
-            listener = socket(isIPv6 && !isMapped ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-            client = socket(isIPv6 ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            // Programs that other tests start do not get these ends.
+            let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+            listener = socket(isIPv6 && !isMapped ? AF_INET6 : AF_INET, type, 0)
+            client = socket(isIPv6 ? AF_INET6 : AF_INET, type, 0)
             var (v4, v6) = (sockaddr_in(), sockaddr_in6())
             v4.sin_family = sa_family_t(AF_INET)
             v4.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
@@ -75,6 +77,9 @@ struct LoopbackClientTests {
         let connection = try Connection(isIPv6: false)
         let client = try #require(LoopbackClient(socket: connection.accepted))
         close(connection.client)
+        // A program that another test is starting may have the socket for a moment.
+        var byte: UInt8 = 0
+        try #require(read(connection.accepted, &byte, 1) == 0)
         #expect(client.user(connectedTo: connection.port) == nil)
         close(connection.accepted)
         #expect(client.user(connectedTo: connection.port) == nil)
