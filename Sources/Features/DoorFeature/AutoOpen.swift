@@ -54,7 +54,11 @@ enum DoorDriver {
 
     func began(_ reader: DoorReader) { ends[reader.number] = .max }
 
-    func ended(_ reader: DoorReader, at now: Milliseconds) { ends[reader.number] = now }
+    func ended(_ reader: DoorReader, at now: Milliseconds) {
+        // Readers that never came back are forgotten with the next opening.
+        ends = ends.filter { $0.value == .max || now - $0.value <= Self.returnTime }
+        ends[reader.number] = now
+    }
 
     /// The readers of a new scan have other numbers.
     func forgetReaders() {
