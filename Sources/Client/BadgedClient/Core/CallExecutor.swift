@@ -5,13 +5,12 @@ import Synchronization
 /// Runs `async` calls for threads that wait for them, on threads of its own. So a caller that blocks a thread of the
 /// cooperative pool does not keep its own call from running.
 package final class CallExecutor: TaskExecutor {
-    private let queue = DispatchQueue(label: "badged.calls", attributes: .concurrent)
-
     package init() {}
 
     package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+        // Only a serial queue gets a thread at once when the threads of the cooperative pool are blocked.
+        DispatchQueue(label: "badged.calls").async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
     }
 
     /// Runs a call whose caller does not wait.
