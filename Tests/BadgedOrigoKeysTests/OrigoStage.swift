@@ -71,7 +71,7 @@ import Vault
     ) async throws -> Value {
         let (app, manager) = (app, try #require(app.origoKeysManager))
         return await withCheckedContinuation { continuation in
-            DispatchQueue.global().async { continuation.resume(returning: body(app, manager)) }
+            DispatchQueue(label: "app").async { continuation.resume(returning: body(app, manager)) }
         }
     }
 

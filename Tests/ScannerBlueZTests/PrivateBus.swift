@@ -23,7 +23,7 @@ final class PrivateBus {
     /// Starts the bus and returns when it listens. Waits on another thread, because the loop serves other tests meanwhile.
     static func start() async throws -> PrivateBus {
         let process = try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global().async { continuation.resume(with: Result { try launch() }) }
+            DispatchQueue(label: "bus").async { continuation.resume(with: Result { try launch() }) }
         }
         return PrivateBus(process)
     }
