@@ -122,12 +122,12 @@ def hash_to_point(digest):
 # The pairing
 
 def multiply(s, t):
-    """The product in Fp12."""
+    """The product in Fp12; quick when s has few coefficients."""
     c = [0] * 23
     for j, left in enumerate(s):
         if left:
-            for k, right in enumerate(t):
-                c[j + k] += left * right
+            for k, right in enumerate(t, j):
+                c[k] += left * right
     for k in range(22, 11, -1):  # w¹² = 2 w⁶ - 2
         c[k - 6] += 2 * c[k]
         c[k - 12] -= 2 * c[k]
@@ -143,6 +143,17 @@ def power(base, exponent):
     return result
 
 
+# w^p, (w²)^p and so on: the power p is linear.
+W_POWERS = [[1] + [0] * 11, power([0, 1] + [0] * 10, P)]
+while len(W_POWERS) < 12:
+    W_POWERS.append(multiply(W_POWERS[1], W_POWERS[-1]))
+
+
+def frobenius(s):
+    """s^p."""
+    return [sum(value * image[k] for value, image in zip(s, W_POWERS)) % P for k in range(12)]
+
+
 def line(m, t, q):
     """The line of slope m through t of G1, at q of G2: y w³ - y_t - m (x w² - x_t)."""
     value = [0] * 12
@@ -153,41 +164,48 @@ def line(m, t, q):
     return value
 
 
-def root():
-    """(1 + i)^((p² - 1)/6), which lies in Fp."""
-    result, base, exponent = (1, 0), (1, 1), (P * P - 1) // 6
-    while exponent:
-        if exponent & 1:
-            result = Fp2.mul(result, base)
-        base, exponent = Fp2.mul(base, base), exponent >> 1
-    return result[0]
+def miller(pairs):
+    """The product of the functions with divisor N (p) - N (infinity), at q, up to factors that the last power removes."""
+    f, multiples = [1] + [0] * 11, [p for p, _ in pairs]
 
+    def step(index, other, q):
+        nonlocal f
+        t = multiples[index]
+        m = slope(Fp, t, other)
+        if m is None:
+            multiples[index] = None
+        else:
+            f = multiply(line(m, t, q), f)
+            x = (m * m - t[0] - other[0]) % P
+            multiples[index] = x, (m * (t[0] - x) - t[1]) % P
 
-ROOT = root()
-
-
-def miller(p, q):
-    """f with divisor N (p) - N (infinity), at q, up to factors that the last power removes."""
-    f, t = [1] + [0] * 11, p
     for bit in bin(N)[3:]:
-        f = multiply(multiply(f, f), line(slope(Fp, t, t), t, q))
-        t = add(t, t)
-        if bit == "1":
-            m = slope(Fp, t, p)
-            if m is not None:
-                f = multiply(f, line(m, t, q))
-            t = add(t, p)
+        f = multiply(f, f)
+        for index, (p, q) in enumerate(pairs):
+            step(index, multiples[index], q)
+            if bit == "1":
+                step(index, p, q)
     return f
+
+
+# Digits of (p⁴ - p² + 1)/N with the base p, the smallest first.
+LAST_POWER = [(P**4 - P**2 + 1) // N // P**k % P for k in range(4)]
 
 
 def product_is_one(pairs):
     """Whether the product of the pairings of pairs (point of G1, point of G2) is 1."""
-    f = [1] + [0] * 11
-    for p, q in pairs:
-        if p is not None and q is not None:
-            f = multiply(f, miller(p, q))
-    # f^((p⁶ - 1)(p² + 1)(p⁴ - p² + 1)/N) = 1. The power p² multiplies w by ROOT, and p⁶ changes the sign of w.
-    g = multiply(f, [value * pow(ROOT, k, P) % P for k, value in enumerate(f)])
-    conjugate = [value if k % 2 == 0 else -value % P for k, value in enumerate(g)]
-    exponent = (P**4 - P**2 + 1) // N
-    return power(conjugate, exponent) == power(g, exponent)
+    f = miller([(p, q) for p, q in pairs if p is not None and q is not None])
+    # f^((p² + 1)(p⁴ - p² + 1)/N (p⁶ - 1)) = 1
+    g = multiply(f, frobenius(frobenius(f)))
+    products = [[1] + [0] * 11]
+    for _ in LAST_POWER:
+        products += [multiply(g, product) for product in products]
+        g = frobenius(g)
+    result = products[0]
+    for bit in reversed(range(P.bit_length())):
+        result = multiply(result, result)
+        chosen = sum((digit >> bit & 1) << k for k, digit in enumerate(LAST_POWER))
+        if chosen:
+            result = multiply(result, products[chosen])
+    # The power p⁶ changes the sign of w, so it leaves this number as it is when the odd coefficients are zero.
+    return not any(result[1::2])
