@@ -53,8 +53,9 @@ import Text
         #expect(taken["remote"]?["advice"]?.string?.contains("cannot be shared: end AusweisApp on this host") == true)
         #expect(taken["remote announcements"]?["ok"] == .bool(false))
         other.close()
-        let free = await checks()
-        #expect(free["remote"]?["ok"] == .bool(true))
+        // A program that another test is starting may hold the port until it is executed.
+        var free = await checks()
+        while free["remote"]?["ok"] != .bool(true), !Task.isCancelled { free = await checks() }
         #expect(free["remote announcements"]?["datagrams"] == .number("0"))
         #expect(free["remote announcements"]?["advice"]?.string?.contains("firewall") == true)
         // With packets there is no advice; those that are no announcements are counted apart.
