@@ -5,7 +5,7 @@ set -u
 cd "$(dirname "$0")/.."
 export SWIFT_BACKTRACE=enable=no
 # All tests at once would keep the tasks of each one waiting for half a minute on a busy machine.
-width=16
+width=24
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
 { ${SWIFT:-swift} test --explicit-target-dependency-import-check error \

@@ -15,9 +15,7 @@ import Text
 
     private static func cells(_ count: Int, _ version: String) -> [Cell] {
         let cells = (0..<count).flatMap { index in CardFault.allCases.map { Cell(index: index, fault: $0) } }
-        if FullTables.areWanted { return cells }
-        let generation = generations.firstIndex(of: version) ?? 0
-        return cells.enumerated().filter { $0.offset % generations.count == generation }.map(\.element)
+        return FullTables.part(generations.firstIndex(of: version) ?? 0, of: generations.count, cells)
     }
 
     private static func text(_ cell: Cell?) -> Comment {

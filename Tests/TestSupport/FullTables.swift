@@ -10,19 +10,29 @@ package enum FullTables {
     ///
     /// `values` gives the values of a row, one for each parameter of the table.
     package static func rows<Row>(of table: [Row], values: (Row) -> [String]) -> [Row] {
-        areWanted ? table : pairwise(table, values: values)
+        rows(of: table) { pairs(of: values($0)) }
     }
 
-    /// Takes the row with most new pairs of values, until no row has a new one.
-    static func pairwise<Row>(_ table: [Row], values: (Row) -> [String]) -> [Row] {
-        // Numbers instead of the pairs themselves, because a large table has thousands.
-        var numbers: [[String]: Int] = [:]
-        func number(_ pair: [String]) -> Int {
-            let number = numbers[pair] ?? numbers.count
-            numbers[pair] = number
+    /// Chooses the rows to run: all of them when they are wanted, else few rows that have everything that `covering` gives.
+    package static func rows<Row, Item: Hashable>(of table: [Row], covering items: (Row) -> [Item]) -> [Row] {
+        areWanted ? table : cover(table, items)
+    }
+
+    /// Chooses the rows for one of several tests that share a table: all of them when they are wanted, else its part.
+    package static func part<Row>(_ number: Int, of count: Int, _ table: [Row]) -> [Row] {
+        areWanted ? table : table.enumerated().filter { $0.offset % count == number }.map(\.element)
+    }
+
+    /// Takes the row with most new items, until no row has a new one.
+    static func cover<Row, Item: Hashable>(_ table: [Row], _ items: (Row) -> [Item]) -> [Row] {
+        // Numbers instead of the items themselves, because a large table has thousands.
+        var numbers: [Item: Int] = [:]
+        func number(_ item: Item) -> Int {
+            let number = numbers[item] ?? numbers.count
+            numbers[item] = number
             return number
         }
-        var rest = table.map { row in (row, Set(pairs(of: values(row)).map(number))) }
+        var rest = table.map { row in (row, Set(items(row).map(number))) }
         var rows: [Row] = []
         while let best = rest.indices.max(by: { rest[$0].1.count < rest[$1].1.count }), !rest[best].1.isEmpty {
             let (row, covered) = rest.remove(at: best)

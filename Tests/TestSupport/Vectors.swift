@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Foundation
+import Synchronization
 package import Text
 
-/// Reads a file of Tests/Vectors.
+/// The files of Tests/Vectors that were read.
+private let files = Mutex<[String: JSON]>([:])
+
+/// Reads a file of Tests/Vectors, once.
 package func vectorFile(_ name: String, file: String = #filePath) throws -> JSON {
+    if let known = files.withLock({ $0[name] }) { return known }
     let folder = URL(fileURLWithPath: file).deletingLastPathComponent().deletingLastPathComponent()
-    return try JSON([UInt8](Data(contentsOf: folder.appendingPathComponent("Vectors/\(name)"))))
+    let vectors = try JSON([UInt8](Data(contentsOf: folder.appendingPathComponent("Vectors/\(name)"))))
+    files.withLock { $0[name] = vectors }
+    return vectors
 }
 
 /// A vector has no member with this name and form.

@@ -9,7 +9,8 @@ import TestSupport
 import Testing
 import Text
 
-/// Each workflow with each fault at each command; without `FullTables.areWanted`, each pair of workflow, fault and index.
+/// Each workflow with each fault at each command; without `FullTables.areWanted`, each workflow with each
+/// fault somewhere, and with some fault at each command.
 @Suite("Faults in the workflows of wallet cards", .timeLimit(.minutes(5)))
 @Loop struct WorkflowFaultTests {
     private static let words = Array(repeating: "abandon", count: 11).joined(separator: " ") + " about"
@@ -84,7 +85,10 @@ import Text
             }
         }
         #expect(cells.count > 300)
-        cells = FullTables.rows(of: cells) { [$0.dialogue.name, $0.fault.rawValue, "\($0.index)"] }
+        cells = FullTables.rows(
+            of: cells,
+            covering: { ["\($0.dialogue.name) \($0.fault)", "\($0.dialogue.name) \($0.index)"] }
+        )
         for cell in cells {
             _ = try await run(cell.dialogue, version, cell)
         }

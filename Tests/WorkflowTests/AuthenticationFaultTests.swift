@@ -10,8 +10,8 @@ import Text
 import VirtualEID
 import Wire
 
-/// Tests every fault at every command of an authentication; without `FullTables.areWanted`, each pair of course, fault
-/// and index.
+/// Tests every fault at every command of an authentication; without `FullTables.areWanted`, each course with each
+/// fault somewhere, and with some fault at each command.
 @Suite("Fault matrix of RUN_AUTH", .timeLimit(.minutes(5)))
 struct AuthenticationFaultTests {
     /// A combination of a card and a service.
@@ -80,7 +80,10 @@ struct AuthenticationFaultTests {
             }
         }
         #expect(cells.count > 500)
-        cells = FullTables.rows(of: cells) { [$0.course.name, $0.fault.rawValue, "\($0.index)"] }
+        cells = FullTables.rows(
+            of: cells,
+            covering: { ["\($0.course.name) \($0.fault)", "\($0.course.name) \($0.index)"] }
+        )
         let queue = Queue(cells)
         let workers = servers.map { server in Task { @Loop in try await queue.work(server, "Simulator") } }
         try await withTaskCancellationHandler {

@@ -180,7 +180,7 @@ import WalletFeature
         #expect(end - begin >= 6)
         var cells: [(index: Int, fault: String)] = []
         for index in begin..<end { for fault in Self.cardFaults { cells.append((index, fault)) } }
-        cells = FullTables.rows(of: cells) { ["\($0.index)", $0.fault] }
+        cells = FullTables.part(generations.firstIndex(of: version) ?? 0, of: generations.count, cells)
         var codes: Set<Int> = []
         for cell in cells {
             let bench = try await OperationBench()
