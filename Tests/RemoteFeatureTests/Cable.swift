@@ -6,8 +6,8 @@ import RemoteIFD
 import Synchronization
 import TestSupport
 
-/// The network between desk and laptop. It passes the announcements and the connections of the desk on, counts the messages
-/// by their TLS records, and can be cut at any of them.
+/// The network between desk and laptop. It passes the announcements and the connections of the desk on, and counts the
+/// messages by their TLS records. It can be cut at any of them.
 @Loop final class Cable {
     private let announcements: NetworkSocket
     private let connections: NetworkSocket

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Boots a real systemd in a container over a copy-on-write view of this machine, with badged installed by
 # `make install PREFIX=/usr`. The hardened service is started by its socket, serves a member of group badged, reaches a
-# real pcscd, starts its confined programs, is reloaded, is restarted by the watchdog, and is stopped. Nothing outside the
-# container changes.
+# real pcscd, and starts its confined programs. It is reloaded, restarted by the watchdog, and stopped. Nothing outside
+# the container changes.
 . "$(dirname "$0")/lib.sh"
 needs_programs badged badgectl badged-virtual-card badged-activation badged-bluetooth badged-nfc
 [ "$(id -u)" = 0 ] || cannot "needs root"

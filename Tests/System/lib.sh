@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Shared steps of the scripts in this folder. A script begins with `. "$(dirname "$0")/lib.sh"`.
-# A script tests one concern. It keeps its files in $work, which is removed at the end, prints the result of each check,
-# and ends with 0 (passed), 1 (failed) or 77 (cannot run on this machine).
+# A script tests one concern. It keeps its files in $work, which is removed at the end, prints the result of each check.
+# It ends with 0 (passed), 1 (failed) or 77 (cannot run on this machine).
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 bin=${BADGED_BIN:-$root/.build/release}

@@ -7,8 +7,8 @@ import Host
 /// The rights that remain to a program of badged which reads bytes of strangers.
 ///
 /// The program gives up everything else by itself, before it reads the first such byte. After a break-in it then cannot
-/// connect to a socket, start a program, signal or trace another process, or open a file that is not named here. It needs
-/// no privilege for that. seccomp(2), landlock(7)
+/// connect to a socket, start a program, or signal or trace another process. It can open only files that are named
+/// here. It needs no privilege for that. seccomp(2), landlock(7)
 package struct Confinement: Sendable {
     /// The system calls that are allowed. Every other call returns EPERM.
     var calls: [SystemCall]

@@ -77,7 +77,7 @@ public final class MPin: MPinSDK {
     }
 
     /// Ends a registration with the PIN that the user has chosen. With `card` the token is kept under the Keycard in
-    /// this reader, or in any one, and every login needs this card and its PIN, too.
+    /// this reader, or in any one. Every login needs this card and its PIN, too.
     public func finishRegistration(
         _ user: IUser,
         pin: consuming Secret,

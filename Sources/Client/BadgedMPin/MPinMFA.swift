@@ -92,7 +92,7 @@ public final class MPinMFA: MPinSDK {
     }
 
     /// Ends a registration with the factors that the user has chosen. With `card` the token is kept under the Keycard
-    /// in this reader, or in any one, and every login needs this card and its PIN, too.
+    /// in this reader, or in any one. Every login needs this card and its PIN, too.
     public func finishRegistration(
         _ user: IUser,
         pin0: consuming Secret,

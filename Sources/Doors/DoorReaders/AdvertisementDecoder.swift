@@ -163,9 +163,10 @@ package struct AdvertisementDecoder: Sendable {
         }
     }
 
-    /// The company identifier again (01 2E), version and length of a trigger block in one byte, the trigger block, profile
-    /// version, mask of the opening types, and two to four limits in the order seamless, proximity, motion, enhanced tap.
-    /// The format is known from one public analysis only, so data that deviates from it is ignored.
+    /// The company identifier again (01 2E), version and length of a trigger block in one byte, and the trigger block.
+    /// Then profile version, mask of the opening types, and two to four limits in the order seamless, proximity,
+    /// motion, enhanced tap. The format is known from one public analysis only, so data that deviates from it is
+    /// ignored.
     private func assaAbloy(_ data: Span<UInt8>, _ value: Range<Int>, _ result: inout DecodedAdvertisement) {
         setProfile(.seos, &result)
         guard value.count >= 3, data[value.lowerBound] == 0x01, data[value.lowerBound + 1] == 0x2E,

@@ -6,7 +6,7 @@ import Glibc
 import Host
 import Wire
 
-/// The browser port as a process of its own. It parses requests that any web page can send, so it shares no memory with
+/// The browser port as a process of its own. It parses requests that any web page can send. So it shares no memory with
 /// the daemon, and gives up all rights that it does not need. badged starts it with the first connection, and passes it
 /// one socket of its own and the listening sockets.
 @main struct Program {

@@ -269,8 +269,8 @@ import Wire
         await leave()
     }
 
-    /// Waits up to 10 s until the readers that are being opened are disconnected, and until recovery has switched an adapter
-    /// on again, because nothing else would do that.
+    /// Waits up to 10 s until the readers that are being opened are disconnected, and until recovery has switched an
+    /// adapter on again. Nothing else would do that.
     private func leave() async -> Never {
         socket.close()
         let deadline = Loop.Alarm {

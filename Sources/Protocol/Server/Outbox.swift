@@ -3,8 +3,8 @@ import Glibc
 
 /// Buffers the messages that a session still has to send. The size is bounded.
 ///
-/// Answers stay in order. During a backlog, events with a key (READER of one reader, STATUS) wait outside the buffer,
-/// and only the newest event of each key is kept.
+/// Answers stay in order. During a backlog, events with a key (READER of one reader, STATUS) wait outside the buffer.
+/// Only the newest event of each key is kept.
 struct Outbox {
     /// With more bytes than this, no further commands are read from the client.
     static let highWater = 256 * 1024

@@ -3,9 +3,9 @@ import Host
 
 /// The failures of one device, and when it is opened again without a request.
 ///
-/// A device that was open is opened again at once, then after pauses that grow up to a second, for as long as its line or
-/// its USB device is there. A device that could never be opened may still start, or another program may let it go. It gets
-/// eight more attempts within half a minute, and then waits for a request.
+/// A device that was open is opened again at once, then after pauses that grow up to a second. This goes on for as long
+/// as its line or its USB device is there. A device that could never be opened may still start, or another program may
+/// let it go. It gets eight more attempts within half a minute, and then waits for a request.
 struct DeviceFailure {
     enum Phase: Equatable {
         case open

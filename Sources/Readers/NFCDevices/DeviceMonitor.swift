@@ -10,8 +10,8 @@ import Synchronization
 
 /// Finds devices and runs a board for each.
 ///
-/// Its thread, `nfc-monitor`, sleeps until a look for devices is requested, or until a device that has failed or could not be
-/// opened is tried again.
+/// Its thread, `nfc-monitor`, sleeps until a look for devices is requested, or until a device is tried again that has
+/// failed or could not be opened.
 package final class DeviceMonitor: Sendable {
     private struct State {
         /// Connection strings from the configuration.

@@ -22,7 +22,7 @@ package final class PCSCBackend: ReaderBackend {
     package var events: AsyncStream<ReaderEvent> {
         let (stream, continuation) = AsyncStream.makeStream(of: ReaderEvent.self)
         let new = Watch(events: continuation)
-        // In another task, to avoid a deadlock: the runtime holds its lock of the cancelled task during this call, and a
+        // In another task, to avoid a deadlock: the runtime holds its lock of the cancelled task during this call. A
         // thread that publishes an event holds the lock of the watch and waits for that of the runtime.
         continuation.onTermination = { [weak new] _ in
             if let new { Task.detached { new.stop() } }

@@ -127,8 +127,8 @@ final class Watch: Sendable {
 
     /// Updates the state of one reader or all. Blocks, so it is only for threads of this target.
     ///
-    /// Only `WatchThread` asks pcscd for states: libpcsclite (up to 1.9) keeps the last answer in one place without a lock,
-    /// so that a question of a second thread could hide an event from the first.
+    /// Only `WatchThread` asks pcscd for states: libpcsclite (up to 1.9) keeps the last answer in one place without a
+    /// lock. A question of a second thread could hide an event from the first.
     /// - Returns: false when pcscd is not connected, or has disconnected meanwhile.
     func refresh(_ reader: ReaderName? = nil) -> Bool {
         let done = DispatchSemaphore(value: 0)

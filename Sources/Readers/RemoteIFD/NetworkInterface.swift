@@ -4,8 +4,8 @@ import Glibc
 /// A network interface of this host, and where announcements reach all hosts of its network.
 package struct NetworkInterface: Sendable, Hashable {
     package let name: String
-    /// The broadcast address of each IPv4 address, and the multicast group of AusweisApp if there is an IPv6 address that is
-    /// not of the link alone. On the loopback interface: its own IPv4 address.
+    /// The broadcast address of each IPv4 address. With an IPv6 address that is not of the link alone, also the
+    /// multicast group of AusweisApp. On the loopback interface: its own IPv4 address.
     package let targets: [RemoteAddress.Host]
 
     /// ff02::178

@@ -120,7 +120,7 @@ extension CardOperatingSystem {
         return ResponseAPDU(.ok)
     }
 
-    /// Compares a date with the last eight bytes of data group 8 or 3, or a community ID with data group 18, in which it
+    /// Compares a date with the last eight bytes of data group 8 or 3, or a community ID with data group 18. There it
     /// follows four bytes of tags and lengths.
     private func matches(_ asked: [UInt8], _ kind: AuxiliaryData.Kind) -> Bool {
         func date(_ group: UInt8) -> [UInt8]? {

@@ -32,8 +32,8 @@ package struct CertificateDescription: Sendable, Equatable {
     /// The DER encoding that the service sent. It is hashed, and a reader with a keypad shows it.
     package let encoded: [UInt8]
 
-    /// The most bytes. A client gets the description in a line of at most 1 MiB, in the worst case with the terms twice (as
-    /// the purpose too) and every character escaped. Real descriptions have some tens of KiB.
+    /// The most bytes. A client gets the description in a line of at most 1 MiB. In the worst case it has the terms
+    /// twice (as the purpose too) and every character escaped. Real descriptions have some tens of KiB.
     package static let maximumLength = 192 * 1024
 
     /// Reads the encoding.

@@ -27,8 +27,8 @@ package struct ResultMinor: Sendable, Hashable {
         return words ?? "The server reported an error of an unknown kind."
     }
 
-    /// The words for every code of TR-03112-1, 4.2, for the codes of EAC in TR-03112-7, and for spellings that
-    /// AusweisApp and eID-Servers use instead of those of the guideline.
+    /// The words for every code of TR-03112-1, 4.2, and for the codes of EAC in TR-03112-7. Spellings that AusweisApp
+    /// and eID-Servers use instead of those of the guideline have words, too.
     private static let words = [
         // TR-03112-1, 4.2.1: application layer
         "/al/CardInfo#addNotPossible": "The CardInfo file cannot be added.",

@@ -120,7 +120,7 @@ struct DaemonTests {
     )
     @Loop func memory() async throws {
         // glibc keeps freed blocks, up to 17 MiB here. With this setting, blocks of 32 KiB and more are returned to the
-        // kernel as soon as they are free, so the anonymous memory is the memory in use.
+        // kernel as soon as they are free. So the anonymous memory is the memory in use.
         let daemon = try await DaemonProcess(environment: ["GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=32768"])
         let witness = try daemon.connect()
         _ = await witness.exchange(#"{"cmd":"GET_INFO"}"#, #"{"cmd":"GET_HEALTH"}"#, #"{"cmd":"RUN_CHANGE_PIN"}"#)

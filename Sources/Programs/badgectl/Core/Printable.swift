@@ -2,7 +2,7 @@
 
 extension String {
     /// The text as one line for a terminal. Control characters, direction characters and line separators become
-    /// `\u{HEX}`, so that a name of a device cannot control the terminal, or forge or hide a line.
+    /// `\u{HEX}`. So a name of a device cannot control the terminal, or forge or hide a line.
     var printable: String { escaped { _ in false } }
 
     /// As `printable`, but keeps line ends and tabs.
