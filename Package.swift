@@ -186,7 +186,7 @@ let package = Package(
                 "Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "Crypto", "Secp256k1", "HDWallet", "Keycard",
             ]
         ),
-        readers.target("VirtualPKOC", ["Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "Crypto", "PKOC"]),
+        readers.target("VirtualPKOC", ["Text", "ReadersVirtual", "Readers", "ISO7816", "Crypto", "PKOC"]),
         readers.target(
             "VirtualAliro",
             ["Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "Crypto", "Aliro", "PKOC"]

@@ -16,8 +16,7 @@ final class VirtualAliroCard: VirtualCardSoftware {
     /// The key of the readers that the card knows.
     private let reader: ECPublicKey?
     private var state = State.idle
-    /// The rest of an answer, which GET RESPONSE fetches.
-    private var rest: [UInt8] = []
+    private var answers: VirtualTapAnswers
     /// The keys for the fast phase, by identifier of the reader; the newest is the last.
     private var persistent: [(reader: [UInt8], key: SharedKey)] = []
     /// What the card has done in its life.
@@ -27,7 +26,6 @@ final class VirtualAliroCard: VirtualCardSoftware {
     /// The first answer to AUTH1, for `replayed`.
     private var first: [UInt8]?
 
-    private static let maximumPart = 256
     private static let maximumReaders = 16
     private static let time = Array("2026-11-22T12:00:00Z".utf8)
 
@@ -48,20 +46,11 @@ final class VirtualAliroCard: VirtualCardSoftware {
         init(_ secret: consuming Secret) { self.secret = secret }
     }
 
-    /// The status words of refusals.
-    private enum Refusal: UInt16, Error {
-        case wrongLength = 0x6700
-        case wrongSignature = 0x6982
-        case wrongState = 0x6985
-        case noApplication = 0x6A82
-        case wrongParameters = 0x6B00
-        case wrongInstruction = 0x6D00
-        case wrongClass = 0x6E00
-        case failure = 0x6F00
-    }
+    private typealias Refusal = VirtualTapRefusal
 
     init(_ description: VirtualAliroDescription, _ key: consuming ECPrivateKey, _ reader: ECPublicKey?) {
         self.description = description
+        answers = VirtualTapAnswers(description.tap)
         self.key = key
         self.reader = reader
     }
@@ -73,29 +62,17 @@ final class VirtualAliroCard: VirtualCardSoftware {
         ]
     }
 
-    func reset() { (state, rest) = (.idle, []) }
-
-    func process(_ command: [UInt8]) -> [UInt8] {
-        do throws(Refusal) {
-            guard let command = CommandAPDU(bytes: command) else { throw .wrongLength }
-            return part(of: try answer(to: command))
-        } catch {
-            rest = []
-            return [UInt8(error.rawValue >> 8), UInt8(error.rawValue & 0xFF)]
-        }
+    func reset() {
+        state = .idle
+        answers.reset()
     }
 
-    /// Cuts an answer that is longer than one part.
-    private func part(of answer: [UInt8]) -> [UInt8] {
-        let count = min(answer.count, description.partLength ?? Self.maximumPart)
-        rest = Array(answer.dropFirst(count))
-        let status: [UInt8] = rest.isEmpty ? [0x90, 0x00] : [0x61, UInt8(min(rest.count, 256) & 0xFF)]
-        return answer.prefix(count) + status
+    func process(_ command: [UInt8]) -> [UInt8] {
+        answers.process(command) { command throws(Refusal) in try answer(to: command) }
     }
 
     private func answer(to command: CommandAPDU) throws(Refusal) -> [UInt8] {
         if command.ins == 0xA4 { return try select(command) }
-        if command.ins == 0xC0, command.cla == 0, !rest.isEmpty { return rest }
         if case .selectedPKOC = state { return try authenticatePKOC(command) }
         guard command.cla == 0x80 else { throw .wrongClass }
         guard command.p1 == 0, command.p2 == 0 else { throw .wrongParameters }
@@ -125,16 +102,16 @@ final class VirtualAliroCard: VirtualCardSoftware {
     }
 
     private var proprietary: BERTLV {
-        BERTLV(AliroTag.proprietary, [BERTLV(AliroTag.type, [0, 0]), BERTLV(AliroTag.versions, description.versions)])
+        BERTLV(
+            AliroTag.proprietary,
+            [BERTLV(AliroTag.type, [0, 0]), BERTLV(AliroTag.versions, description.tap.versions)]
+        )
     }
 
     private func auth0(_ data: [UInt8]) throws(Refusal) -> [UInt8] {
         guard case .selected = state else { throw .wrongState }
         guard let opening = AliroOpening(data: data) else { throw .wrongLength }
-        let versions = stride(from: 0, to: description.versions.count, by: 2).map {
-            Array(description.versions[$0..<$0 + 2])
-        }
-        guard versions.contains(opening.version),
+        guard description.tap.has(version: opening.version),
             description.group.map({ opening.readerIdentifier.starts(with: $0) }) ?? true
         else { throw .wrongState }
         return try crypto { () throws(CryptoError) in try open(opening) }
@@ -189,7 +166,7 @@ final class VirtualAliroCard: VirtualCardSoftware {
     ) throws(CryptoError) -> [UInt8] {
         let channel = try transcript.standardChannel(agreed.secret)
         var message = transcript.signed(by: .card)
-        if description.signature == .wrong { message.append(0) }
+        if description.tap.signature == .wrong { message.append(0) }
         signatures += 1
         let signature = try ECDSA.sign(message, with: key, digest: .sha256)
         let plain =
@@ -202,7 +179,7 @@ final class VirtualAliroCard: VirtualCardSoftware {
         persistent.append((identifier, SharedKey(shared)))
         if persistent.count > Self.maximumReaders { persistent.removeFirst() }
         state = .authenticated(channel)
-        if description.signature == .replayed, let first { return first }
+        if description.tap.signature == .replayed, let first { return first }
         first = first ?? sealed
         return sealed
     }

@@ -13,59 +13,33 @@ final class VirtualPKOCCard: VirtualCardSoftware {
     private var isSelected = false
     /// Whether the card has signed since its activation.
     private var hasSigned = false
-    /// The rest of an answer, which GET RESPONSE fetches.
-    private var rest: [UInt8] = []
+    private var answers: VirtualTapAnswers
     /// The signatures of this card in its life.
     private var signatures = 0
     /// What the card has signed first, for `replayed`.
     private var first: [UInt8]?
 
-    private static let maximumPart = 256
-
-    /// The status words of refusals.
-    private enum Refusal: UInt16, Error {
-        case wrongLength = 0x6700
-        case wrongState = 0x6985
-        case noApplication = 0x6A82
-        case noData = 0x6A88
-        case wrongParameters = 0x6B00
-        case wrongInstruction = 0x6D00
-        case wrongClass = 0x6E00
-        case failure = 0x6F00
-    }
+    private typealias Refusal = VirtualTapRefusal
 
     init(_ description: VirtualPKOCDescription, _ key: consuming ECPrivateKey) {
         self.description = description
+        answers = VirtualTapAnswers(description.tap)
         self.key = key
     }
 
     var counters: [JSON.Member] { [.init("signatures", .number(String(signatures)))] }
 
     func reset() {
-        (isSelected, hasSigned, rest) = (false, false, [])
+        (isSelected, hasSigned) = (false, false)
+        answers.reset()
     }
 
     func process(_ command: [UInt8]) -> [UInt8] {
-        do throws(Refusal) {
-            guard let command = CommandAPDU(bytes: command) else { throw .wrongLength }
-            return part(of: try answer(to: command))
-        } catch {
-            rest = []
-            return [UInt8(error.rawValue >> 8), UInt8(error.rawValue & 0xFF)]
-        }
-    }
-
-    /// Cuts an answer that is longer than one part.
-    private func part(of answer: [UInt8]) -> [UInt8] {
-        let count = min(answer.count, description.partLength ?? Self.maximumPart)
-        rest = Array(answer.dropFirst(count))
-        let status: [UInt8] = rest.isEmpty ? [0x90, 0x00] : [0x61, UInt8(min(rest.count, 256) & 0xFF)]
-        return answer.prefix(count) + status
+        answers.process(command) { command throws(Refusal) in try answer(to: command) }
     }
 
     private func answer(to command: CommandAPDU) throws(Refusal) -> [UInt8] {
         if command.ins == 0xA4 { return try select(command) }
-        if command.ins == 0xC0, command.cla == 0, !rest.isEmpty { return rest }
         switch (command.cla, command.ins) {
         case (0x80, PKOCCommand.authenticateInstruction): return try authenticate(command)
         case (0x00, PKOCCommand.getDataInstruction) where description.certificate != nil:
@@ -84,7 +58,7 @@ final class VirtualPKOCCard: VirtualCardSoftware {
             throw .noApplication
         }
         isSelected = true
-        return BERTLV(PKOCTag.versions, description.versions).encoded
+        return BERTLV(PKOCTag.versions, description.tap.versions).encoded
     }
 
     private func authenticate(_ command: CommandAPDU) throws(Refusal) -> [UInt8] {
@@ -96,10 +70,7 @@ final class VirtualPKOCCard: VirtualCardSoftware {
             let reader = objects.first(where: { $0.tag == PKOCTag.readerIdentifier })?.value,
             version.count == 2, (16...65).contains(transaction.count), reader.count == 32
         else { throw .wrongLength }
-        let versions = stride(from: 0, to: description.versions.count, by: 2).map {
-            Array(description.versions[$0..<$0 + 2])
-        }
-        guard versions.contains(version) else { throw .wrongState }
+        guard description.tap.has(version: version) else { throw .wrongState }
         return BERTLV(PKOCTag.publicKey, key.publicKey.uncompressed).encoded + (try sign(transaction))
     }
 
@@ -126,7 +97,7 @@ final class VirtualPKOCCard: VirtualCardSoftware {
         hasSigned = true
         signatures += 1
         let signed: [UInt8]
-        switch description.signature {
+        switch description.tap.signature {
         case .right: signed = message
         case .wrong: signed = message + [0]
         case .replayed: signed = first ?? message

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Aliro
 import Crypto
-import Dispatch
 import ISO7816
 import ReadersVirtual
 import Secrets
@@ -82,17 +81,5 @@ private enum AliroKeys {
     description.reader = try? AliroKeys.key("reader").publicKey.compressedPoint
     if let first = input.first, first & 1 == 1 { description.hasPKOC = true }
     guard let card = try? description.makeCard() else { return require(false, "no card") }
-    let bytes = Array(input.dropFirst())
-    let done = DispatchSemaphore(value: 0)
-    Task {
-        var rest = bytes[...]
-        while let count = rest.popFirst() {
-            if case .answer(let answer) = await card.exchange(Array(rest.prefix(Int(count)))) {
-                require(answer.count >= 2, "an answer without a status word")
-            }
-            rest = rest.dropFirst(Int(count))
-        }
-        done.signal()
-    }
-    done.wait()
+    runCommands(UnsafeRawBufferPointer(rebasing: input.dropFirst()), card)
 }

@@ -3,6 +3,7 @@ import Crypto
 import Dispatch
 import EID
 import ISO7816
+import ReadersVirtual
 import Secrets
 
 @Sendable func berTLV(_ input: UnsafeRawBufferPointer) {
@@ -55,6 +56,23 @@ func runDialogue(_ input: UnsafeRawBufferPointer, _ dialogue: @escaping @Sendabl
     let done = DispatchSemaphore(value: 0)
     Task {
         await dialogue(channel)
+        done.signal()
+    }
+    done.wait()
+}
+
+/// Sends commands to a virtual card, each after one byte of length. Every answer has a status word.
+func runCommands(_ input: UnsafeRawBufferPointer, _ card: VirtualCard) {
+    let bytes = Array(input)
+    let done = DispatchSemaphore(value: 0)
+    Task {
+        var rest = bytes[...]
+        while let count = rest.popFirst() {
+            if case .answer(let answer) = await card.exchange(Array(rest.prefix(Int(count)))) {
+                require(answer.count >= 2, "an answer without a status word")
+            }
+            rest = rest.dropFirst(Int(count))
+        }
         done.signal()
     }
     done.wait()

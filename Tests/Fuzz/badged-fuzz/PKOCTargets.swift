@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Dispatch
 import EID
 import ISO7816
 import PKOC
@@ -41,17 +40,5 @@ import VirtualPKOC
     var description = VirtualPKOCDescription()
     if let first = input.first, first & 1 == 1 { description.certificate = [0x7F, 0x21, 0x00] }
     guard let card = try? description.makeCard() else { return require(false, "no card") }
-    let bytes = Array(input.dropFirst())
-    let done = DispatchSemaphore(value: 0)
-    Task {
-        var rest = bytes[...]
-        while let count = rest.popFirst() {
-            if case .answer(let answer) = await card.exchange(Array(rest.prefix(Int(count)))) {
-                require(answer.count >= 2, "an answer without a status word")
-            }
-            rest = rest.dropFirst(Int(count))
-        }
-        done.signal()
-    }
-    done.wait()
+    runCommands(UnsafeRawBufferPointer(rebasing: input.dropFirst()), card)
 }
