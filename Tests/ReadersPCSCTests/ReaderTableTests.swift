@@ -122,6 +122,15 @@ struct ReaderTableTests {
         #expect(update(&table, [.present], 7) == swapped)
     }
 
+    @Test("a swap is reported once, also when it is seen before the counter of the second card")
+    func swapBeforeLateCounter() {
+        var table = table(([.present], 4))
+        let swapped: [Short] = [.withdrawn("Reader 00 00", 1), .inserted("Reader 00 00", 2, atr)]
+        #expect(update(&table, [.present], 5) == swapped)
+        #expect(update(&table, [.present], 6) == [])
+        #expect(update(&table, [.empty], 7) == [.withdrawn("Reader 00 00", 2)])
+    }
+
     @Test("state changes of pcscd become events", arguments: steps)
     func step(step: Step) {
         var table = table(step.before)

@@ -22,10 +22,11 @@ struct ReaderTable: Sendable {
         /// Whether the counter agrees with the flags: no card came or left in between.
         fileprivate mutating func count(_ counter: UInt16, since before: State?, _ flags: StateFlags) -> Bool {
             guard let before else { return false }
-            let expected = isCounterBehind ? before.counter &+ 1 : before.counter
+            let known = isCounterBehind ? before.counter &+ 1 : before.counter
             let hasFlipped = before.flags.contains(.present) != flags.contains(.present)
-            isCounterBehind = hasFlipped ? counter == expected : isCounterBehind && counter == before.counter
-            return counter == before.counter || counter == expected
+            // The counter moves by one with each card that comes or leaves. When this does not fit the flags, it is behind.
+            isCounterBehind = (counter &- known).isMultiple(of: 2) == hasFlipped
+            return (isCounterBehind ? counter &+ 1 : counter) == known
         }
     }
 
