@@ -9,7 +9,8 @@ import Testing
 import Text
 import WalletFeature
 
-/// Nodes, callbacks and cards that fail at each step of the operations.
+/// Nodes, callbacks and cards that fail at each step of the operations. Without `FullTables.areWanted`, each fault of a
+/// card is tried at each command with one of the two generations of cards.
 @Suite("Faults of the MYKEY operations", .timeLimit(.minutes(15)))
 @Loop struct OperationFaultTests {
     private static let questions = [
