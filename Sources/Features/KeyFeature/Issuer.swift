@@ -84,21 +84,21 @@ struct Issuer: Sendable {
         address.text.hasSuffix("/") ? address.text : address.text + "/"
     }
 
-    /// One command's requests to the issuer. `close` must follow.
-    struct Visit: Sendable {
+    /// The connection for the requests of one command. `close` must follow.
+    struct Connection: Sendable {
         fileprivate let place: IssuerSettings.Place
         fileprivate let client: HTTPClient?
 
         func close() { client?.close() }
     }
 
-    /// Begins to ask the issuer; nil if none is configured.
-    func visit() -> Visit? {
+    /// Makes a connection to the issuer; nil if none is configured.
+    func connect() -> Connection? {
         switch settings.place {
         case nil: nil
-        case .folder(let path): Visit(place: .folder(path), client: nil)
+        case .folder(let path): Connection(place: .folder(path), client: nil)
         case .web(let address):
-            Visit(
+            Connection(
                 place: .web(address),
                 client: HTTPClient(HTTPLimits(), settings.proxies, settings.authorities)
             )
@@ -106,12 +106,12 @@ struct Issuer: Sendable {
     }
 
     /// Redeems an invitation for the key that `proof` is signed with.
-    func redeem(_ code: String, proof: String, _ visit: Visit) async throws(KeyFailure) -> Enrolment {
+    func redeem(_ code: String, proof: String, _ connection: Connection) async throws(KeyFailure) -> Enrolment {
         let found: [UInt8]?
-        switch visit.place {
+        switch connection.place {
         case .folder(let path): found = try await Self.file("\(path)/invitations/\(code).jws")
         case .web(let address):
-            found = try await send(visit, Self.base(address) + "invitations/" + code, .post, Array(proof.utf8))
+            found = try await send(connection, Self.base(address) + "invitations/" + code, .post, Array(proof.utf8))
         }
         guard let found else {
             throw KeyFailure(.invitationInvalid, "the issuer does not know this invitation, or it was used before")
@@ -120,11 +120,11 @@ struct Issuer: Sendable {
     }
 
     /// Returns the newest enrolment file of a key; nil if the issuer has none.
-    func enrolment(of thumbprint: String, _ visit: Visit) async throws(KeyFailure) -> Enrolment? {
+    func enrolment(of thumbprint: String, _ connection: Connection) async throws(KeyFailure) -> Enrolment? {
         let found: [UInt8]?
-        switch visit.place {
+        switch connection.place {
         case .folder(let path): found = try await Self.file("\(path)/keys/\(thumbprint).jws")
-        case .web(let address): found = try await send(visit, Self.base(address) + "keys/" + thumbprint, .get, [])
+        case .web(let address): found = try await send(connection, Self.base(address) + "keys/" + thumbprint, .get, [])
         }
         guard let found else { return nil }
         return try checked(found)
@@ -141,12 +141,12 @@ struct Issuer: Sendable {
     }
 
     private func send(
-        _ visit: Visit,
+        _ connection: Connection,
         _ text: String,
         _ method: HTTPRequest.Method,
         _ body: [UInt8]
     ) async throws(KeyFailure) -> [UInt8]? {
-        guard let address = WebAddress(text), let client = visit.client else {
+        guard let address = WebAddress(text), let client = connection.client else {
             throw KeyFailure(.communicationFailed, "the address of the issuer cannot be used")
         }
         var request = HTTPRequest(method: method, address: address, maximumLength: Enrolment.maximumCount)

@@ -74,8 +74,8 @@ extension KeyFeature {
         let key = try await invitedKey(code, uid)
         do throws(KeyFailure) {
             let proof = try await proof(of: key, uid, nonce: nil)
-            let file = try await visiting { visit throws(KeyFailure) in
-                try await issuer.redeem(code, proof: proof, visit)
+            let file = try await withIssuer { connection throws(KeyFailure) in
+                try await issuer.redeem(code, proof: proof, connection)
             }
             guard file.invitation == nil || file.invitation == code, file.key == nil || file.key == key.thumbprint
             else { throw KeyFailure(.deviceSetupRetry, "the issuer has sent the file of another invitation") }
@@ -167,20 +167,20 @@ extension KeyFeature {
         return nil
     }
 
-    /// Asks the issuer, with a limit of time for all requests.
-    func visiting<Value: Sendable>(
-        _ body: @Loop (Issuer.Visit) async throws(KeyFailure) -> Value
+    /// Runs `body` with a connection to the issuer, within one time limit for all requests.
+    func withIssuer<Value: Sendable>(
+        _ body: @Loop (Issuer.Connection) async throws(KeyFailure) -> Value
     ) async throws(KeyFailure) -> Value {
-        guard let visit = issuer.visit() else {
+        guard let connection = issuer.connect() else {
             throw KeyFailure(.notSupported, "closedService: no issuer is configured; set [keys] issuer")
         }
-        let alarm = Loop.Alarm { visit.close() }
+        let alarm = Loop.Alarm { connection.close() }
         alarm.set(after: Int64(issuer.settings.timeout / .milliseconds(1)))
         defer {
             alarm.cancel()
-            visit.close()
+            connection.close()
         }
-        return try await body(visit)
+        return try await body(connection)
     }
 
     /// Compares all key pairs with the issuer.
@@ -188,10 +188,10 @@ extension KeyFeature {
         let start = ContinuousClock.now
         let keys = try await vaulted { vault throws(VaultError) in try await vault.keys(of: uid) }
         var summary = EndpointUpdatedContent()
-        try await visiting { visit throws(KeyFailure) in
+        try await withIssuer { connection throws(KeyFailure) in
             for key in keys where key.pendingUntil == nil && !key.isRevoked {
                 guard let thumbprint = key.thumbprint,
-                    let file = try await issuer.enrolment(of: thumbprint, visit), file.key == thumbprint,
+                    let file = try await issuer.enrolment(of: thumbprint, connection), file.key == thumbprint,
                     Self.refusal(of: file, for: key) == nil, file.serial > key.serial
                 else { continue }
                 _ = try await install(file, for: key, uid)

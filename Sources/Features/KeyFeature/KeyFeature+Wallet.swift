@@ -135,8 +135,8 @@ extension KeyFeature {
             guard pass.reference.utf8.count == 43, Base64URL.decode(pass.reference) != nil else {
                 throw KeyFailure(.parameter, "reference must be an enrolment file, or the thumbprint of its key")
             }
-            let found = try await visiting { visit throws(KeyFailure) in
-                try await issuer.enrolment(of: pass.reference, visit)
+            let found = try await withIssuer { connection throws(KeyFailure) in
+                try await issuer.enrolment(of: pass.reference, connection)
             }
             guard let found else { throw KeyFailure(.invitationInvalid, "the issuer has no file for this key") }
             file = found
