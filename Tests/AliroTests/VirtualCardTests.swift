@@ -145,19 +145,19 @@ struct VirtualCardTests {
         ]
     )
     func wrongDescription(entry: String, error: String) throws {
-        #expect(throws: CardShelfError.invalid(error)) { try Self.card(entry, knowsReader: false) }
+        #expect(throws: VirtualReaderError.invalid(error)) { try Self.card(entry, knowsReader: false) }
     }
 
     @Test("a key that is none is refused")
     func wrongKeys() throws {
         let zeros = String(repeating: "0", count: 64)
-        #expect(throws: CardShelfError.invalid("card.key is no private key of P-256")) {
+        #expect(throws: VirtualReaderError.invalid("card.key is no private key of P-256")) {
             try Self.card(#""key":"\#(zeros)""#)
         }
-        #expect(throws: CardShelfError.invalid("card.reader is no compressed public key of P-256")) {
+        #expect(throws: VirtualReaderError.invalid("card.reader is no compressed public key of P-256")) {
             try Self.card(#""reader":"00\#(zeros)""#, knowsReader: false)
         }
-        #expect(throws: CardShelfError.invalid("simulator is only for eID cards")) {
+        #expect(throws: VirtualReaderError.invalid("simulator is only for eID cards")) {
             try VirtualAliroKind().describe(simulator: .object([]), card: nil)
         }
     }

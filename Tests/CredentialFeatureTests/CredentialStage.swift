@@ -148,9 +148,9 @@ enum AliroVectors {
             board.field.insert(.virtual(try Self.card(entries, kind: kind), technology))
         } else {
             let target = try #require(server.registry[reader])
-            let shelf = try #require(server.readers)
+            let readers = try #require(server.readers)
             let card = try Self.description(entries, kind)
-            try await server.registry.insert(try shelf.describe(simulator: nil, card: card), into: target)
+            try await server.registry.insert(try readers.describe(simulator: nil, card: card), into: target)
         }
     }
 

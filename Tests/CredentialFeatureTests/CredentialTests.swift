@@ -166,11 +166,11 @@ import WalletFeature
     )
     func wrongDescription(entry: String, error: String) throws {
         let json = try JSON(#"{"kind":"pkoc",\#(entry)}"#.utf8)
-        #expect(throws: CardShelfError.invalid(error)) {
+        #expect(throws: VirtualReaderError.invalid(error)) {
             try VirtualCardKinds([VirtualPKOCKind()]).describe(simulator: nil, card: json)
         }
         let zeros = String(repeating: "0", count: 64)
-        #expect(throws: CardShelfError.invalid("card.key is no private key of P-256")) {
+        #expect(throws: VirtualReaderError.invalid("card.key is no private key of P-256")) {
             try CredentialStage.card(#""key":"\#(zeros)""#)
         }
     }
@@ -262,9 +262,9 @@ import WalletFeature
             moreFeatures: { [WalletFeature($0, StateStore { () throws(StoreError) -> Store? in nil })] }
         )
         let client = isWatched ? try await stage.watcher() : try stage.server.connect()
-        let shelf = try #require(stage.server.readers)
+        let readers = try #require(stage.server.readers)
         for kind in ["eid", "keycard", "pkoc"] {
-            let description = try shelf.describe(simulator: nil, card: try JSON(#"{"kind":"\#(kind)"}"#.utf8))
+            let description = try readers.describe(simulator: nil, card: try JSON(#"{"kind":"\#(kind)"}"#.utf8))
             try await stage.server.registry.insert(description, into: try #require(stage.server.registry["Simulator"]))
             while let message = await client.next("READER") {
                 guard let found = message["card"]?["kind"]?.string else { continue }

@@ -6,7 +6,7 @@ import Synchronization
 package import Text
 
 /// Virtual readers with a fault at one command to their card.
-package final class FaultyReaders: CardShelf {
+package final class FaultyReaders: VirtualReaderBackend {
     package let base: VirtualReaders
     private let state = Mutex(State())
 
@@ -33,15 +33,15 @@ package final class FaultyReaders: CardShelf {
         FaultyConnection(self, insertion.reader, try await base.connect(insertion))
     }
 
-    package func describe(simulator: JSON?, card: JSON?) throws(CardShelfError) -> any CardDescription {
+    package func describe(simulator: JSON?, card: JSON?) throws(VirtualReaderError) -> any CardDescription {
         try base.describe(simulator: simulator, card: card)
     }
 
-    package func insert(_ description: (any CardDescription)?, into reader: String) async throws(CardShelfError) {
+    package func insert(_ description: (any CardDescription)?, into reader: String) async throws(VirtualReaderError) {
         try await base.insert(description, into: reader)
     }
 
-    package func shelve(reader: String) async { await base.shelve(reader: reader) }
+    package func removeCard(from reader: String) async { await base.removeCard(from: reader) }
 
     /// The fault of the next command.
     fileprivate func next() -> (fault: CardFault?, previous: [UInt8]) {
@@ -69,7 +69,7 @@ private struct FaultyConnection: CardConnection {
         let (fault, previous) = readers.next()
         switch fault {
         case .removedBefore:
-            await readers.shelve(reader: reader)
+            await readers.removeCard(from: reader)
             throw .removed
         case .failure: return try answer([0x6F, 0x00])
         case .refused: return try answer([0x69, 0x82])
@@ -78,7 +78,7 @@ private struct FaultyConnection: CardConnection {
         var bytes = try await base.transmit(command).bytes
         switch fault {
         case .removedAfter:
-            await readers.shelve(reader: reader)
+            await readers.removeCard(from: reader)
             throw .removed
         case .garbled: bytes = bytes.dropLast(2).map { $0 &* 31 &+ 7 } + bytes.suffix(2)
         case .wrongMAC: bytes[bytes.count > 2 ? bytes.count - 3 : 1] ^= 1

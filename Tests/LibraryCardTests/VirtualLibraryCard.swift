@@ -8,7 +8,7 @@ import Text
 struct VirtualLibraryKind: VirtualCardKind {
     let name = "library"
 
-    func describe(simulator: JSON?, card: JSON?) throws(CardShelfError) -> any VirtualCardDescription {
+    func describe(simulator: JSON?, card: JSON?) throws(VirtualReaderError) -> any VirtualCardDescription {
         guard simulator == nil else { throw .invalid("simulator is only for eID cards") }
         var description = VirtualLibraryDescription()
         let books = CardEntry("card", card)["books"]
@@ -23,7 +23,7 @@ struct VirtualLibraryDescription: VirtualCardDescription {
     var books: UInt8 = 1
     var options = VirtualCardOptions()
 
-    func makeCard() throws(CardShelfError) -> VirtualCard {
+    func makeCard() throws(VirtualReaderError) -> VirtualCard {
         try VirtualCard(VirtualLibraryCard(books: books), options)
     }
 }

@@ -18,7 +18,7 @@ private func complaint(_ text: String) -> String? {
     do {
         _ = try read(text)
         return nil
-    } catch CardShelfError.invalid(let text) {
+    } catch VirtualReaderError.invalid(let text) {
         return text
     } catch {
         return "another error: \(error)"

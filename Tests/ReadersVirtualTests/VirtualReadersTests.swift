@@ -42,7 +42,7 @@ struct VirtualReadersTests {
     private struct SlowCard: VirtualCardDescription {
         let hasCommand: OneShot<Void>
 
-        func makeCard() throws(CardShelfError) -> VirtualCard {
+        func makeCard() throws(VirtualReaderError) -> VirtualCard {
             var options = VirtualCardOptions()
             options.latency = 60_000
             return try VirtualCard(Software(hasCommand: hasCommand), options)
@@ -91,37 +91,37 @@ struct VirtualReadersTests {
         #expect(seen == ["added Simulator", "added Simulator 2", "added Simulator 3"])
         try await readers.insert(nil, into: "Simulator 2")
         #expect(try await events.next() == "inserted Simulator 2 15")
-        await readers.shelve(reader: "Simulator 2")
+        await readers.removeCard(from: "Simulator 2")
         #expect(try await events.next() == "withdrawn Simulator 2")
-        await readers.shelve(reader: "Simulator 2")
-        await readers.shelve(reader: "Simulator 9")
+        await readers.removeCard(from: "Simulator 2")
+        await readers.removeCard(from: "Simulator 9")
         try await readers.insert(nil, into: "Simulator 3")
         #expect(try await events.next() == "inserted Simulator 3 15")
     }
 
     @Test("an unknown reader, an occupied reader and an invalid trust point are refused")
     func refusals() async throws {
-        #expect(throws: CardShelfError.self) { try VirtualEIDKind(trustPoint: [0x7F, 0x21]) }
+        #expect(throws: VirtualReaderError.self) { try VirtualEIDKind(trustPoint: [0x7F, 0x21]) }
         let readers = VirtualReaders(kinds: [VirtualEIDKind()])
-        await #expect(throws: CardShelfError.unknownReader) { try await readers.insert(nil, into: "Simulator 2") }
+        await #expect(throws: VirtualReaderError.unknownReader) { try await readers.insert(nil, into: "Simulator 2") }
         try await readers.insert(nil, into: "Simulator")
-        await #expect(throws: CardShelfError.occupied) { try await readers.insert(nil, into: "Simulator") }
+        await #expect(throws: VirtualReaderError.occupied) { try await readers.insert(nil, into: "Simulator") }
     }
 
-    @Test("a shelved card keeps its state, and a description replaces the card")
-    func shelf() async throws {
+    @Test("a card that is out of the reader keeps its state, and a description replaces the card")
+    func cardOutOfReader() async throws {
         let readers = VirtualReaders(kinds: [VirtualEIDKind()])
         var description = VirtualEIDDescription()
         description.retryCounter = 2
         let first = try await Self.insert(description, into: readers)
         let connection = try await readers.connect(first)
         #expect(try await connection.transmit(Self.status).status == StatusWord(0x63C2))
-        await readers.shelve(reader: "Simulator")
+        await readers.removeCard(from: "Simulator")
         let second = try await Self.insert(into: readers)
         #expect(second.number > first.number)
         let again = try await readers.connect(second)
         #expect(try await again.transmit(Self.status).status == StatusWord(0x63C2))
-        await readers.shelve(reader: "Simulator")
+        await readers.removeCard(from: "Simulator")
         let fresh = try await readers.connect(try await Self.insert(VirtualEIDDescription(), into: readers))
         #expect(try await fresh.transmit(Self.status).status == .ok)
     }
@@ -133,10 +133,10 @@ struct VirtualReadersTests {
         description.files = [.init(fileID: 0x0101, shortFileID: 0x01, content: [1])]
         description.retryCounter = 2
         let insertion = try await Self.insert(description, into: readers)
-        await readers.shelve(reader: "Simulator")
+        await readers.removeCard(from: "Simulator")
         var wrong = VirtualEIDDescription()
         wrong.files = [.init(fileID: 0x0101, shortFileID: 0x1F, content: [])]
-        await #expect(throws: CardShelfError.invalid("files[0].shortFileId is not from 01 to 1E")) {
+        await #expect(throws: VirtualReaderError.invalid("files[0].shortFileId is not from 01 to 1E")) {
             try await readers.insert(wrong, into: "Simulator")
         }
         let next = try await Self.insert(into: readers)
@@ -150,7 +150,7 @@ struct VirtualReadersTests {
         let first = try await Self.insert(into: readers)
         let connection = try await readers.connect(first)
         #expect(try await connection.transmit(Self.read).status == .ok)
-        await readers.shelve(reader: "Simulator")
+        await readers.removeCard(from: "Simulator")
         await #expect(throws: CardError.removed) { try await connection.transmit(Self.read) }
         let second = try await Self.insert(into: readers)
         await #expect(throws: CardError.removed) { try await connection.transmit(Self.read) }
@@ -223,7 +223,7 @@ struct VirtualReadersTests {
         )
         let answer = Task { try await connection.transmit(Self.read) }
         await hasCommand.value(whenCancelled: ())
-        await readers.shelve(reader: "Simulator")
+        await readers.removeCard(from: "Simulator")
         await #expect(throws: CardError.removed) { try await answer.value }
     }
 
@@ -238,7 +238,7 @@ struct VirtualReadersTests {
         #expect(try await events.next() == "changed Simulator keypad")
         let insertion = try await events.insertion()
         #expect(try await readers.connect(insertion) is any KeypadConnection)
-        await readers.shelve(reader: "Simulator")
+        await readers.removeCard(from: "Simulator")
         #expect(try await events.next() == "withdrawn Simulator")
         try await readers.insert(VirtualEIDDescription(), into: "Simulator")
         #expect(try await events.next() == "changed Simulator")

@@ -9,7 +9,7 @@ package import VirtualEID
 
 /// Virtual readers that record the commands to their cards and can hold commands back. A reader can also appear as a
 /// plugged-in reader, which does not accept SET_CARD.
-package final class RecordingReaders: CardShelf {
+package final class RecordingReaders: VirtualReaderBackend {
     package let name = "virtual"
     package let events: AsyncStream<ReaderEvent>
     private let base: VirtualReaders
@@ -34,7 +34,7 @@ package final class RecordingReaders: CardShelf {
     /// - Parameters:
     ///   - names: the names that clients see, in the order of `Simulator`, `Simulator 2`, ....
     ///   - plugged: the names of the readers that appear as plugged-in readers.
-    /// - Throws: `CardShelfError` when there is no default card.
+    /// - Throws: `VirtualReaderError` when there is no default card.
     package init(_ names: [String] = ["Simulator"], plugged: Set<String> = []) throws {
         let base = VirtualReaders(count: names.count, kinds: [VirtualEIDKind()])
         self.base = base
@@ -70,11 +70,11 @@ package final class RecordingReaders: CardShelf {
         return RecordingConnection(self, insertion.reader, connection)
     }
 
-    package func describe(simulator: JSON?, card: JSON?) throws(CardShelfError) -> any CardDescription {
+    package func describe(simulator: JSON?, card: JSON?) throws(VirtualReaderError) -> any CardDescription {
         try base.describe(simulator: simulator, card: card)
     }
 
-    package func insert(_ description: (any CardDescription)?, into reader: String) async throws(CardShelfError) {
+    package func insert(_ description: (any CardDescription)?, into reader: String) async throws(VirtualReaderError) {
         try await base.insert(description, into: baseNames[reader] ?? reader)
     }
 
@@ -82,8 +82,8 @@ package final class RecordingReaders: CardShelf {
         await base.cardState(in: baseNames[reader] ?? reader)
     }
 
-    package func shelve(reader: String) async {
-        await base.shelve(reader: baseNames[reader] ?? reader)
+    package func removeCard(from reader: String) async {
+        await base.removeCard(from: baseNames[reader] ?? reader)
     }
 
     /// Returns whether the card of the reader, inserted or not, has this PIN; costs no try.

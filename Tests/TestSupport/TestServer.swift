@@ -43,7 +43,7 @@ import Wire
         readers = count > 0 ? VirtualReaders(count: count, kinds: [VirtualEIDKind()] + moreCards) : nil
         if let readers { registry.add(readers) }
         for backend in backends { registry.add(backend) }
-        shelves = ((readers.map { [$0] } ?? []) + backends).compactMap { $0 as? any CardShelf }
+        virtualReaders = ((readers.map { [$0] } ?? []) + backends).compactMap { $0 as? any VirtualReaderBackend }
         let box = LogBox()
         // The clock is fixed, so the duration of a dialogue on a busy machine does not change the result.
         let start = ContinuousClock.now
@@ -70,7 +70,7 @@ import Wire
         await ready((0..<count).map { $0 == 0 ? "Simulator" : "Simulator \($0 + 1)" })
     }
 
-    private let shelves: [any CardShelf]
+    private let virtualReaders: [any VirtualReaderBackend]
     private let log: LogBox
 
     @Loop private final class LogBox {
@@ -145,13 +145,13 @@ import Wire
 
     /// Inserts a card as a user would; without a description the reader's own card.
     package func insert(_ card: VirtualEIDDescription? = nil, into name: String = "Simulator") async throws {
-        guard let reader = registry[name] else { throw CardShelfError.unknownReader }
+        guard let reader = registry[name] else { throw VirtualReaderError.unknownReader }
         try await registry.insert(card, into: reader)
     }
 
     /// Removes a card as a user would.
     package func withdraw(from name: String = "Simulator") async {
-        for shelf in shelves { await shelf.shelve(reader: name) }
+        for backend in virtualReaders { await backend.removeCard(from: name) }
     }
 }
 

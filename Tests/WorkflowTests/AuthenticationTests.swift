@@ -393,8 +393,8 @@ struct AuthenticationTests {
             try await user.play(Self.toPIN + "\n> SET_PIN 123456")
         }
         await gate.arrival()
-        let shelved = step == .request ? "" : "< READER -\n"
-        try await user.play("> CANCEL\n\(shelved)< AUTH error cancellationByUser User_Cancelled \(Self.back)")
+        let removed = step == .request ? "" : "< READER -\n"
+        try await user.play("> CANCEL\n\(removed)< AUTH error cancellationByUser User_Cancelled \(Self.back)")
         #expect(await service.steps.contains(.fail))
         #expect(!server.isLent())
     }

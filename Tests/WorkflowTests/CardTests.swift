@@ -211,7 +211,7 @@ struct CardTests {
             < ENTER_PIN 3
             """
         )
-        await recorder.shelve(reader: "Simulator")
+        await recorder.removeCard(from: "Simulator")
         try await user.play(
             """
             < READER -
@@ -255,7 +255,7 @@ struct CardTests {
         let gate = recorder.gate { _, _ in recorder.recorded.count == step }
         await user.client.send(#"{"cmd":"SET_PIN","value":"123456"}"#)
         await gate.arrival()
-        await recorder.shelve(reader: "Simulator")
+        await recorder.removeCard(from: "Simulator")
         // The other card has the same PIN, so a dialogue that continued would succeed.
         try await recorder.insert(VirtualEIDDescription.card(), into: "Simulator")
         gate.open()
@@ -306,7 +306,7 @@ struct CardTests {
         let gate = recorder.gate { $1.ins == 0x2C }
         await user.client.send(#"{"cmd":"SET_NEW_PIN","value":"654321"}"#)
         await gate.arrival()
-        await recorder.shelve(reader: "Simulator")
+        await recorder.removeCard(from: "Simulator")
         try await recorder.insert(VirtualEIDDescription.card(), into: "Simulator")
         try await user.play(
             """
@@ -361,7 +361,7 @@ struct CardTests {
         let value = tries == 1 ? "500540" : "9876543210"
         await user.client.send(#"{"cmd":"SET_\#(question)","value":"\#(value)"}"#)
         await gate.arrival()
-        await recorder.shelve(reader: "Simulator")
+        await recorder.removeCard(from: "Simulator")
         try await recorder.insert(VirtualEIDDescription.card { $0.retryCounter = tries }, into: "Simulator")
         recorder.forget()
         gate.open()

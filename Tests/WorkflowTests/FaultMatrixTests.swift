@@ -72,7 +72,7 @@ struct FaultMatrixTests {
         await watcher.waitForCard(in: "Simulator")
         let identification = recorder.recorded.count
         if !dialogue.isInsertedBefore {
-            await recorder.shelve(reader: "Simulator")
+            await recorder.removeCard(from: "Simulator")
             recorder.forget()
         }
         let user = try PINChangeUser(

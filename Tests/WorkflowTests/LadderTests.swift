@@ -218,7 +218,7 @@ struct LadderTests {
             """
         )
         await user.isQuiet()
-        await recorder.shelve(reader: "Simulator")
+        await recorder.removeCard(from: "Simulator")
         try await user.play("< READER -")
         try await recorder.insert(VirtualEIDDescription.card(), into: "Simulator")
         try await user.play(

@@ -65,12 +65,12 @@ import Wire
         } catch {
             stop = error
         }
-        guard let stop else { return await lease.release(shelve: true) }
+        guard let stop else { return await lease.release(removingVirtualCard: true) }
         guard case .cardLost = stop else {
-            await lease.release(shelve: true)
+            await lease.release(removingVirtualCard: true)
             throw stop
         }
-        await lease.release(shelve: false)
+        await lease.release(removingVirtualCard: false)
         if position.isBad {
             do throws(Interruption) {
                 try await pauseForBadCardPosition()

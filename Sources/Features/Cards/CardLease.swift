@@ -32,9 +32,9 @@ package import Server
     package func update(_ profile: any CardProfile) { registry.update(reader, insertion, profile) }
 
     /// Resets and releases the card. A virtual card is taken out at the end of its workflow.
-    package func release(shelve: Bool) async {
+    package func release(removingVirtualCard: Bool) async {
         await connection.disconnect(reset: true)
-        if shelve { await registry.shelve(reader, insertion) }
+        if removingVirtualCard { await registry.removeVirtualCard(from: reader, insertion) }
         registry.release(reader)
     }
 }

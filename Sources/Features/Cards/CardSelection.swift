@@ -51,7 +51,7 @@ import Server
             if let found = await takeFirst() {
                 // The first step of the use may have shown that the card cannot be used.
                 if obstacle(of: found.lease.reader) == nil { return found }
-                await found.lease.release(shelve: false)
+                await found.lease.release(removingVirtualCard: false)
                 continue
             }
             guard !Task.isCancelled else { throw .cancelled }

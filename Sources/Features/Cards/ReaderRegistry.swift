@@ -251,21 +251,21 @@ package import Readers
     ///   - description: the new card; nil for the reader's own card.
     ///   - reader: a virtual reader.
     ///   - supplier: the workflow to which the card belongs. At its end the card is taken out.
-    /// - Throws: `CardShelfError`; then nothing has changed.
+    /// - Throws: `VirtualReaderError`; then nothing has changed.
     package func insert(
         _ description: (any CardDescription)?,
         into reader: Reader,
         for supplier: ObjectIdentifier? = nil
-    ) async throws(CardShelfError) {
-        guard let shelf = reader.backend as? any CardShelf else { throw .unknownReader }
+    ) async throws(VirtualReaderError) {
+        guard let backend = reader.backend as? any VirtualReaderBackend else { throw .unknownReader }
         if let insertion = reader.insertion, reader.owner == nil, reader.hasUselessCard {
-            await shelve(reader, insertion)
+            await removeVirtualCard(from: reader, insertion)
         }
         // Before the insertion, because the card may be recognised before `insert` returns.
         let before = reader.supplier
         reader.supplier = supplier
-        do throws(CardShelfError) {
-            try await shelf.insert(description, into: reader.name)
+        do throws(VirtualReaderError) {
+            try await backend.insert(description, into: reader.name)
         } catch {
             reader.supplier = before
             throw error
@@ -276,18 +276,18 @@ package import Readers
     package func takeCardsBack(of supplier: ObjectIdentifier) async {
         for reader in readers where reader.supplier == supplier && reader.owner == nil {
             if let insertion = reader.insertion {
-                await shelve(reader, insertion)
+                await removeVirtualCard(from: reader, insertion)
             } else {
                 // The insertion has not been reported yet.
-                await (reader.backend as? any CardShelf)?.shelve(reader: reader.name)
+                await (reader.backend as? any VirtualReaderBackend)?.removeCard(from: reader.name)
             }
         }
     }
 
     /// Removes the card of a virtual reader, and returns when the registry has handled the removal.
-    func shelve(_ reader: Reader, _ insertion: Insertion) async {
-        guard reader.description.takesCards, let shelf = reader.backend as? any CardShelf else { return }
-        await shelf.shelve(reader: reader.name)
+    func removeVirtualCard(from reader: Reader, _ insertion: Insertion) async {
+        guard reader.description.takesCards, let backend = reader.backend as? any VirtualReaderBackend else { return }
+        await backend.removeCard(from: reader.name)
         // Not `nextChange`, which does not wait in a cancelled task.
         while reader.insertion == insertion {
             await withCheckedContinuation { addWaiter($0) }

@@ -12,8 +12,8 @@ extension ReaderFeature {
             return .badState
         }
         do throws(SetCardError) {
-            let (reader, shelf) = try virtualReader(session, command)
-            let description = try description(command, shelf)
+            let (reader, backend) = try virtualReader(session, command)
+            let description = try description(command, backend)
             insert(description, into: reader, for: workflow, command)
         } catch {
             session.answer(InsertCardMessage(error: error.text), to: command)
@@ -30,33 +30,33 @@ extension ReaderFeature {
     private func virtualReader(
         _ session: Session,
         _ command: Command
-    ) throws(SetCardError) -> (Reader, any CardShelf) {
+    ) throws(SetCardError) -> (Reader, any VirtualReaderBackend) {
         switch command.string("name") {
         case .missing: throw SetCardError("Name cannot be undefined")
         case .invalid: throw SetCardError("Invalid name")
         case .value(let name):
             guard let reader = registry[name] else { throw SetCardError("Unknown reader name") }
-            guard reader.description.takesCards, let shelf = reader.backend as? any CardShelf else {
+            guard reader.description.takesCards, let backend = reader.backend as? any VirtualReaderBackend else {
                 throw SetCardError("Card is not insertable")
             }
             // The end of the other client's workflow removes the card, so a new one would never be used.
             guard registry.state(name, for: session).attached?.busy != true else {
                 throw SetCardError(CardObstacle.busy.text(name))
             }
-            return (reader, shelf)
+            return (reader, backend)
         }
     }
 
     /// The description of the new card; nil for the reader's own card.
     private func description(
         _ command: Command,
-        _ shelf: any CardShelf
+        _ backend: any VirtualReaderBackend
     ) throws(SetCardError) -> (any CardDescription)? {
         let simulator = try object(command, "simulator")
         let card = try object(command, "card")
         guard simulator != nil || card != nil else { return nil }
-        do throws(CardShelfError) {
-            return try shelf.describe(simulator: simulator, card: card)
+        do throws(VirtualReaderError) {
+            return try backend.describe(simulator: simulator, card: card)
         } catch {
             guard case .invalid(let text) = error else { throw SetCardError("Unknown reader name") }
             throw SetCardError(Self.invalid(text))
@@ -84,7 +84,7 @@ extension ReaderFeature {
     ) {
         let session = workflow.session
         session.answerLater(to: command) { [registry] in
-            do throws(CardShelfError) {
+            do throws(VirtualReaderError) {
                 try await registry.insert(description, into: reader, for: ObjectIdentifier(workflow))
                 // At the end of the workflow the card is taken out, used or not.
                 if workflow.isOver { await registry.takeCardsBack(of: ObjectIdentifier(workflow)) }

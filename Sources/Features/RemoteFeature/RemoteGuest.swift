@@ -133,7 +133,7 @@ import Text
             // The handle is void at once; the card is released beside.
             leases[handle] = nil
             Task { @Loop [sharing] in
-                await lease.release(shelve: false)
+                await lease.release(removingVirtualCard: false)
                 sharing.usesChanged()
             }
         }
@@ -202,7 +202,7 @@ import Text
         do throws(CardError) {
             let lease = try await sharing.registry.lend(slot, to: ObjectIdentifier(self))
             guard let random = try? Random.bytes(16), !Task.isCancelled else {
-                await lease.release(shelve: false)
+                await lease.release(removingVirtualCard: false)
                 throw .other("cancelled")
             }
             let handle = Self.uuid(random)
@@ -218,7 +218,7 @@ import Text
 
     private func release(_ handle: String) async {
         guard let lease = leases.removeValue(forKey: handle) else { return }
-        await lease.release(shelve: false)
+        await lease.release(removingVirtualCard: false)
         sharing.usesChanged()
     }
 

@@ -42,7 +42,7 @@ import VirtualPKOC
         guard let content = content(of: trustPoint) else {
             throw Failure("\(trustPoint) cannot be read", hint: "--cvca takes a file with a CV certificate, DER")
         }
-        do throws(CardShelfError) {
+        do throws(VirtualReaderError) {
             return try VirtualEIDKind(trustPoint: content)
         } catch {
             throw Failure("\(trustPoint) is not a trust point", hint: "--cvca takes a self-signed CVCA certificate")
@@ -51,7 +51,7 @@ import VirtualPKOC
 
     /// The card of the card file; without a file the default card.
     private static func card(from path: String?, _ kinds: VirtualCardKinds) throws(Failure) -> VirtualCard {
-        do throws(CardShelfError) {
+        do throws(VirtualReaderError) {
             return try kinds.describe(try path.map(document(in:)) ?? .object([])).makeCard()
         } catch {
             guard case .invalid(let what) = error else { throw Failure("no such card", hint: "see --help") }
@@ -59,7 +59,7 @@ import VirtualPKOC
         }
     }
 
-    private static func document(in path: String) throws(CardShelfError) -> JSON {
+    private static func document(in path: String) throws(VirtualReaderError) -> JSON {
         guard let content = Self.content(of: path) else { throw .invalid("\(path) cannot be read") }
         do throws(JSONError) {
             return try JSON(content)

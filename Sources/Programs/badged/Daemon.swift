@@ -99,11 +99,11 @@ import Wire
         anchors.read()
     }
 
-    private func eidCards() throws(CardShelfError) -> VirtualEIDKind {
+    private func eidCards() throws(VirtualReaderError) -> VirtualEIDKind {
         if let trustPoint { try VirtualEIDKind(trustPoint: trustPoint) } else { VirtualEIDKind() }
     }
 
-    private static func text(_ error: CardShelfError) -> String {
+    private static func text(_ error: VirtualReaderError) -> String {
         switch error {
         case .invalid(let text): text
         case .unknownReader, .occupied: "\(error)"
@@ -120,7 +120,7 @@ import Wire
         await load(configuration)
         // A new driver is one line here and one target.
         if settings.virtualReaders > 0 {
-            do throws(CardShelfError) {
+            do throws(VirtualReaderError) {
                 // A new kind of virtual card is one entry here and one target.
                 let kinds: [any VirtualCardKind] = [
                     try eidCards(), VirtualKeycardKind(), VirtualPKOCKind(), VirtualAliroKind(),

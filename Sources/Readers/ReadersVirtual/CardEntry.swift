@@ -4,7 +4,7 @@ package import Readers
 package import Secrets
 package import Text
 
-/// One entry of `simulator` or `card` in SET_CARD. Each function throws `CardShelfError.invalid` with the name of the
+/// One entry of `simulator` or `card` in SET_CARD. Each function throws `VirtualReaderError.invalid` with the name of the
 /// entry and what is wrong with it.
 package struct CardEntry: Sendable {
     /// The longest array, and the most bytes in one string.
@@ -28,7 +28,7 @@ package struct CardEntry: Sendable {
     }
 
     /// The objects of an array; none if the entry is missing.
-    package func objects() throws(CardShelfError) -> [CardEntry] {
+    package func objects() throws(VirtualReaderError) -> [CardEntry] {
         guard let json else { return [] }
         guard let elements = json.array else { throw wrong("is not an array") }
         guard elements.count <= Self.maximumEntries else {
@@ -40,7 +40,7 @@ package struct CardEntry: Sendable {
     }
 
     /// Hexadecimal digits as bytes; with `count` exactly so many.
-    package func bytes(_ count: Int? = nil) throws(CardShelfError) -> [UInt8] {
+    package func bytes(_ count: Int? = nil) throws(VirtualReaderError) -> [UInt8] {
         guard let json else { throw wrong("is missing") }
         guard let text = json.string else { throw wrong("is not a string") }
         guard text.utf8.count.isMultiple(of: 2) else { throw wrong("has an odd number of digits") }
@@ -55,13 +55,13 @@ package struct CardEntry: Sendable {
     }
 
     /// A secret of decimal digits.
-    package func digits(_ count: Int) throws(CardShelfError) -> SecretBox {
+    package func digits(_ count: Int) throws(VirtualReaderError) -> SecretBox {
         guard let text = json?.string, text.utf8.count == count, text.utf8.allSatisfy({ (0x30...0x39).contains($0) })
         else { throw wrong("is not a string of \(count) digits") }
         return SecretBox(Secret(text.utf8))
     }
 
-    package func int(_ range: ClosedRange<Int>) throws(CardShelfError) -> Int {
+    package func int(_ range: ClosedRange<Int>) throws(VirtualReaderError) -> Int {
         guard let json else { throw wrong("is missing") }
         guard let value = json.int, range.contains(value) else {
             throw wrong("is not a whole number from \(range.lowerBound) to \(range.upperBound)")
@@ -69,11 +69,11 @@ package struct CardEntry: Sendable {
         return value
     }
 
-    package func bool() throws(CardShelfError) -> Bool {
+    package func bool() throws(VirtualReaderError) -> Bool {
         guard let value = json?.bool else { throw wrong("is not true or false") }
         return value
     }
 
     /// The error for this entry.
-    package func wrong(_ what: String) -> CardShelfError { .invalid("\(name) \(what)") }
+    package func wrong(_ what: String) -> VirtualReaderError { .invalid("\(name) \(what)") }
 }

@@ -10,15 +10,15 @@ package protocol VirtualCardKind: Sendable {
     var name: String { get }
 
     /// Parses the objects `simulator` and `card` of SET_CARD. Without both it describes the default card of this kind.
-    /// - Throws: `CardShelfError.invalid`, which names the entry and what is wrong with it.
-    func describe(simulator: JSON?, card: JSON?) throws(CardShelfError) -> any VirtualCardDescription
+    /// - Throws: `VirtualReaderError.invalid`, which names the entry and what is wrong with it.
+    func describe(simulator: JSON?, card: JSON?) throws(VirtualReaderError) -> any VirtualCardDescription
 }
 
 /// The description of a new virtual card.
 package protocol VirtualCardDescription: CardDescription {
     /// Makes the card. May take the secrets out of the description.
-    /// - Throws: `CardShelfError.invalid`, which names the entry and what is wrong with it.
-    func makeCard() throws(CardShelfError) -> VirtualCard
+    /// - Throws: `VirtualReaderError.invalid`, which names the entry and what is wrong with it.
+    func makeCard() throws(VirtualReaderError) -> VirtualCard
 }
 
 /// The kinds of virtual cards that a program offers.
@@ -29,14 +29,14 @@ package struct VirtualCardKinds: Sendable {
     package init(_ kinds: [any VirtualCardKind]) { self.kinds = kinds }
 
     /// Parses the objects `simulator` and `card` of SET_CARD. `card.kind` chooses the kind.
-    /// - Throws: `CardShelfError.invalid`, which names the entry and what is wrong with it.
-    package func describe(simulator: JSON?, card: JSON?) throws(CardShelfError) -> any VirtualCardDescription {
+    /// - Throws: `VirtualReaderError.invalid`, which names the entry and what is wrong with it.
+    package func describe(simulator: JSON?, card: JSON?) throws(VirtualReaderError) -> any VirtualCardDescription {
         try kind(card?["kind"]).describe(simulator: simulator, card: card)
     }
 
     /// Parses a document `{"simulator": {...}, "card": {...}}` with the objects of SET_CARD, both optional.
-    /// - Throws: `CardShelfError.invalid`, which names the entry and what is wrong with it.
-    package func describe(_ document: JSON) throws(CardShelfError) -> any VirtualCardDescription {
+    /// - Throws: `VirtualReaderError.invalid`, which names the entry and what is wrong with it.
+    package func describe(_ document: JSON) throws(VirtualReaderError) -> any VirtualCardDescription {
         guard let members = document.members else { throw .invalid("the document is not an object") }
         for key in ["simulator", "card"] where members.contains(where: { $0.key == key }) {
             guard document[key]?.members != nil else { throw .invalid("\(key) is not an object") }
@@ -44,7 +44,7 @@ package struct VirtualCardKinds: Sendable {
         return try describe(simulator: document["simulator"], card: document["card"])
     }
 
-    private func kind(_ json: JSON?) throws(CardShelfError) -> any VirtualCardKind {
+    private func kind(_ json: JSON?) throws(VirtualReaderError) -> any VirtualCardKind {
         let names = kinds.map(\.name).joined(separator: ", ")
         guard let json else {
             guard let kind = kinds.first else { throw .invalid("there are no virtual cards") }

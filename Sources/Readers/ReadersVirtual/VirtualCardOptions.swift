@@ -46,7 +46,7 @@ package struct VirtualCardOptions: Sendable, Equatable {
     package init() {}
 
     /// Reads `latencyMs` and `faults` of the object `card`.
-    package init(card: JSON?) throws(CardShelfError) {
+    package init(card: JSON?) throws(VirtualReaderError) {
         let card = CardEntry("card", card)
         if card["latencyMs"].json != nil { latency = try card["latencyMs"].int(Self.latencies) }
         for entry in try card["faults"].objects() {
@@ -91,7 +91,7 @@ package struct VirtualCardOptions: Sendable, Equatable {
     }
 
     /// Checks values that a program has set.
-    func check() throws(CardShelfError) {
+    func check() throws(VirtualReaderError) {
         guard Self.latencies.contains(latency) else { throw .invalid("card.latencyMs is not from 0 to 60000") }
         for (index, fault) in faults.enumerated() where fault.afterAPDU < 0 {
             throw .invalid("card.faults[\(index)].afterApdu is below 0")

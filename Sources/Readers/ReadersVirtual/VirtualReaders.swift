@@ -5,7 +5,7 @@ package import Text
 
 /// Readers named `Simulator`, `Simulator 2`, ... that take virtual cards by command. Each has a card of its own, which
 /// is not inserted at first. A card keeps its state while it is out of the reader.
-package actor VirtualReaders: CardShelf {
+package actor VirtualReaders: VirtualReaderBackend {
     package nonisolated let name = "virtual"
     package nonisolated let events: AsyncStream<ReaderEvent>
 
@@ -40,14 +40,14 @@ package actor VirtualReaders: CardShelf {
         ReaderDescription(name: reader, hasKeypad: hasKeypad, takesCards: true)
     }
 
-    package nonisolated func describe(simulator: JSON?, card: JSON?) throws(CardShelfError) -> any CardDescription {
+    package nonisolated func describe(simulator: JSON?, card: JSON?) throws(VirtualReaderError) -> any CardDescription {
         try kinds.describe(simulator: simulator, card: card)
     }
 
-    package func insert(_ description: (any CardDescription)?, into reader: String) async throws(CardShelfError) {
+    package func insert(_ description: (any CardDescription)?, into reader: String) async throws(VirtualReaderError) {
         guard let slot = slots[reader] else { throw .unknownReader }
         guard slot.insertion == nil else { throw .occupied }
-        let card = try card(description, shelved: slot.card)
+        let card = try card(description, or: slot.card)
         if card.hasKeypad != slot.card?.hasKeypad ?? false {
             continuation.yield(.changed(Self.description(of: reader, hasKeypad: card.hasKeypad)))
         }
@@ -61,10 +61,10 @@ package actor VirtualReaders: CardShelf {
     /// The card of the description, or else the card of the reader, or else the default card.
     private func card(
         _ description: (any CardDescription)?,
-        shelved: VirtualCard?
-    ) throws(CardShelfError) -> VirtualCard {
+        or present: VirtualCard?
+    ) throws(VirtualReaderError) -> VirtualCard {
         guard let description else {
-            if let shelved { return shelved }
+            if let present { return present }
             return try kinds.describe(simulator: nil, card: nil).makeCard()
         }
         guard let description = description as? any VirtualCardDescription else {
@@ -73,7 +73,7 @@ package actor VirtualReaders: CardShelf {
         return try description.makeCard()
     }
 
-    package func shelve(reader: String) async {
+    package func removeCard(from reader: String) async {
         guard let insertion = slots[reader]?.insertion else { return }
         await withdraw(insertion)
     }

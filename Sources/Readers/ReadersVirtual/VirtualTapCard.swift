@@ -27,7 +27,7 @@ package struct VirtualTapOptions: Sendable {
     package init() {}
 
     /// Takes an entry over if it is one of these.
-    package mutating func take(_ name: String, _ entry: CardEntry) throws(CardShelfError) {
+    package mutating func take(_ name: String, _ entry: CardEntry) throws(VirtualReaderError) {
         switch name {
         case "key": key = SecretBox(Secret(try entry.bytes(32)))
         case "versions":
@@ -48,7 +48,7 @@ package struct VirtualTapOptions: Sendable {
     }
 
     /// The key of the card; without `key` that of all cards with this label.
-    package func makeKey(label: String) throws(CardShelfError) -> ECPrivateKey {
+    package func makeKey(label: String) throws(VirtualReaderError) -> ECPrivateKey {
         do throws(CryptoError) {
             let group = try Curve.secp256r1.group
             if let key = key?.take() { return try ECPrivateKey(key, on: group) }

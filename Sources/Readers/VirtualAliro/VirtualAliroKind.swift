@@ -10,7 +10,7 @@ package struct VirtualAliroKind: VirtualCardKind {
 
     package init() {}
 
-    package func describe(simulator: JSON?, card: JSON?) throws(CardShelfError) -> any VirtualCardDescription {
+    package func describe(simulator: JSON?, card: JSON?) throws(VirtualReaderError) -> any VirtualCardDescription {
         guard simulator == nil else { throw .invalid("simulator is only for eID cards") }
         var description = VirtualAliroDescription()
         description.options = try VirtualCardOptions(card: card)
@@ -42,7 +42,7 @@ package struct VirtualAliroDescription: VirtualCardDescription {
 
     package init() {}
 
-    package func makeCard() throws(CardShelfError) -> VirtualCard {
+    package func makeCard() throws(VirtualReaderError) -> VirtualCard {
         let key = try tap.makeKey(label: "badged: key of virtual Aliro cards")
         var known: ECPublicKey?
         if let reader {

@@ -13,8 +13,8 @@ struct CardContent {
     let trustPoint: Authority
 
     /// Checks the description and makes the content.
-    /// - Throws: `CardShelfError.invalid`, which names the entry.
-    init(_ description: VirtualEIDDescription) throws(CardShelfError) {
+    /// - Throws: `VirtualReaderError.invalid`, which names the entry.
+    init(_ description: VirtualEIDDescription) throws(VirtualReaderError) {
         files = try Self.files(description.files)
         if description.files == nil, description.keys == nil {
             keys = try Self.defaultKeys.get()
@@ -37,7 +37,7 @@ struct CardContent {
         try Self.check(description)
     }
 
-    private static func files(_ given: [VirtualEIDDescription.File]?) throws(CardShelfError) -> CardFileSystem {
+    private static func files(_ given: [VirtualEIDDescription.File]?) throws(VirtualReaderError) -> CardFileSystem {
         guard let given else { return defaultFiles }
         var files = mandatoryFiles
         for (index, file) in given.enumerated() {
@@ -69,7 +69,7 @@ struct CardContent {
     }
 
     /// The keys of the default card. Parsing a key takes as long as using it.
-    private static let defaultKeys = Result<[Int: CardKey], CardShelfError> { () throws(CardShelfError) in
+    private static let defaultKeys = Result<[Int: CardKey], VirtualReaderError> { () throws(VirtualReaderError) in
         var keys: [Int: CardKey] = [:]
         for entry in DefaultCard.keys { keys[entry.id] = try key(entry.id, Secret(digits: entry.content), "key") }
         return keys
@@ -79,7 +79,7 @@ struct CardContent {
         _ id: Int,
         _ content: borrowing Secret,
         _ name: String
-    ) throws(CardShelfError) -> CardKey {
+    ) throws(VirtualReaderError) -> CardKey {
         do throws(CryptoError) {
             return CardKey(id: id, key: try ECPrivateKey(pkcs8: content))
         } catch {
@@ -87,7 +87,7 @@ struct CardContent {
         }
     }
 
-    private static func check(_ description: VirtualEIDDescription) throws(CardShelfError) {
+    private static func check(_ description: VirtualEIDDescription) throws(VirtualReaderError) {
         guard (0...CardPasswords.tries).contains(description.retryCounter) else {
             throw .invalid("card.retryCounter is not from 0 to 3")
         }
@@ -102,7 +102,7 @@ extension CardPasswords {
     private static let pukLength = 10
 
     /// Takes the passwords out of a description; a missing password has its default value.
-    init(_ description: VirtualEIDDescription) throws(CardShelfError) {
+    init(_ description: VirtualEIDDescription) throws(VirtualReaderError) {
         let transport = description.transportPIN
         let pin =
             transport == nil
@@ -125,7 +125,7 @@ extension CardPasswords {
         default text: StaticString,
         _ count: Int,
         _ name: String
-    ) throws(CardShelfError) -> Secret {
+    ) throws(VirtualReaderError) -> Secret {
         guard let box else { return Secret(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)) }
         guard let secret = box.take() else { throw .invalid("\(name) was used before") }
         guard secret.count == count, secret.withBytes({ $0.allSatisfy { (0x30...0x39).contains($0) } }) else {

@@ -26,8 +26,8 @@ extension VirtualEIDDescription {
 
 extension VirtualCard {
     /// Makes a virtual eID card. Takes the secrets out of `description`.
-    /// - Throws: `CardShelfError.invalid`, which names the entry.
-    package init(_ description: VirtualEIDDescription = .init()) throws(CardShelfError) {
+    /// - Throws: `VirtualReaderError.invalid`, which names the entry.
+    package init(_ description: VirtualEIDDescription = .init()) throws(VirtualReaderError) {
         let software = try CardOperatingSystem(description)
         let keypad: Keypad = { VirtualKeypadConnection($0, to: $1) }
         try self.init(

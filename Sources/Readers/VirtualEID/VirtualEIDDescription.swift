@@ -54,5 +54,5 @@ package struct VirtualEIDDescription: VirtualCardDescription {
 
     package init() {}
 
-    package func makeCard() throws(CardShelfError) -> VirtualCard { try VirtualCard(self) }
+    package func makeCard() throws(VirtualReaderError) -> VirtualCard { try VirtualCard(self) }
 }

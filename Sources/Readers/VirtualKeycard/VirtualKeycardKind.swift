@@ -14,7 +14,7 @@ package struct VirtualKeycardKind: VirtualCardKind {
 
     package init() {}
 
-    package func describe(simulator: JSON?, card: JSON?) throws(CardShelfError) -> any VirtualCardDescription {
+    package func describe(simulator: JSON?, card: JSON?) throws(VirtualReaderError) -> any VirtualCardDescription {
         var description = VirtualKeycardDescription()
         description.options = try VirtualCardOptions(card: card)
         for (key, entry) in CardEntry("card", card).members {
@@ -39,7 +39,7 @@ package struct VirtualKeycardKind: VirtualCardKind {
         return description
     }
 
-    private static func text(_ entry: CardEntry, _ counts: ClosedRange<Int>) throws(CardShelfError) -> SecretBox {
+    private static func text(_ entry: CardEntry, _ counts: ClosedRange<Int>) throws(VirtualReaderError) -> SecretBox {
         guard let text = entry.json?.string, counts.contains(text.utf8.count), text.utf8.allSatisfy({ $0 < 0x80 })
         else {
             throw entry.wrong("is not a string of \(counts.lowerBound) to \(counts.upperBound) ASCII characters")
@@ -70,7 +70,7 @@ package struct VirtualKeycardDescription: VirtualCardDescription {
 
     package init() {}
 
-    package func makeCard() throws(CardShelfError) -> VirtualCard {
+    package func makeCard() throws(VirtualReaderError) -> VirtualCard {
         let applet: VirtualApplet
         do throws(CryptoError) {
             let identity = version == .v4_0 ? try CardIdentity(signedBy: try Self.authority()) : nil
@@ -83,7 +83,7 @@ package struct VirtualKeycardDescription: VirtualCardDescription {
     }
 
     /// Does what INIT and LOAD KEY do, and sets the counters.
-    private func personalize(_ applet: VirtualApplet) throws(CardShelfError) {
+    private func personalize(_ applet: VirtualApplet) throws(VirtualReaderError) {
         let pin = try secret(pin, "123456", "pin")
         let puk = try secret(puk, "987654321098", "puk")
         let duress = try secret(duressPIN, "111111", "duressPin")
@@ -118,7 +118,7 @@ package struct VirtualKeycardDescription: VirtualCardDescription {
         _ box: SecretBox?,
         _ standard: String,
         _ name: String
-    ) throws(CardShelfError) -> Secret {
+    ) throws(VirtualReaderError) -> Secret {
         guard let box else { return Secret(standard.utf8) }
         guard let secret = box.take() else { throw .invalid("card.\(name) was used before") }
         return secret

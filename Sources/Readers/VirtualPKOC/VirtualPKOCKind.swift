@@ -9,7 +9,7 @@ package struct VirtualPKOCKind: VirtualCardKind {
 
     package init() {}
 
-    package func describe(simulator: JSON?, card: JSON?) throws(CardShelfError) -> any VirtualCardDescription {
+    package func describe(simulator: JSON?, card: JSON?) throws(VirtualReaderError) -> any VirtualCardDescription {
         guard simulator == nil else { throw .invalid("simulator is only for eID cards") }
         var description = VirtualPKOCDescription()
         description.options = try VirtualCardOptions(card: card)
@@ -35,7 +35,7 @@ package struct VirtualPKOCDescription: VirtualCardDescription {
 
     package init() {}
 
-    package func makeCard() throws(CardShelfError) -> VirtualCard {
+    package func makeCard() throws(VirtualReaderError) -> VirtualCard {
         let key = try tap.makeKey(label: "badged: key of virtual PKOC cards")
         return try VirtualCard(VirtualPKOCCard(self, key), options)
     }

@@ -50,7 +50,7 @@ extension Stage {
     /// Inserts the card of the reader again, if it is away.
     func insertIfAway() async {
         guard let reader = server.registry["Simulator"] else { return }
-        do throws(CardShelfError) {
+        do throws(VirtualReaderError) {
             try await server.registry.insert(nil, into: reader)
         } catch {
             guard error != .occupied else { return }

@@ -55,7 +55,7 @@ import VirtualEID
             default: break
             }
         }
-        await lease.release(shelve: false)
+        await lease.release(removingVirtualCard: false)
         #expect(phone.failures.isEmpty, "\(phone.failures)")
         #expect(phone.isUsedUp)
         phone.stop()

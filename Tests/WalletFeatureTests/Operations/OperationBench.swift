@@ -104,8 +104,8 @@ import WalletFeature
 
     /// Puts a card into the reader and waits until it is recognised.
     func insert(_ card: String = OperationBench.card()) async throws {
-        let shelf = try #require(server.readers)
-        try await insert(try shelf.describe(simulator: nil, card: try JSON(card.utf8)))
+        let readers = try #require(server.readers)
+        try await insert(try readers.describe(simulator: nil, card: try JSON(card.utf8)))
     }
 
     func insert(_ card: any CardDescription) async throws {
@@ -119,7 +119,7 @@ import WalletFeature
     /// Inserts the card of the reader, if there is no card in it.
     func insertIfAway() async throws {
         let reader = try #require(server.registry["Simulator"])
-        do throws(CardShelfError) {
+        do throws(VirtualReaderError) {
             try await server.registry.insert(nil, into: reader)
         } catch {
             guard error == .occupied else { throw error }
@@ -128,7 +128,7 @@ import WalletFeature
 
     /// Takes the card out of the reader and away.
     func remove() async throws {
-        await server.readers?.shelve(reader: "Simulator")
+        await server.readers?.removeCard(from: "Simulator")
     }
 
     func card() async throws -> VirtualCard {

@@ -57,9 +57,9 @@ import WalletFeature
     /// Puts a new card into the reader, described as `card` of SET_CARD.
     func insert(_ card: String) async throws {
         let reader = try #require(server.registry["Simulator"])
-        let shelf = try readers()
+        let readers = try readers()
         try await server.registry.insert(
-            try shelf.describe(simulator: nil, card: try JSON(card.utf8)),
+            try readers.describe(simulator: nil, card: try JSON(card.utf8)),
             into: reader
         )
     }
@@ -72,7 +72,7 @@ import WalletFeature
 
     /// Inserts the card of the reader, if it is not there.
     func insertIfAway() async throws {
-        do throws(CardShelfError) {
+        do throws(VirtualReaderError) {
             guard let reader = server.registry["Simulator"] else { throw .unknownReader }
             try await server.registry.insert(nil, into: reader)
         } catch {
