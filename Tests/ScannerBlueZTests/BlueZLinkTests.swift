@@ -107,6 +107,8 @@ struct BlueZLinkTests {
         let result = try await stage.open()
         #expect(result.status == .readerFailure || result.status == .bluetoothCommunicationFailed)
         #expect(stage.service.calls.last == "Disconnect")
+        await stage.service.wait { stage.service.callerWaited != nil }
+        #expect(stage.service.callerWaited == true)
     }
 
     @Test("a reader to which other programs listen is opened", arguments: [1, 2], [23, 517] as [UInt16])

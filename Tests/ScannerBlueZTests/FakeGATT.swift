@@ -23,7 +23,7 @@ import DoorReaders
     var silent: Set<String> = []
     /// The reader ends the connection when it has received this number of messages.
     var disconnectsAfter: Int?
-    /// The reader sends this number of notifications at once.
+    /// The reader sends this number of notifications at once, and again when it shall be disconnected.
     var flood = 0
     var offersPKOC = true
     /// Other programs that listen to the reader. bluetoothd switches the notifications on for them when the reader is connected, and
@@ -32,6 +32,8 @@ import DoorReaders
     /// Another program is connected to the reader.
     var isConnectedBefore = false
     private(set) var calls: [String] = []
+    /// Whether the caller of Disconnect was still there when a flood was over; nil until then.
+    private(set) var callerWaited: Bool?
     private var isConnected = false
     private var isListening = false
     private var messages = 0
@@ -91,8 +93,9 @@ import DoorReaders
                 message.container("a", "s") {}
             }
         case "Disconnect":
+            for number in 0..<flood { value([3, 4, UInt8(number)]) }
             (isConnected, isListening) = (false, false)
-            bus.reply(to: call)
+            if flood > 0 { answerAfterFlood(call) } else { bus.reply(to: call) }
         case "StartNotify":
             isListening = true
             // The reader speaks first, and may do so before bluetoothd has answered.
@@ -104,6 +107,24 @@ import DoorReaders
             write((try? call.bytes()) ?? [])
         default: bus.reply(to: call)
         }
+    }
+
+    /// Gives the caller of Disconnect the time of some calls to leave before the answer.
+    private func answerAfterFlood(_ disconnect: BusMessage, round: Int = 0) {
+        bus.call(
+            BlueZName.bus,
+            BlueZName.busPath,
+            BlueZName.bus,
+            "NameHasOwner",
+            arguments: { $0.append(disconnect.sender) },
+            answer: { [self] answer in
+                let isThere = (try? answer?.bool()) ?? false
+                if isThere, round < 20 { return answerAfterFlood(disconnect, round: round + 1) }
+                callerWaited = isThere
+                bus.reply(to: disconnect)
+                waiters.check()
+            }
+        )
     }
 
     private func write(_ bytes: [UInt8]) {

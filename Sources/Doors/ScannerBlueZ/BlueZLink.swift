@@ -147,7 +147,8 @@ import Threads
         await Task { @Loop in
             if mayBeConnected {
                 mayBeConnected = false
-                failure = nil
+                // Signals do not matter any more: a reader that goes on sending must not end the call.
+                (owner, failure) = ("", nil)
                 do throws(DoorLinkFailure) {
                     let deadline = Loop.now + Self.disconnectLimit
                     try await call(devicePath, BlueZName.device, "Disconnect", until: deadline)
