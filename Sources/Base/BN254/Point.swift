@@ -37,8 +37,8 @@ package struct Point: ~Copyable {
 
     deinit { EC_POINT_clear_free(pointer) }
 
-    /// Maps a hash of 32 bytes, which is not secret, to a point: the first x from the hash on that is on the curve, with
-    /// its even y.
+    /// Maps a public hash of 32 bytes to a point. The hash is the first candidate for x, which is incremented until a
+    /// point has this x. The result is the point with the even y.
     package static func hash(_ digest: [UInt8]) throws(CryptoError) -> Point {
         guard digest.count == Group.fieldCount else { throw .invalidLength }
         let group = try Group.pointer
@@ -50,7 +50,7 @@ package struct Point: ~Copyable {
         let field = try check(EC_GROUP_get0_field(group), .library)
         try check(BN_nnmod(x, x, field, context), .library)
         let point = try Point()
-        // Every second x is on the curve. Finding none in this many attempts cannot happen.
+        // About half of all x are on the curve, so 512 misses in a row are practically impossible.
         for _ in 0..<512 {
             if EC_POINT_set_compressed_coordinates(group, point.pointer, x, 0, context) == 1 { return point }
             ERR_clear_error()

@@ -83,8 +83,8 @@ package struct SecondPoint: Sendable {
         )
     }
 
-    /// Adds by the complete formulas for y² = x³ + b, which hold for equal points and for infinity, too.
-    /// Renes, Costello, Batina: Complete addition formulas for prime order elliptic curves, algorithm 7.
+    /// Adds by the complete formulas for y² = x³ + b, which also hold for equal points and for infinity. Renes,
+    /// Costello, Batina: Complete addition formulas for prime order elliptic curves, algorithm 7.
     private func adding(_ other: SecondPoint) -> SecondPoint {
         let (xx, yy, zz) = (x * other.x, y * other.y, z * other.z)
         let xy = (x + y) * (other.x + other.y) - xx - yy

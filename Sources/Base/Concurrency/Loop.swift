@@ -2,7 +2,7 @@
 import CLinux
 import Glibc
 
-/// The actor of all code but card cryptography and blocking C calls: sockets, sessions, readers and workflows.
+/// The actor that runs all code except card cryptography and blocking C calls: sockets, sessions, readers, workflows.
 ///
 /// Its executor is one thread in `epoll_wait`, so a command is read, handled and answered without a change of threads.
 @globalActor

@@ -4,8 +4,8 @@ package import Threads
 
 /// Lends each reader to one connection at a time, in the order of the requests.
 ///
-/// pcscd would do the same, but with a blocked thread for each connection that waits. A connection may end while its
-/// thread is still blocked in pcscd. Further attempts must not add one more blocked thread each.
+/// pcscd also queues connections, but each waiting connection blocks a thread. A connection may end while its thread is
+/// still blocked in pcscd. Without this queue, each further attempt would block one more thread.
 package final class ReaderGate: Sendable {
     /// For each lent reader, the requests that wait for it.
     private let queues = Mutex<[String: [OneShot<Bool>]]>([:])

@@ -4,11 +4,11 @@ import CSeccomp
 import Glibc
 import Host
 
-/// The rights that remain to a program of badged which reads bytes of strangers.
+/// The rights that a program of badged keeps when it reads untrusted input.
 ///
-/// The program gives up everything else by itself, before it reads the first such byte. After a break-in it then cannot
-/// connect to a socket, start a program, or signal or trace another process. It can open only files that are named
-/// here. It needs no privilege for that. seccomp(2), landlock(7)
+/// The program gives up all other rights before it reads the first untrusted byte, which needs no privilege. An
+/// attacker who takes over the program cannot connect to a socket, start a program, or signal or trace another process.
+/// The program can open only files that are named here. seccomp(2), landlock(7)
 package struct Confinement: Sendable {
     /// The system calls that are allowed. Every other call returns EPERM.
     var calls: [SystemCall]
@@ -23,7 +23,8 @@ package struct Confinement: Sendable {
 
     /// Confines the process for the rest of its life, with all its threads.
     ///
-    /// A kernel without Landlock (before 5.13, or without it in `lsm=`) limits only the system calls; GET_HEALTH says so.
+    /// A kernel without Landlock (before 5.13, or without it in `lsm=`) limits only the system calls; GET_HEALTH
+    /// reports this.
     /// - Throws: `Failure` if the kernel refuses. The program must then end.
     package func apply() throws(Failure) {
         Log.open()
@@ -32,7 +33,7 @@ package struct Confinement: Sendable {
     }
 
     /// Confines the process as `apply` does.
-    /// - Returns: false if the kernel refuses; the log says so. The program must then end.
+    /// - Returns: false if the kernel refuses, which is logged. The program must then end.
     package func apply(to program: String) -> Bool {
         do throws(Failure) {
             try apply()
@@ -61,7 +62,7 @@ package struct Confinement: Sendable {
         try Self.check("seccomp_attr_set", seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1))
         for call in calls {
             let number = seccomp_syscall_resolve_name(call.name)
-            // A call that the library or this processor does not have cannot be needed either.
+            // libseccomp or this processor does not have the call, so no code of the program can use it.
             if number == -1 { continue }
             let action = call.error.map(Self.refusal) ?? UInt32(SCMP_ACT_ALLOW)
             let conditions = call.conditions.map(\.comparison)

@@ -26,14 +26,14 @@ extension Confinement {
             SystemCall("socket", .argument(0, is: AF_NETLINK), .argument(2, is: netlinkEvents)),
             SystemCall("bind"),
             SystemCall("timerfd_create"), SystemCall("timerfd_settime"),
-            // Whether the owner of a lock file runs.
+            // Signal 0 checks whether the owner of a lock file still runs.
             SystemCall("kill", .argument(1, is: 0)),
         ],
         readable: ["/sys", "/etc/nfc", "/etc/group", "/etc/nsswitch.conf", "/run/lock", "/run/udev"],
         writable: ["/dev"]
     )
 
-    /// What every program needs that is running already, but for opening files and starting threads.
+    /// The calls that every program needs after its start, except those for opening files and starting threads.
     private static var always: [SystemCall] {
         let plain = [
             "read", "readv", "write", "writev", "close", "fstat", "newfstatat", "statx", "lseek", "pread64", "dup",
@@ -49,14 +49,14 @@ extension Confinement {
         let fileControls = [F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL]
         return plain.map { SystemCall($0) }
             + fileControls.map { SystemCall("fcntl", .argument(1, is: $0)) } + [
-                // No new code.
+                // No executable memory.
                 SystemCall("mmap", .argument(2, masked: PROT_EXEC, is: 0)),
                 SystemCall("mprotect", .argument(2, masked: PROT_EXEC, is: 0)),
-                // No address, and no MSG_FASTOPEN, which connects.
+                // No destination address, and no MSG_FASTOPEN, which would connect.
                 SystemCall("sendto", .argument(3, within: sendFlags), .isNull(4)),
                 SystemCall("prctl", .argument(0, is: setThreadName)),
                 SystemCall("getrlimit"), SystemCall("prlimit64", .argument(0, is: 0), .isNull(2)),
-                // abort() and raise(); no other process.
+                // For abort() and raise(). Signals to other processes are not allowed.
                 SystemCall("tgkill", .argument(0, is: getpid())),
             ]
     }

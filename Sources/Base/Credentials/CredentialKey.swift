@@ -6,7 +6,7 @@ package protocol CredentialKey: Sendable {
     var publicKey: [UInt8] { get }
 
     /// Signs a SHA-256 digest with ECDSA. Returns r and s, 64 bytes.
-    /// - Throws: `SigningError` if the user can do something.
+    /// - Throws: `SigningError` if there is advice for the user.
     func sign(digest: [UInt8]) async throws -> [UInt8]
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Text
 
-/// A card number that is taken from a public key: the rightmost bits of its x coordinate. Leading zeros belong to it.
+/// A card number that is taken from a public key: the rightmost bits of its x coordinate. Leading zeros count.
 package struct CredentialNumber: Sendable, Equatable {
     /// The number of bits.
     package let bits: Int
@@ -20,7 +20,7 @@ package struct CredentialNumber: Sendable, Equatable {
         (self.bits, self.bytes) = (bits, bytes)
     }
 
-    /// The numbers of the lengths in use.
+    /// Returns the number of a key in each of `lengths`; empty for an invalid key.
     package static func views(of publicKey: [UInt8]) -> [CredentialNumber] {
         lengths.compactMap { CredentialNumber(publicKey: publicKey, bits: $0) }
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
 
-/// The readers of a site that are no longer trusted: version 1, site, time of issue, the number of entries, entries of a
-/// location and a time, and the signature of the site's issuer over all of it. PKOC BLE 2.0.1.
+/// The readers of a site that are no longer trusted. The encoding has version 1, the site, the time of issue, the
+/// number of entries, and the entries, each with a location and a time. The signature of the site's issuer over all of
+/// them follows. PKOC BLE 2.0.1.
 package struct RevocationList: Sendable, Equatable {
     package enum Fault: Error, Sendable, Equatable {
         case malformed
@@ -23,7 +24,7 @@ package struct RevocationList: Sendable, Equatable {
     private static let entryCount = 20
     private static let locationCount = 16
     private static let signatureCount = 64
-    /// The most bytes of a list that badged keeps: 1000 entries.
+    /// The maximum number of bytes of a list that badged keeps: 1000 entries.
     package static let maximumCount = headCount + 1000 * entryCount + signatureCount
 
     /// Reads a list and checks its signature. `issuerKey` is the key of the site's issuer.

@@ -17,9 +17,9 @@ package enum AuthenticatedAES: Sendable, Equatable {
         }
     }
 
-    /// Encrypts at least one byte and returns the ciphertext with its tag behind it.
+    /// Encrypts at least one byte and returns the ciphertext followed by its tag.
     ///
-    /// The length of the key selects AES-128 or AES-256. A nonce is never used twice with a key.
+    /// The length of the key selects AES-128 or AES-256. The caller must not use a nonce twice with a key.
     package func seal(
         _ plain: borrowing Secret,
         key: borrowing Secret,

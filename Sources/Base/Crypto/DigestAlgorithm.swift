@@ -39,7 +39,7 @@ package enum DigestAlgorithm: Sendable, Hashable, CaseIterable {
         return out
     }
 
-    /// Hashes a secret and the suffix behind it. The hash is a secret.
+    /// Hashes a secret followed by a suffix. The hash is a secret.
     package func hash(_ secret: borrowing Secret, suffix: [UInt8] = []) throws(CryptoError) -> Secret {
         let context = try check(EVP_MD_CTX_new())
         defer { EVP_MD_CTX_free(context) }  // this also wipes its state

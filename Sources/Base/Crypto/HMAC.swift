@@ -14,7 +14,7 @@ extension DigestAlgorithm {
         }
     }
 
-    /// Derives a key with HKDF. RFC 5869.
+    /// Derives a key of `count` bytes with HKDF. RFC 5869.
     package func hkdf(
         _ secret: borrowing Secret,
         salt: [UInt8],
@@ -35,7 +35,7 @@ extension DigestAlgorithm {
         return key
     }
 
-    /// Derives a key from a password with PBKDF2. RFC 8018 5.2.
+    /// Derives a key of `count` bytes from a password with PBKDF2. RFC 8018 5.2.
     package func pbkdf2(
         _ password: borrowing Secret,
         salt: [UInt8],

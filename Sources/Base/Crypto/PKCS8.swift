@@ -5,7 +5,7 @@ package import Secrets
 extension ECPrivateKey {
     /// Reads an unencrypted PKCS#8 key (DER) on a standardized curve, with a named curve or explicit parameters.
     /// RFC 5208, RFC 5915.
-    /// - Throws: `.invalidKey` for other bytes, also behind the key; `.unsupported` for another curve.
+    /// - Throws: `.invalidKey` for other bytes, also after the key; `.unsupported` for another curve.
     package init(pkcs8: borrowing Secret) throws(CryptoError) {
         defer { ERR_clear_error() }  // the decoder leaves errors of the formats that it tried
         let read = pkcs8.withBytes { bytes -> OpaquePointer? in

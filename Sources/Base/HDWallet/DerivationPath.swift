@@ -5,7 +5,7 @@ package struct DerivationPath: Sendable, Hashable, CustomStringConvertible {
     /// The index of each level. A hardened index has its highest bit set.
     package let indexes: [UInt32]
 
-    /// The most levels: a Keycard takes no more.
+    /// The maximum number of levels, which is the limit of a Keycard.
     package static let maximumLevels = 10
     /// The bit of a hardened index.
     package static let hardened: UInt32 = 0x8000_0000

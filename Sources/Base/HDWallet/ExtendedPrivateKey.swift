@@ -49,7 +49,7 @@ package struct ExtendedPrivateKey: ~Copyable, Sendable {
         return current
     }
 
-    /// SHA-256 of the uncompressed public key: the name that a Keycard gives to this master key.
+    /// SHA-256 of the uncompressed public key: the name of this master key on a Keycard.
     package var keyUID: [UInt8] {
         get throws(CryptoError) { try DigestAlgorithm.sha256.hash(key.publicKey.uncompressed) }
     }

@@ -2,7 +2,7 @@
 package import Crypto
 package import Secrets
 
-/// Why words are no mnemonic. No case has a word.
+/// Why words are not a valid mnemonic. No case contains one of the words.
 package enum MnemonicError: Error, Sendable, Equatable {
     /// There are not 12, 15, 18, 21 or 24 words.
     case wrongCount(Int)
@@ -26,7 +26,7 @@ package struct Mnemonic: ~Copyable, Sendable {
     /// The number of words.
     package var count: Int { indexes.count / 2 }
 
-    /// Takes the indexes of words: two big-endian bytes each, as GENERATE MNEMONIC of a Keycard answers them.
+    /// Takes the indexes of words, two big-endian bytes each, as in the answer of a Keycard to GENERATE MNEMONIC.
     package init(indexes: consuming Secret) throws(MnemonicError) {
         let count = indexes.count / 2
         guard indexes.count.isMultiple(of: 2), Self.counts.contains(count) else { throw .wrongCount(count) }
@@ -98,7 +98,7 @@ package struct Mnemonic: ~Copyable, Sendable {
         }
     }
 
-    /// The word at a position, from 0 on; nil behind the last word.
+    /// The word at a position, from 0 on; nil after the last word.
     package func word(at position: Int) -> [UInt8]? {
         guard (0..<count).contains(position) else { return nil }
         return WordList.words[indexes.withBytes { Self.index(in: $0, at: position) }]

@@ -33,7 +33,7 @@ package struct TypedData: Sendable, Equatable {
         self.json = json
     }
 
-    /// Whether a text of `message` has the digits of an address, also inside of other bytes.
+    /// Whether a string in `message` contains the hexadecimal digits of an address, also inside longer data.
     package func mentions(_ address: EthereumAddress) -> Bool {
         Self.mentions(Hex.encode(address.bytes), json["message"] ?? .null)
     }

@@ -14,7 +14,7 @@ package struct AccessRule: Sendable, Equatable {
 
 /// The rules of `[access]`, with names resolved to ids.
 ///
-/// The line of a name that the system does not know still counts: it limits every client that the name could mean.
+/// A line whose name the system does not know still counts: it limits every client to which the name could belong.
 package struct AccessPolicy: Sendable, Equatable {
     private var users: [UInt32: Permissions] = [:]
     private var groups: [UInt32: Permissions] = [:]
@@ -89,8 +89,9 @@ package struct AccessPolicy: Sendable, Equatable {
         return !unknown.isEmpty
     }
 
-    /// The user of the daemon, if it is a person who runs badged by hand: with a user id from 1000 on, and without a socket
-    /// from systemd. Nil for a service, whose other programs, such as badged-activation, have the same user.
+    /// Returns the user of the daemon if a person runs badged by hand: the user id is at least 1000, and systemd passes
+    /// no socket. The result is nil for a service, because its other programs, such as badged-activation, have the same
+    /// user.
     package static func trustedOwner(_ socket: ListeningSocket, user: UInt32 = geteuid()) -> UInt32? {
         socket.isFromSystemd || user < 1000 ? nil : user
     }
@@ -107,8 +108,8 @@ package struct AccessPolicy: Sendable, Equatable {
         guard !unknown.isEmpty else { return result }
         let user = names.userName(client.uid)
         let groupNames = client.gids.map(names.groupName)
-        // An id with another name is not the one that the unknown name means. A name service that is out of order may
-        // know the name of an id and not the id of the name.
+        // An id with a different name does not belong to the unknown name. A faulty name service may know the name of
+        // an id, but not the id of that name.
         func couldMean(_ name: String, _ nameOfID: String?) -> Bool { nameOfID == nil || nameOfID == name }
         for rule in unknown {
             switch rule.subject {
@@ -185,7 +186,7 @@ package struct NameService: Sendable {
         }
     )
 
-    /// Knows the groups of /etc/group alone. It waits for no directory service, and loads no library of one.
+    /// Knows only the groups of /etc/group. It does not wait for a directory service, and does not load its library.
     package static let localGroups = NameService(
         user: { _ in nil },
         group: { name in

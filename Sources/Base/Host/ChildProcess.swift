@@ -7,14 +7,15 @@ package enum ChildProcess {
     /// The number of the first inherited descriptor; the others follow.
     package static let firstDescriptor: Int32 = 3
 
-    /// Ends a program that badged starts with a socket, unless badged has started it. The exit code is then 2.
+    /// Ends this process with exit code 2, unless `firstDescriptor` is the Unix socket that badged passes to the
+    /// program.
     package static func requireSocket(of program: String, hint: String) {
         var (domain, size) = (Int32(0), socklen_t(MemoryLayout<Int32>.size))
         if getsockopt(firstDescriptor, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0, domain == AF_UNIX { return }
         refuse(program, hint: hint)
     }
 
-    /// Ends a program that was not started as badged starts it.
+    /// Ends this process with exit code 2, because badged has not started it. `hint` tells the user what to do instead.
     package static func refuse(_ program: String, hint: String) -> Never {
         Log.report(StartError("\(program) is a part of badged, which starts it", hint: hint))
         exit(2)
@@ -44,7 +45,7 @@ package enum ChildProcess {
     ///   - path: the program.
     ///   - arguments: its arguments, without its name.
     ///   - standard: its standard input and output; nil: /dev/null.
-    ///   - descriptors: what it inherits further, from `firstDescriptor` on.
+    ///   - descriptors: the other descriptors that it inherits, from `firstDescriptor` on.
     /// - Returns: the process id; nil if the program cannot be started.
     package static func start(
         _ path: String,
@@ -75,9 +76,10 @@ package enum ChildProcess {
         for (index, copy) in copies.prefix(descriptors.count).enumerated() {
             posix_spawn_file_actions_adddup2(&actions, copy, firstDescriptor + Int32(index))
         }
-        // Libraries and tests open descriptors without FD_CLOEXEC; a child that has one keeps it open for the other end.
+        // Libraries and tests open descriptors without FD_CLOEXEC; a child that inherits one would keep the connection
+        // open.
         clinux_spawn_close_from(&actions, firstDescriptor + Int32(descriptors.count))
-        // What is blocked here for signalfd must end the child.
+        // Unblock the signals that this process blocks for signalfd: they must end the child.
         var signals = sigset_t()
         sigemptyset(&signals)
         posix_spawnattr_setsigmask(&attributes, &signals)

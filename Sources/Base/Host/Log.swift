@@ -10,12 +10,13 @@ import Synchronization
 /// the next line that arrives says how many were lost.
 package enum Log {
     package enum Level: Int, Sendable, CaseIterable, Comparable {
-        /// badged, or a part of it, does not work until somebody repairs it.
+        /// badged, or a part of it, does not work until the fault is repaired.
         case error = 3
-        /// Something is wrong that badged copes with: a line of the configuration, a client beyond a limit.
+        /// A fault that does not stop badged: a wrong line of the configuration, a client beyond a limit.
         case warning = 4
-        /// What users notice: a workflow that failed and why, a card that cannot be used, readers, boards, pcscd and
-        /// radio that come and go, a refusal by permission. The default level.
+        /// What users notice; the default level. Examples are a failed workflow with its reason, a card that cannot be
+        /// used, and a refused command. Readers, boards, pcscd and the radio are reported when they appear and
+        /// disappear.
         case notice = 5
         /// The normal course: workflows that succeed or are cancelled, settings, scans.
         case info = 6
@@ -64,7 +65,8 @@ package enum Log {
     private static let threshold = Atomic<Int>(Level.notice.rawValue)
     private static let isTerminal = isatty(STDERR_FILENO) == 1
     private static let output = LogOutput(STDERR_FILENO)
-    /// The longest text of a line in bytes. So text of a client cannot fill the journal, and a line fits into PIPE_BUF.
+    /// The longest text of a line in bytes. The limit keeps text of a client from filling the journal, and a line fits
+    /// into PIPE_BUF.
     static let longest = 4000
 
     /// The lowest severity that is logged; `notice` at first.
@@ -85,7 +87,7 @@ package enum Log {
         put(line(level, message().text, atTerminal: isTerminal))
     }
 
-    /// Opens the output, for a program that can open no file later.
+    /// Opens the output, for a program that cannot open files later.
     package static func open() { _ = (isTerminal, output) }
 
     /// Logs why the daemon does not start.

@@ -11,10 +11,10 @@ package struct Permissions: OptionSet, Sendable, Hashable {
     package static let cards = Permissions(rawValue: 2)
     /// Scan for door readers.
     package static let scan = Permissions(rawValue: 4)
-    /// Everything that concerns other clients.
+    /// Receive whole advertisements: `adverts` in START_SCAN.
     package static let admin = Permissions(rawValue: 8)
 
-    /// Be the user interface that authenticates for the browsers of its user.
+    /// Act as the user interface for the browsers of its user.
     package static let agent = Permissions(rawValue: 32)
 
     /// Run workflows with wallet cards; needs `cards`, too.
@@ -31,10 +31,11 @@ package struct Permissions: OptionSet, Sendable, Hashable {
 
     /// Open door readers with the keys of its user; needs `scan`, too.
     package static let open = Permissions(rawValue: 1024)
-    /// Hear of the credentials that people tap on readers.
+    /// Receive the credentials that people present at readers.
     package static let credentials = Permissions(rawValue: 512)
 
-    /// Have the user interface authenticate for a browser. Only the browser port has it; no configuration grants it.
+    /// Start an online authentication for a browser: ACTIVATE. Only connections of the browser port have this
+    /// permission; no configuration grants it.
     package static let activate = Permissions(rawValue: 16)
 
     /// Everything that a configuration can grant.

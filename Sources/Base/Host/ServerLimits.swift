@@ -10,7 +10,7 @@ package struct ServerLimits: Sendable, Equatable {
     package var workflows = 100
     /// `max_workflows_per_user`: workflows of one user at a time. Each has at most one open prompt.
     package var workflowsPerUser = 50
-    /// `prompt_timeout`: how long a prompt waits for its answer.
+    /// `prompt_timeout`: the timeout for the answer to a prompt.
     package var promptTimeout = Duration.seconds(600)
 
     package init() {}

@@ -22,7 +22,7 @@ package enum SocketActivation {
     package static func bluetooth(environment: Environment = systemEnvironment) -> Int32? {
         let found = passed(environment).filter { $0.name == bluetoothName }.map(\.descriptor)
         for descriptor in found { clinux_set_cloexec(descriptor) }
-        // The store has room for one.
+        // The unit allows one stored descriptor, so there is at most one.
         return found.first
     }
 

@@ -125,7 +125,7 @@ extension ListeningSocket {
 let closeOnExec: Int32 = 0o2000000  // SOCK_CLOEXEC
 let nonBlocking: Int32 = 0o4000  // SOCK_NONBLOCK
 
-/// A locked file beside the socket file, which exists while the socket is made.
+/// A locked file next to the socket file. It exists while the socket is made.
 private struct SocketLock {
     private let path: String
     private let descriptor: Int32

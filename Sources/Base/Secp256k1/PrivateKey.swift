@@ -24,7 +24,7 @@ package struct PrivateKey: ~Copyable, Sendable {
         self.scalar = scalar
     }
 
-    /// Draws a key. `random` returns that many secret bytes.
+    /// Draws a key. `random` gets a number of bytes and returns as many secret random bytes.
     package static func generate(
         _ random: (Int) throws(CryptoError) -> Secret = Random.secret
     ) throws(CryptoError) -> PrivateKey {

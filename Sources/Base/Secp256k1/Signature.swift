@@ -30,7 +30,7 @@ package struct Signature: Sendable, Equatable {
     /// Reads the DER encoding SEQUENCE { INTEGER r, INTEGER s }.
     ///
     /// A needless zero byte before a number is accepted: cards write one in about 1 of 500 signatures.
-    /// - Throws: `.invalidLength` for other bytes, also behind the signature; `.invalidKey` as `init(compact:)`.
+    /// - Throws: `.invalidLength` for other bytes or bytes after the signature; `.invalidKey` as in `init(compact:)`.
     package init(der bytes: [UInt8]) throws(CryptoError) {
         guard bytes.count >= 2, bytes[0] == 0x30, bytes[1] < 0x80, bytes.count == 2 + Int(bytes[1]) else {
             throw .invalidLength
@@ -65,7 +65,7 @@ package struct Signature: Sendable, Equatable {
         get throws(CryptoError) {
             var signature = try parsed
             var lower = secp256k1_ecdsa_signature()
-            // The result says whether s was changed.
+            // The result is whether s was changed, which does not matter here.
             _ = secp256k1_ecdsa_signature_normalize(try Context.pointer, &lower, &signature)
             return try Signature(lower)
         }

@@ -36,12 +36,12 @@ public struct Secret: ~Copyable, @unchecked Sendable {
         Secret(UnsafeRawBufferPointer(storage))
     }
 
-    /// Returns the bytes of this secret and the bytes of `other` behind them.
+    /// Returns the bytes of this secret followed by the bytes of `other`.
     public borrowing func appending(_ other: borrowing Secret) -> Secret {
         other.withBytes { appending($0) }
     }
 
-    /// Returns the bytes of this secret and `bytes` behind them.
+    /// Returns the bytes of this secret followed by `bytes`.
     public borrowing func appending(_ bytes: some Collection<UInt8>) -> Secret {
         let own = UnsafeRawBufferPointer(storage)
         return Secret(count: own.count + bytes.count) { target in

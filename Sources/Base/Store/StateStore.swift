@@ -5,7 +5,7 @@ package actor StateStore {
     private let exists: @Sendable () -> Bool
     private let open: @Sendable () async throws(StoreError) -> Store?
     private var store: Store?
-    /// The opening that runs. Whoever wants the store meanwhile waits for it, because a store is opened once.
+    /// The opening in progress. Other callers wait for its result, because a store is opened only once.
     private var opening: Task<Result<Store?, StoreError>, Never>?
 
     /// - Parameters:
@@ -39,7 +39,8 @@ package actor StateStore {
         }
     }
 
-    /// Returns the store if it was made before. For a look at a card, which makes no file and loads no library in vain.
+    /// Returns the store if it was made before. Commands that only look at a card use this, so that they make no file
+    /// and load no library.
     package func existing() async throws(StoreError) -> Store? {
         guard store != nil || exists() else { return nil }
         return try await opened()

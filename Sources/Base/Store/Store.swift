@@ -18,7 +18,7 @@ package struct StoreSpace: Sendable, Hashable {
 package actor Store {
     private let database: Database
     private let key: Secret
-    /// Where the key with which the values are sealed comes from.
+    /// The source of the key with which the values are sealed.
     package nonisolated let keySource: StoreKeySource
 
     /// The version of the tables.
@@ -152,7 +152,7 @@ package struct StoreTransaction: ~Copyable {
     }
 
     /// Returns a value; nil if there is none.
-    /// - Throws: `.damaged` if the value was changed by something else.
+    /// - Throws: `.damaged` if something other than badged has changed the value.
     package func value(_ name: String, in space: StoreSpace) throws(StoreError) -> SecretBox? {
         try read(space.name, name)
     }
@@ -172,7 +172,7 @@ package struct StoreTransaction: ~Copyable {
         var names: [String] = []
         try database.run(
             "SELECT name FROM entry WHERE space = ? AND name >= ? AND name < ? ORDER BY name",
-            // No name has a character behind the last one of Unicode.
+            // The upper bound: no name has the last code point of Unicode after the prefix.
             [.text(space.name), .text(prefix), .text(prefix + "\u{10FFFF}")]
         ) { names.append($0.text(0)) }
         return names
@@ -181,7 +181,7 @@ package struct StoreTransaction: ~Copyable {
     // MARK: Sealing
 
     private static let nonceCount = 12
-    /// The first byte of each value, since AES-GCM of Crypto takes one byte at least.
+    /// The first byte of each value, because `AuthenticatedAES` encrypts at least one byte.
     private static let format: UInt8 = 1
 
     private static func header(_ space: String, _ name: String) -> [UInt8] {

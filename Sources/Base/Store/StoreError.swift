@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import TPM
 
-/// Why the store cannot be used. No case has a value or a key.
+/// Why the store cannot be used. No case contains a value or a key.
 package enum StoreError: Error, Sendable, Equatable {
     /// A file cannot be read or written; the text has the path and the reason of the system.
     case unavailable(String)
@@ -13,13 +13,13 @@ package enum StoreError: Error, Sendable, Equatable {
     case keyMissing(String)
     /// The key at this path is not the one with which the values were sealed, or has a wrong length.
     case wrongKey(String)
-    /// The key is sealed by a TPM, or must be, and the TPM does not help.
+    /// The key is sealed by a TPM, or must be, and the TPM cannot be used.
     case tpm(TPMError)
     /// A later version of badged has written the store.
     case newer
-    /// The value with this name was changed by something else, or its bytes are lost.
+    /// Something other than badged has changed the value with this name, or its bytes are lost.
     case damaged(String)
-    /// A name or a value is longer than the store takes.
+    /// A name or a value is longer than the store accepts.
     case tooLong
     /// SQLite or libcrypto failed; the text is for the log.
     case library(String)

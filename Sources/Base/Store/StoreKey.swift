@@ -20,13 +20,13 @@ struct StoreKey: ~Copyable {
     }
 }
 
-/// The kind of place that has the key of the store.
+/// Where the key of the store is kept.
 package enum StoreKeySource: String, Sendable {
     /// A credential of systemd, which can be sealed to the host or to its TPM.
     case credential
     /// A file that only the TPM of this computer can decrypt.
     case tpm
-    /// A file with mode 0600 beside the store.
+    /// A file with mode 0600 in the folder of the store.
     case file
 }
 
@@ -55,7 +55,8 @@ package struct StoreKeyPlaces {
         self.tpm = tpm
     }
 
-    /// Reads the key; nil if no place has one. A key in a TPM that does not answer is no reason to search further.
+    /// Reads the key; nil if no place has one. If the TPM cannot unseal the key, this function throws and does not
+    /// search the other places.
     func read() throws(StoreError) -> StoreKey? {
         if let credential, let key = try PrivateFile.read(credential, limit: StoreKey.count, checksOwner: false) {
             return try StoreKey(key, credential, .credential)
@@ -79,7 +80,7 @@ package struct StoreKeyPlaces {
         }
     }
 
-    /// Draws a key and writes it to a file: sealed if the TPM takes new keys, else as it is.
+    /// Draws a key and writes it to a file: sealed if the TPM takes new keys, otherwise unencrypted.
     func create() throws(StoreError) -> StoreKey {
         let key: Secret
         do throws(CryptoError) {

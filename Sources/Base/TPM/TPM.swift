@@ -5,10 +5,10 @@ import Glibc
 package import Secrets
 import Synchronization
 
-/// The TPM 2.0 of this computer. It makes keys that never leave it, and encrypts bytes for itself.
+/// The TPM 2.0 of this computer. It makes keys that never leave it, and encrypts bytes that only it can decrypt.
 ///
-/// The TPM keeps nothing: badged stores each key, encrypted by the TPM, and lends it to the TPM for one command. So the
-/// number of keys has no limit, and nothing in the TPM needs to be removed.
+/// No key is stored in the TPM: badged stores each key, encrypted by the TPM, and loads it for one command. So the TPM
+/// does not limit the number of keys, and nothing in it has to be removed.
 package final class TPM: Sendable {
     package static let defaultPath = "/dev/tpmrm0"
 
@@ -26,8 +26,8 @@ package final class TPM: Sendable {
 
     deinit { thread.withLock { $0?.finish() } }
 
-    /// Whether a new key is made in the TPM: if there is one, or if it is required. `isExpected` requires it, too, because
-    /// it was used before.
+    /// Whether a new key is made in the TPM: if there is one, or if it is required. `isExpected` also requires the TPM,
+    /// because it was used before.
     /// - Throws: `.unavailable` if a TPM is required and there is none.
     package func takesNewKeys(isExpected: Bool = false) throws(TPMError) -> Bool {
         do throws(TPMError) {
@@ -79,7 +79,7 @@ package final class TPM: Sendable {
     package static let secretCount = 32
     private static let nameCount = 32
 
-    /// Encrypts 32 bytes, so that only this TPM decrypts them. Blocks; see `onThread`.
+    /// Encrypts 32 bytes so that only this TPM can decrypt them. Blocks; see `onThread`.
     package func seal(_ secret: borrowing Secret) throws(TPMError) -> [UInt8] {
         guard secret.count == Self.secretCount else { throw .malformed }
         return try connected(by: .now + timeLimit) { tpm throws(TPMError) in
@@ -117,7 +117,7 @@ package final class TPM: Sendable {
         return value
     }
 
-    /// Sends commands on the thread of the TPM. The time limit includes the commands that wait before.
+    /// Sends commands on the thread of the TPM. The time limit includes the wait for earlier commands.
     private func commands<Value: Sendable>(
         _ body: @escaping @Sendable (OpaquePointer) throws(TPMError) -> Value
     ) async throws(TPMError) -> Value {
@@ -154,15 +154,15 @@ package final class TPM: Sendable {
         if let reason = ctpm_load() { throw .unavailable(String(cString: reason)) }
     }
 
-    /// Says why the device cannot be opened; to be called right after the call that has failed.
+    /// Makes the error from errno. Call this right after the failed call.
     private func unavailable() -> TPMError { .unavailable("\(path): \(String(cString: strerror(errno)))") }
 
     // MARK: Codes
 
-    /// Where in a code its layer is, and the part of a code that has no number of a parameter. TPM 2.0 Library, part 2,
-    /// 6.6; TCG TSS 2.0 Overview, 3.
+    /// The bits of a code for its layer, and the bit of format-one codes, which can hold a parameter number. TPM 2.0
+    /// Library, part 2, 6.6; TCG TSS 2.0 Overview, 3.
     private static let (layers, format) = (UInt32(0xFFFF_0000), UInt32(0x80))
-    /// TPM_RC_LOCKOUT; TPM_RC_INTEGRITY without the number of the parameter.
+    /// TPM_RC_LOCKOUT; TPM_RC_INTEGRITY without its parameter number.
     private static let (lockout, integrity) = (UInt32(0x921), UInt32(0x1F))
 
     private static func check(_ code: UInt32) throws(TPMError) {
@@ -184,7 +184,7 @@ package final class TPM: Sendable {
         return withUnsafeBytes(of: &blob.bytes) { Array($0.prefix(count)) }
     }
 
-    /// nil for a blob that no TPM has made.
+    /// Returns nil for a length that no blob of a TPM has.
     private static func blob(_ bytes: some Collection<UInt8>) -> ctpm_blob? {
         guard !bytes.isEmpty, bytes.count <= Int(CTPM_BLOB) else { return nil }
         var blob = ctpm_blob()

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// Why a TPM has not done what it was asked. No case has a key.
+/// Why a call of the TPM failed. No case contains a key.
 package enum TPMError: Error, Sendable, Equatable {
     /// There is no TPM that can be used; the text says why.
     case unavailable(String)
     /// `[keys] tpm = no`: badged must not use a TPM.
     case notAllowed
-    /// The TPM has closed the connection before it has answered.
+    /// The TPM closed the connection before it answered.
     case gone
     /// The TPM has not answered in time.
     case timedOut
     /// Too many wrong passwords were given to the TPM.
     case lockedOut
-    /// The TPM has not made this key: it was cleared, or it is another TPM.
+    /// This TPM did not make the key: the TPM was cleared, or is that of another computer.
     case foreign
-    /// The answer has another form than that of a TPM.
+    /// The answer does not have the form of a TPM answer.
     case malformed
     /// The TPM or libtss2 refuses, with this code (TSS2_RC).
     case refused(UInt32)

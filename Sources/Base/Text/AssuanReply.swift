@@ -3,7 +3,7 @@ package import Secrets
 
 /// The answer to one command of the Assuan protocol, read line by line. Assuan manual, Server responses.
 ///
-/// pinentry speaks this protocol. Its size is bounded: a program that answers without end is an error.
+/// pinentry uses this protocol. The size is bounded: an endless answer is an error.
 package struct AssuanReply: ~Copyable {
     package enum Result: Sendable {
         /// OK, with the data that came before it; nil: there were none.
@@ -15,15 +15,15 @@ package struct AssuanReply: ~Copyable {
     package enum Fault: Error, Sendable, Equatable {
         /// More lines or more data than an answer may have.
         case tooLong
-        /// A line that is no answer, such as INQUIRE.
+        /// A line that is not part of an answer, such as INQUIRE.
         case unknownLine
     }
 
     /// The longest line in bytes, without its end.
     package static let longestLine = 1000
-    /// The most lines of one answer. Status lines and comments count.
+    /// The maximum number of lines of one answer. Status lines and comments count.
     package static let maximumLines = 1000
-    /// The most bytes of data, after decoding.
+    /// The maximum number of bytes of data, after decoding.
     package static let maximumData = 4096
 
     private var lines = 0

@@ -19,7 +19,7 @@ public enum JSON: Sendable, Equatable {
         }
     }
 
-    /// Compares values. The order of members does not matter. Of members with the same name the last one applies.
+    /// Compares values. The order of members does not matter. If a name is repeated, its last member counts.
     public static func == (left: JSON, right: JSON) -> Bool {
         switch (left, right) {
         case (.null, .null): true
@@ -176,7 +176,7 @@ public enum JSON: Sendable, Equatable {
             default:
                 let start = position
                 while position < text.count, !",]} \t\r\n".utf8.contains(byte) { position += 1 }
-                // Accepted text never has an empty number; without progress the caller would loop.
+                // Always advance, so that the caller cannot loop. Accepted text never has an empty number.
                 if position == start { position += 1 }
                 return .number(String(decoding: text[start..<min(position, text.count)], as: UTF8.self))
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The reason why a text is not JSON: the words of the SDK and the offset in bytes, as INVALID has them.
+/// Why a text is not JSON: the message text of the SDK and the offset in bytes, as INVALID reports them.
 package struct JSONError: Error, Equatable {
     package enum Kind: String, Sendable {
         case illegalValue = "illegal value"

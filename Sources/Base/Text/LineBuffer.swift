@@ -17,11 +17,13 @@ package final class LineBuffer {
     private static let largestRead = 65_536
     private let limit: Int
     private var storage = UnsafeMutableRawBufferPointer(start: nil, count: 0)
-    /// The first byte that was not returned, the first byte not searched for a line end, and the end of the content.
+    /// The first byte that was not returned.
     private var start = 0
+    /// The first byte that was not searched for a line end.
     private var searched = 0
     /// All bytes before this offset were returned and are wiped.
     private var wiped = 0
+    /// The end of the content.
     private var end = 0
     private var isSkipping = false
     private var wantsMore = false

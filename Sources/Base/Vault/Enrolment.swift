@@ -2,11 +2,11 @@
 import Crypto
 package import Text
 
-/// What an issuer says about a key: sites, validity and name. A format of badged: docs/protocol/keys.md.
+/// The statement of an issuer about a key: sites, validity and name. A format of badged: docs/protocol/keys.md.
 ///
 /// It is a compact JWS with ES256 (RFC 7515, 7518), whose header has the public key of the issuer.
 package struct Enrolment: Sendable, Equatable {
-    /// The public key of the issuer: 65 bytes. Whether it is trusted is decided by the caller.
+    /// The public key of the issuer: 65 bytes. The caller decides whether it is trusted.
     package let issuerKey: [UInt8]
     /// The name of the issuer.
     package let issuer: String
@@ -28,7 +28,7 @@ package struct Enrolment: Sendable, Equatable {
     package static let maximumCount = 65_536
     package static let type = "badged-enrolment"
 
-    /// Why a file is refused. No case has a part of the file.
+    /// Why a file is refused. No case contains a part of the file.
     package enum Fault: Error, Sendable, Equatable {
         /// It is no compact JWS of this type with ES256.
         case malformed
@@ -103,7 +103,7 @@ package struct Enrolment: Sendable, Equatable {
         return seconds
     }
 
-    /// Writes what the file says into the record of its key.
+    /// Copies the content of the file into the record of its key.
     package func apply(to key: inout KeyRecord) {
         (key.issuer, key.issuerFingerprint, key.serial) = (issuer, issuerFingerprint, serial)
         (key.beginDate, key.endDate) = (beginDate, endDate)

@@ -7,7 +7,7 @@ import TPM
 struct KeyPair: Sendable {
     /// 65 bytes, uncompressed.
     let publicKey: [UInt8]
-    /// What is stored: the scalar, or what the TPM has made of it.
+    /// What is stored: the scalar, or the blob in which the TPM has encrypted the private part.
     let secret: SecretBox
     let protection: KeyRecord.Protection
 

@@ -2,7 +2,7 @@
 import Crypto
 import Text
 
-/// What the vault knows about a key. The private part or the secret is kept apart from this record.
+/// The record of a key in the vault. The private part or the secret is stored separately.
 package struct KeyRecord: Sendable, Equatable {
     package enum Kind: Sendable, Equatable {
         /// A key pair of P-256 for PKOC readers. The public key has 65 bytes.
@@ -22,9 +22,9 @@ package struct KeyRecord: Sendable, Equatable {
 
     /// Where the private part is.
     package enum Protection: String, Sendable, CaseIterable {
-        /// In the store, sealed; whoever has the store and its key has it.
+        /// In the store, sealed. The store and its key are enough to use it.
         case software
-        /// In a TPM. The store has what only this TPM can decrypt.
+        /// In a TPM. The store holds a blob that only this TPM can decrypt.
         case tpm
     }
 
@@ -40,7 +40,7 @@ package struct KeyRecord: Sendable, Equatable {
     package var isRevoked = false
     /// In seconds since 1970; for information only.
     package var beginDate: Int?
-    /// In seconds since 1970; no reader is opened with the key from then on.
+    /// When the key stops opening readers, in seconds since 1970.
     package var endDate: Int?
     package var sites: [Site] = []
     /// The name of the issuer; empty if there is none.
@@ -53,7 +53,7 @@ package struct KeyRecord: Sendable, Equatable {
     package var certificate: [UInt8] = []
     /// The invitation for which the key was made; empty if there is none.
     package var invitation = ""
-    /// The key is forgotten then, unless it is saved before. In seconds since 1970.
+    /// When the key is removed unless it is saved before, in seconds since 1970; nil for a saved key.
     package var pendingUntil: Int?
 
     package init(id: String, kind: Kind, origin: Origin, protection: Protection = .software) {
@@ -77,7 +77,7 @@ package struct KeyRecord: Sendable, Equatable {
     /// Whether drivers may use the key.
     package var isUsable: Bool { isActive && !isRevoked && pendingUntil == nil }
 
-    /// Whether `endDate` is over at a time in seconds since 1970.
+    /// Whether `endDate` is reached at `now`, in seconds since 1970.
     package func isExpired(at now: Int) -> Bool { endDate.map { $0 <= now } ?? false }
 
     // MARK: In the store
@@ -157,7 +157,7 @@ package struct KeyRecord: Sendable, Equatable {
 package struct LastAuthentication: Sendable, Equatable {
     /// The id of the key.
     package let key: String
-    /// How often keys of this user were used.
+    /// How many times keys of this user were used.
     package let counter: Int
     /// Whether the reader has written data.
     package let isModified: Bool

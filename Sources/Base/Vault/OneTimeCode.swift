@@ -27,7 +27,7 @@ package struct OneTimeCodes: Sendable, Equatable {
         (self.kind, self.digits, self.algorithm, self.period) = (kind, digits, algorithm, period)
     }
 
-    /// The lengths of secrets in bytes. RFC 4226 asks for 16 at least; services use ten.
+    /// The lengths of secrets in bytes. RFC 4226 requires at least 16; some services use 10.
     package static let secretCounts = 10...128
 
     /// Computes the code of a counter or of a step of the time. RFC 4226, 5.3.
@@ -72,7 +72,8 @@ extension DigestAlgorithm {
 
 /// Secrets as text.
 package enum SecretText {
-    /// Reads base 32, as services show the secrets of one-time codes; spaces and padding may be there. RFC 4648, 6.
+    /// Reads base 32, in which services show the secrets of one-time codes. Spaces and padding are allowed. RFC 4648,
+    /// 6.
     package static func base32(_ text: borrowing Secret) -> Secret? {
         var count = 0
         var isValid = true

@@ -3,7 +3,7 @@ package import Credentials
 import Crypto
 package import Text
 
-/// A site whose readers a key may open, with what proves that a reader belongs to it.
+/// A site whose readers a key may open, with the public keys that prove that a reader belongs to the site.
 package struct Site: Sendable, Equatable {
     /// The site identifier: 16 bytes.
     package let id: [UInt8]
@@ -20,7 +20,7 @@ package struct Site: Sendable, Equatable {
 
     package static let idCount = 16
     package static let maximumReaders = 64
-    /// The most sites of one key.
+    /// The maximum number of sites of one key.
     package static let maximumNumber = 32
 
     package init(
@@ -78,7 +78,8 @@ package struct Site: Sendable, Equatable {
         return site
     }
 
-    /// Writes what clients are told: of the list of revoked readers only its time and its length.
+    /// Writes the site for clients. They get the time and the length of the list of revoked readers, but not its
+    /// entries.
     package func write(to object: inout JSONWriter) {
         writeMembers(to: &object)
         if let list = revocations {
@@ -106,7 +107,7 @@ package struct Site: Sendable, Equatable {
     }
 }
 
-/// A site that a reader shows as a QR code: JSON with `siteUuid`, `readerUuid` and `publicKey`. Nothing signs it.
+/// A site that a reader shows as a QR code: JSON with `siteUuid`, `readerUuid` and `publicKey`. It is not signed.
 package struct ReaderCode: Sendable, Equatable {
     package let site: [UInt8]
     package let reader: [UInt8]

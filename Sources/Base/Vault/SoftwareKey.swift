@@ -16,7 +16,7 @@ final class SoftwareKey: CredentialKey {
     @concurrent func sign(digest: [UInt8]) async throws -> [UInt8] {
         guard digest.count == DigestAlgorithm.sha256.count else { throw CryptoError.invalidLength }
         let key = try ECPrivateKey(scalar, on: Curve.secp256r1.group)
-        // A store whose parts were mixed must not sign for another key.
+        // If the stored private part belongs to another key, the key must not sign.
         guard key.publicKey.uncompressed == publicKey else { throw CryptoError.invalidKey }
         return try ECDSA.sign(digest: digest, with: key)
     }

@@ -6,7 +6,7 @@ import TPM
 /// A key pair whose private part only a TPM can use.
 struct TPMKey: CredentialKey {
     let key: TPM.Key
-    /// nil: badged must not use one.
+    /// The TPM of the key; nil if badged must not use one.
     let tpm: TPM?
 
     var publicKey: [UInt8] { key.publicKey }

@@ -13,7 +13,7 @@ extension Vault {
         }
     }
 
-    /// Keeps an object of a key. Without a byte the object is removed.
+    /// Stores an object of a key. An empty `content` removes the object.
     package func setData(
         _ content: SecretBox,
         _ tag: DataTag,
@@ -41,7 +41,7 @@ extension Vault {
         }
     }
 
-    /// The bytes of all data of a user, with their tags.
+    /// Returns the number of bytes of all data of a user, with their tags.
     package func dataCount(of uid: UInt32) async throws(VaultError) -> Int {
         try await transaction { values throws(StoreError) in
             var count = 0

@@ -9,7 +9,7 @@ extension Vault {
     package struct Endpoint: Sendable, Equatable {
         /// The public key of the endpoint: 65 bytes.
         package let publicKey: [UInt8]
-        /// When keys were compared with the issuer, in seconds since 1970; nil: never.
+        /// When the keys were last compared with the issuer, in seconds since 1970; nil: never.
         package var lastSync: Int?
 
         /// The thumbprint of the key.
@@ -65,7 +65,7 @@ extension Vault {
         }
     }
 
-    /// Remembers that the keys were compared with the issuer now.
+    /// Stores the current time as the time when the keys were compared with the issuer.
     package func synchronized(_ uid: UInt32) async throws(VaultError) {
         let time = now()
         try await transaction { values throws(StoreError) -> Result<Void, VaultError> in
@@ -80,7 +80,7 @@ extension Vault {
         }
     }
 
-    /// Removes everything of a user, also records that are damaged.
+    /// Removes all records of a user, including damaged ones.
     package func removeAll(of uid: UInt32) async throws(VaultError) {
         try await transaction { values throws(StoreError) -> Result<Void, VaultError> in
             for space in [Self.keys, Self.secrets, Self.counters, Self.data] {

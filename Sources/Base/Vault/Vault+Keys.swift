@@ -13,7 +13,7 @@ extension Vault {
         return try await transaction { values throws(StoreError) in try Self.all(values, uid, time) }
     }
 
-    /// Reads all keys of a user, and forgets those that were not saved in time.
+    /// Reads all keys of a user, and removes those that were not saved in time.
     static func all(
         _ values: borrowing StoreTransaction,
         _ uid: UInt32,
@@ -57,8 +57,8 @@ extension Vault {
         return try await transaction { values throws(StoreError) in try Self.key(values, uid, id, time) }
     }
 
-    /// Where the private part of a new key pair is. A TPM that seals the store is expected to be there.
-    /// - Throws: `.tpm` if keys must be in a TPM and there is none.
+    /// Returns where the private part of a new key pair is kept. If the TPM seals the store, new keys need the TPM.
+    /// - Throws: `.tpm` if keys must be in a TPM and none can be used.
     package func protectionOfNewKeys() async throws(VaultError) -> KeyRecord.Protection {
         let isSealed = try await keySource() == .tpm
         do throws(TPMError) {
@@ -68,7 +68,7 @@ extension Vault {
         }
     }
 
-    /// Makes a key pair, in the TPM if that takes new keys. `prepare` fills in the record before it is kept.
+    /// Makes a key pair, in the TPM if it takes new keys. `prepare` completes the record before it is stored.
     package func makeKey(
         of uid: UInt32,
         origin: KeyRecord.Origin,
@@ -88,7 +88,7 @@ extension Vault {
         return try await add(record, pair.secret, of: uid)
     }
 
-    /// Keeps a secret for one-time codes, of 10 to 128 bytes. `counter` is the counter of the next code of HOTP.
+    /// Stores a secret of 10 to 128 bytes for one-time codes. `counter` is the counter of the next HOTP code.
     package func addCodes(
         _ codes: OneTimeCodes,
         secret: SecretBox,

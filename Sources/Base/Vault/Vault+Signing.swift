@@ -7,7 +7,7 @@ import TPM
 
 /// Signatures with key pairs, and the use of keys at readers.
 extension Vault {
-    /// Returns a key with which the endpoint or a driver signs.
+    /// Returns a key that signs for the endpoint or for a driver.
     /// - Throws: `.unfit` for a key that has no key pair.
     package func signingKey(_ id: String, of uid: UInt32) async throws(VaultError) -> any CredentialKey {
         let time = now()
@@ -46,7 +46,7 @@ extension Vault {
         return usable
     }
 
-    /// Remembers that a key was used at a reader.
+    /// Stores that a key was used at a reader, with the current time.
     package func used(_ id: String, isModified: Bool, of uid: UInt32) async throws(VaultError) {
         let time = now()
         try await transaction { values throws(StoreError) -> Result<Void, VaultError> in

@@ -6,9 +6,9 @@ package import Store
 package import TPM
 import Text
 
-/// The keys of all users, in the store of the daemon. A call is durable when it returns.
+/// The keys of all users, in the store of the daemon. A change is on the disk when the call returns.
 ///
-/// Every record belongs to the user of the system who has made it. No call reaches a record of another user.
+/// Every record belongs to the system user who made it. No call has access to records of another user.
 package struct Vault: Sendable {
     private let store: StateStore
     /// The TPM for new keys; nil: badged must not use one.
@@ -20,11 +20,11 @@ package struct Vault: Sendable {
         (self.store, self.tpm, self.now) = (store, tpm, now)
     }
 
-    /// The most keys of one user.
+    /// The maximum number of keys of one user.
     package static let maximumKeys = 32
-    /// The most bytes of the data of one key, with their tags.
+    /// The maximum number of bytes of the data of one key, with their tags.
     package static let maximumData = 32 * 1024
-    /// How long a key for a pass waits until it is saved.
+    /// How long a key for a pass may stay unsaved, in seconds.
     package static let pendingTime = 24 * 3600
 
     static let endpoints = StoreSpace("vault endpoints")
@@ -34,11 +34,11 @@ package struct Vault: Sendable {
     static let data = StoreSpace("vault data")
     static let uses = StoreSpace("vault uses")
 
-    /// What the names of all records of one user begin with.
+    /// The prefix of the names of all records of one user.
     static func prefix(_ uid: UInt32) -> String { "\(uid)/" }
     static func name(_ uid: UInt32, _ id: String) -> String { prefix(uid) + id }
 
-    /// Where the key of the store comes from.
+    /// Returns the source of the key of the store.
     package func keySource() async throws(VaultError) -> StoreKeySource {
         do throws(StoreError) {
             return try await store.required().keySource
@@ -47,7 +47,7 @@ package struct Vault: Sendable {
         }
     }
 
-    /// Runs a transaction. A failure has changed nothing, because `body` checks before it writes.
+    /// Runs a transaction. A failure changes nothing, because `body` checks before it writes.
     func transaction<Value: Sendable>(
         _ body: @Sendable (borrowing StoreTransaction) throws(StoreError) -> Result<Value, VaultError>
     ) async throws(VaultError) -> Value {

@@ -3,11 +3,11 @@ import Credentials
 package import Store
 package import TPM
 
-/// Why the vault has not done what it was asked.
+/// Why a call of the vault failed.
 package enum VaultError: SigningError, Sendable, Equatable {
     /// The store cannot be used.
     case store(StoreError)
-    /// The record with this name is not one of this version.
+    /// The record with this name is damaged, or is not of this version.
     case damaged(String)
     /// The user has no endpoint.
     case notSetUp
@@ -17,7 +17,7 @@ package enum VaultError: SigningError, Sendable, Equatable {
     case unfit(String)
     /// A limit is reached; the text says which.
     case full(String)
-    /// The key is in a TPM, or must be, and the TPM does not help.
+    /// The key is in a TPM, or must be, and the TPM cannot be used.
     case tpm(TPMError)
     /// libcrypto failed.
     case library(String)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Text
 
-/// How credentials that people tap are read: `[credentials]`.
+/// How credentials on cards and phones are read: `[credentials]`.
 package struct CredentialConfiguration: Sendable, Equatable {
     /// An issuer of card certificates.
     package struct Issuer: Sendable, Equatable {
@@ -11,9 +11,9 @@ package struct CredentialConfiguration: Sendable, Equatable {
         package let key: [UInt8]
     }
 
-    /// `site`: the site that the readers tell cards; 16 bytes.
+    /// `site`: the site identifier that the readers send to cards; 16 bytes.
     package var site = [UInt8](repeating: 0, count: 16)
-    /// `location`: the place that the readers tell cards; 16 bytes.
+    /// `location`: the location identifier that the readers send to cards; 16 bytes.
     package var location = [UInt8](repeating: 0, count: 16)
     /// `issuers`
     package var issuers: [Issuer] = []
@@ -25,7 +25,7 @@ package struct CredentialConfiguration: Sendable, Equatable {
     package var aliroGroup: [UInt8]?
     /// `aliro_subgroup`: the subgroup of the readers; 16 bytes.
     package var aliroSubgroup = [UInt8](repeating: 0, count: 16)
-    /// `aliro_credentials`: the compressed keys that count in validated mode.
+    /// `aliro_credentials`: the compressed keys that are accepted in validated mode.
     package var aliroCredentials: [[UInt8]] = []
     /// `aliro_fast`: whether cards that were read before may use the fast phase.
     package var allowsFastAliro = true

@@ -15,7 +15,7 @@ extension Configuration {
 }
 
 extension ConfigurationValue {
-    /// How connections to services go out.
+    /// Reads how connections to services are made.
     fileprivate func proxy() throws(StartError) -> ProxyChoice {
         switch text {
         case "none": return .none
@@ -45,10 +45,10 @@ extension ConfigurationValue {
     }
 }
 
-/// How connections to services go out: `[eid] proxy`.
+/// How connections to services are made: `[eid] proxy`.
 package enum ProxyChoice: Sendable, Equatable {
     case none
-    /// As `https_proxy` and `no_proxy` say.
+    /// Through the proxy that the environment variables `https_proxy` and `no_proxy` select.
     case environment
     /// Through the HTTP proxy at this address, `http://HOST:PORT`.
     case address(String)
