@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The functions of libcurl in use; curl.h gives each its type. */
+/* The functions of libcurl in use, with their types from curl.h. */
 #define FUNCTIONS(f)                                                                                                   \
     f(curl_global_init) f(curl_easy_init) f(curl_easy_cleanup) f(curl_easy_reset) f(curl_easy_setopt)                  \
     f(curl_easy_getinfo) f(curl_easy_strerror) f(curl_multi_init) f(curl_multi_cleanup) f(curl_multi_add_handle)       \
@@ -71,10 +71,10 @@ void ccurl_session_free(ccurl_session *session) {
 
 void ccurl_wake(ccurl_session *session) { curl.curl_multi_wakeup(session->multi); }
 
-/* The most bytes of all headers with which a proxy answers CONNECT. */
+/* The maximum number of bytes of all headers with which a proxy answers CONNECT. */
 enum { maximum_proxy_headers = 16384 };
 
-/* One transfer; the owner of libcurl's callbacks. */
+/* One transfer, which every callback of libcurl gets as its argument. */
 typedef struct {
     const ccurl_request *request;
     /* Whether the tunnel through the proxy is open. TLS begins after that, and so does a request without TLS. */
@@ -170,10 +170,10 @@ static void configure(CURL *easy, transfer *transfer, struct curl_slist *headers
     SET(TIMEOUT_MS, request->total_milliseconds);
     SET(HTTP09_ALLOWED, 0L);
     SET(TCP_NODELAY, 1L);
-    /* Without the authorities of the system prepare_tls installs the verification of the certificate. */
+    /* If the authorities of the system are not used, prepare_tls installs the verification of certificates. */
     SET(SSL_VERIFYPEER, request->trusts_system ? 1L : 0L);
     SET(SSL_VERIFYHOST, request->trusts_system ? 2L : 0L);
-    /* As for curl(1): the variable names authorities instead of those of the system. */
+    /* As in curl(1), the variable names a file with authorities that replace those of the system. */
     const char *authorities = getenv("SSL_CERT_FILE");
     if (authorities && *authorities) SET(CAINFO, authorities);
     SET(SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);

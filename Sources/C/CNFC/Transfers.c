@@ -46,7 +46,7 @@ static int is_ended(const struct cnfc_wait *wait) {
 }
 
 /* Transfers at most `size` bytes, until the time `end` or until `other` is readable. Returns the number of bytes,
- * -ETIMEDOUT, or -ENODEV for every other error: libnfc gives other error numbers another meaning. */
+ * -ETIMEDOUT, or -ENODEV for every other error: libnfc interprets other error numbers differently. */
 static int transfer(int device, int endpoint, void *bytes, int size, int64_t end, int other) {
     struct usbdevfs_urb request = {
         .type = USBDEVFS_URB_TYPE_BULK, .endpoint = (unsigned char)endpoint, .buffer = bytes, .buffer_length = size};

@@ -18,7 +18,7 @@
 #include <tss2/tss2_esys.h>
 #include <unistd.h>
 
-/* The functions of libtss2-esys in use; tss2_esys.h gives each its type. */
+/* The functions of libtss2-esys in use, with their types from tss2_esys.h. */
 #define FUNCTIONS(f)                                                                                                   \
     f(Esys_Initialize) f(Esys_Finalize) f(Esys_Free) f(Esys_CreatePrimary) f(Esys_Create) f(Esys_Load) f(Esys_Sign)    \
     f(Esys_Unseal) f(Esys_StartAuthSession) f(Esys_TRSess_SetAttributes) f(Esys_FlushContext)
@@ -51,15 +51,15 @@ const char *ctpm_load(void) {
     return failure;
 }
 
-/* MARK: The way to the TPM */
+/* MARK: The connection */
 
-/* libtss2 has its own ways (TCTI), but those for sockets wait for an answer without a limit of time. */
+/* libtss2 has transports (TCTI) of its own, but those for sockets wait for an answer without a timeout. */
 struct ctpm {
     TSS2_TCTI_CONTEXT_COMMON_V1 way; /* first, because libtss2 passes a pointer to it */
     int descriptor;
     int64_t end; /* CLOCK_MONOTONIC in milliseconds */
     enum ctpm_end fault;
-    /* The memory into which libtss2 lets answers be written; commands are there before. */
+    /* The buffer of libtss2, which holds each command and then its answer. */
     uint8_t *memory;
     size_t memory_size;
     ESYS_CONTEXT *esys;
@@ -72,7 +72,7 @@ static int64_t now(void) {
     return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
-/* After a fault nothing more is sent, so an answer that comes late is not taken for another one. */
+/* After a fault nothing more is sent, so a late answer is not taken for the answer to a later command. */
 static TSS2_RC fail(ctpm *tpm, enum ctpm_end fault) {
     tpm->fault = fault;
     return TSS2_TCTI_RC_IO_ERROR;
@@ -109,9 +109,9 @@ enum { header = 10 };
 
 static TSS2_RC receive(TSS2_TCTI_CONTEXT *context, size_t *size, uint8_t *response, int32_t timeout) {
     ctpm *tpm = (ctpm *)context;
-    (void)timeout; /* libtss2 waits for ever; the time of this connection has an end */
+    (void)timeout; /* libtss2 sets no timeout; `end` limits the wait */
     if (tpm->fault) return TSS2_TCTI_RC_IO_ERROR;
-    if (!response) { /* libtss2 asks how much memory the answer needs */
+    if (!response) { /* libtss2 asks for the size of the answer */
         *size = TPM2_MAX_RESPONSE_SIZE;
         return TSS2_RC_SUCCESS;
     }
@@ -133,8 +133,8 @@ static TSS2_RC receive(TSS2_TCTI_CONTEXT *context, size_t *size, uint8_t *respon
     return TSS2_RC_SUCCESS;
 }
 
-/* Opens a device, or connects with a socket. A socket serves one client at a time, so its queue may be full: after the
-   given time errno is EAGAIN. */
+/* Opens a device, or connects to a socket. A socket serves one client at a time. If its queue stays full for the given
+   time, errno is EAGAIN. */
 static int open_way(const char *path, int64_t milliseconds) {
     struct stat state;
     if (stat(path, &state)) return -1;
@@ -147,7 +147,7 @@ static int open_way(const char *path, int64_t milliseconds) {
     strcpy(address.sun_path, path);
     int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (descriptor < 0) return -1;
-    /* connect(2) waits as long as a write may wait. */
+    /* SO_SNDTIMEO is also the timeout of connect(2). */
     const struct timeval limit = {milliseconds / 1000, milliseconds % 1000 * 1000};
     setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     int result;
@@ -166,7 +166,7 @@ static int open_way(const char *path, int64_t milliseconds) {
 
 uint32_t ctpm_probe(const char *path) {
     int descriptor = open_way(path, 1);
-    if (descriptor < 0) return errno == EAGAIN ? CTPM_OK : CTPM_GONE; /* somebody listens */
+    if (descriptor < 0) return errno == EAGAIN ? CTPM_OK : CTPM_GONE; /* the queue is full, so a program listens */
     close(descriptor);
     return CTPM_OK;
 }
@@ -180,7 +180,7 @@ static void flush(ctpm *tpm, ESYS_TR *handle) {
     *handle = ESYS_TR_NONE;
 }
 
-/* No object has a password, so the dictionary lockout of other programs does not concern it (noDA). */
+/* Objects have no password, so the lockout after wrong passwords does not apply to them (noDA). */
 static const TPMA_OBJECT common =
     TPMA_OBJECT_FIXEDTPM | TPMA_OBJECT_FIXEDPARENT | TPMA_OBJECT_USERWITHAUTH | TPMA_OBJECT_NODA;
 
@@ -304,7 +304,7 @@ uint32_t ctpm_make_key(ctpm *tpm, uint8_t point[64], ctpm_blob *blob) {
     do {
         TSS2_RC code = create(tpm, ESYS_TR_PASSWORD, &nothing, &template, &made, blob);
         if (code) return end(tpm, code);
-        /* A TPM may leave out leading zeros. The public part could not be made again from 64 bytes then. */
+        /* A TPM may drop leading zeros. Then 64 bytes do not give the public part, so another key is made. */
     } while (x->size != 32 || y->size != 32);
     memcpy(point, x->buffer, 32);
     memcpy(point + 32, y->buffer, 32);
@@ -331,7 +331,7 @@ uint32_t ctpm_sign(ctpm *tpm, const uint8_t point[64], const ctpm_blob *blob, co
     if (code) return end(tpm, code);
     TPM2B_DIGEST content = {.size = 32};
     memcpy(content.buffer, digest, 32);
-    const TPMT_SIG_SCHEME scheme = {.scheme = TPM2_ALG_NULL}; /* that of the key */
+    const TPMT_SIG_SCHEME scheme = {.scheme = TPM2_ALG_NULL}; /* the scheme of the key */
     const TPMT_TK_HASHCHECK ticket = {.tag = TPM2_ST_HASHCHECK, .hierarchy = TPM2_RH_NULL};
     TPMT_SIGNATURE *made = NULL;
     code = esys.Esys_Sign(tpm->esys, key, ESYS_TR_PASSWORD, ESYS_TR_NONE, ESYS_TR_NONE, &content, &scheme, &ticket,

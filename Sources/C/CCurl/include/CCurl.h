@@ -21,7 +21,7 @@ typedef enum {
     CCURL_GET,
     CCURL_POST,
     CCURL_PUT,
-    /* `connected` stops the transfer: nothing is sent. */
+    /* Connects and sends nothing: `connected` must stop the transfer. */
     CCURL_CONNECT,
     /* GET as a browser does it: redirects are followed with cookies, and the proxies of the environment are used. */
     CCURL_PAGE,
@@ -89,8 +89,8 @@ typedef struct {
     char words[256];
 } ccurl_outcome;
 
-/* Runs one transfer to its end. Except for CCURL_PAGE redirects are not followed, and cookies and the
- * proxies of the environment are not used. */
+/* Runs one transfer to its end. Only CCURL_PAGE follows redirects and uses cookies and the proxies of the
+ * environment. */
 ccurl_outcome ccurl_run(ccurl_session *_Nonnull session, const ccurl_request *_Nonnull request);
 
 #endif

@@ -40,39 +40,40 @@ int clinux_no_core_dumps(void);
 int clinux_has_capability(unsigned capability);
 int clinux_drop_capability(unsigned capability);
 int clinux_die_with_parent(void);
-/* Adds to the actions of posix_spawn: close every descriptor from lowest on. The argument is a posix_spawn_file_actions_t. */
+/* Adds an action of posix_spawn that closes every descriptor from lowest on. `actions` is a
+ * posix_spawn_file_actions_t. */
 int clinux_spawn_close_from(void *actions, int lowest);
 
 /* Reads the user of the process that has this end of a TCP connection of this computer: NETLINK_SOCK_DIAG,
- * sock_diag(7). Addresses have 4 or 16 bytes. Returns -1 if no process has the socket any more: the kernel would report
- * root. */
+ * sock_diag(7). Addresses have 4 or 16 bytes. Returns -1 if no process has the socket any more, because the kernel
+ * reports root for such a socket. */
 int clinux_tcp_owner(int is_ipv6, const uint8_t *own, uint16_t own_port, const uint8_t *other, uint16_t other_port,
                      uint32_t *uid);
 /* Reads the address and the port of the other end of a TCP connection. Returns the size of the address, 4 or 16; -1 for
  * another kind of socket. */
 int clinux_tcp_peer(int fd, uint8_t address[16], uint16_t *port);
 
-/* Landlock, landlock(7). The version that the kernel has; 0 without Landlock, or when this process may not use it. */
+/* Returns the version of Landlock in the kernel; 0 without Landlock, or if this process may not use it. landlock(7). */
 int clinux_landlock_version(void);
 /* Makes a set of rules that allows no access to files. Returns its descriptor. */
 int clinux_landlock_create(void);
-/* Allows to open a file, or everything below a folder, for reading, or for reading and writing. */
+/* Allows opening a file, or everything below a folder, for reading, or for reading and writing. */
 int clinux_landlock_allow(int ruleset, const char *path, int may_write);
 /* Gives up every other access for the calling thread and threads that it starts later. */
 int clinux_landlock_restrict(int ruleset);
 
-/* Returns a descriptor of a process, which never means another process with the same id: pidfd_open(2). */
+/* Returns a descriptor of a process, which never refers to a later process with the same id: pidfd_open(2). */
 int clinux_open_process(int pid);
 int clinux_kill_process(int pidfd);
 
 /* Sends a descriptor and at most 64 bytes to the process at the other end of a Unix socket: SCM_RIGHTS. */
 int clinux_pass_descriptor(int socket, int fd, const uint8_t *note, int note_count);
-/* Sends them to an address. */
+/* Does the same with a datagram to an address. */
 struct sockaddr;
 int clinux_pass_descriptor_to(int socket, int fd, const uint8_t *note, int note_count, const struct sockaddr *address,
                               unsigned size);
-/* Returns the next received descriptor and its bytes; -1 if there is none yet, -2 at the end of the connection and after
- * a message without exactly one descriptor, whose descriptors are closed. */
+/* Returns the next received descriptor and its bytes. Returns -1 if there is none yet, and -2 at the end of the
+ * connection. A message must have exactly one descriptor; otherwise all of them are closed and the result is -2. */
 int clinux_take_descriptor(int socket, uint8_t note[64], int *note_count);
 
 /* Sets TCP_QUICKACK. The kernel resets this option, so call this before each read. */

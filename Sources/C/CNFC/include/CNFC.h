@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Swift cannot read nfc_target safely, because it is packed and contains a union. These functions copy whole fields and
- * never use the lengths beside them. */
+ * never use the length fields next to them. */
 static inline int cnfc_is_type_b(const nfc_target *target) { return target->nm.nmt == NMT_ISO14443B; }
 static inline uint8_t cnfc_select_answer(const nfc_target *target) { return target->nti.nai.btSak; }
 /* Copies 10 bytes. Returns the length that the chip states. */
@@ -19,15 +19,16 @@ static inline void cnfc_type_b(const nfc_target *target, uint8_t *fields) {
     memcpy(fields + 8, target->nti.nbi.abtProtocolInfo, 3);
 }
 
-/* Transfers.c replaces libusb 0.1's usb_bulk_read and usb_bulk_write: the dynamic linker prefers functions of the program.
- * libusb 0.1 polls the kernel a thousand times a second during each transfer, and cannot wait for a card without a limit.
- * The replacements sleep in poll(2). With libusb-compat, which they recognise by its handles, they call libusb. */
+/* Transfers.c replaces libusb 0.1's usb_bulk_read and usb_bulk_write: the dynamic linker prefers functions of the
+ * program. The functions of libusb 0.1 poll the kernel a thousand times a second during each transfer, and cannot wait
+ * for a card without a timeout. The replacements sleep in poll(2). They recognise the handles of libusb-compat and then
+ * call libusb. */
 
 /* The end of a wait for a card. */
 struct cnfc_wait {
     int milliseconds;      /* The time limit, or -1. */
     int descriptor;        /* The wait ends when this is readable; or -1. */
-    void (*ended)(void *); /* Called at the end of the wait, before libnfc gets a time-out. */
+    void (*ended)(void *); /* Called at the end of the wait, before libnfc gets a timeout. */
     void *context;         /* The argument of `ended`. */
 };
 
