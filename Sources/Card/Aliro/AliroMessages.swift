@@ -30,7 +30,7 @@ package enum AliroCommand {
         return command(auth0Instruction, objects.flatMap(\.encoded))
     }
 
-    /// AUTH1: the reader proves its key, and asks for that of the card.
+    /// AUTH1: the reader proves that it has its private key, and requests the card's key.
     package static func auth1(signature: [UInt8]) -> CommandAPDU {
         let objects = [BERTLV(AliroTag.parameters, [0x01]), BERTLV(AliroTag.signature, signature)]
         return command(auth1Instruction, objects.flatMap(\.encoded))
@@ -75,7 +75,7 @@ package enum AliroTag {
     package static let cardVendor: UInt32 = 0xB2
 }
 
-/// What the reader says in EXCHANGE at the end of a tap.
+/// The status that the reader sends in EXCHANGE at the end of a tap.
 package enum AliroStatus: UInt16, Sendable {
     /// No access, without a reason.
     case failed = 0x0000
@@ -91,7 +91,7 @@ package enum AliroStatus: UInt16, Sendable {
 package struct AliroApplication: Sendable, Equatable {
     /// Such as 0x0100; at least one.
     package let versions: [UInt16]
-    /// The object A5 as the card has sent it, which goes into all keys.
+    /// The object A5 as the card has sent it, an input of all key derivations.
     package let proprietary: [UInt8]
 
     /// 1.0.
@@ -129,7 +129,7 @@ struct RawObject {
     let object: BERTLV
     let bytes: [UInt8]
 
-    /// Reads all objects; nil if the bytes break their form.
+    /// Reads all objects; nil if the bytes are malformed.
     static func sequence(_ bytes: [UInt8]) -> [RawObject]? {
         var reader = BERReader(bytes)
         var objects: [RawObject] = []
@@ -146,7 +146,7 @@ struct RawObject {
 package struct AliroOpeningAnswer: Sendable, Equatable {
     /// The ephemeral key of the card: 65 bytes, not checked yet.
     package let point: [UInt8]
-    /// 64 bytes; nil: the card does not do the fast phase.
+    /// 64 bytes; nil: the card does not support the fast phase.
     package let cryptogram: [UInt8]?
     /// The object B2 as the card has sent it; empty without it.
     package let vendor: [UInt8]
@@ -172,7 +172,7 @@ package struct AliroOpeningAnswer: Sendable, Equatable {
 
 /// The decrypted answer to AUTH1.
 package struct AliroProof: Sendable, Equatable {
-    /// The key of the card, 65 bytes, not checked yet; nil: the card tells only a number that stands for its key.
+    /// The key of the card, 65 bytes, not checked yet; nil: the card sends only a number that identifies its key.
     package let point: [UInt8]?
     /// r and s, 32 bytes each.
     package let signature: [UInt8]

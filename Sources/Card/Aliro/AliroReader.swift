@@ -7,11 +7,11 @@ import Secrets
 package enum AliroPhase: String, Sendable {
     /// By a signature with its key.
     case standard
-    /// By the key that it shares with the readers since an earlier tap.
+    /// By the key that the card has shared with the readers since an earlier tap.
     case fast
 }
 
-/// A key of which a card has shown that it has the private part.
+/// A public key whose private key the card has proven to have.
 package struct AliroCredential: Sendable {
     package let phase: AliroPhase
     /// On P-256.
@@ -22,10 +22,10 @@ package struct AliroCredential: Sendable {
     package let bond: AliroBond?
 }
 
-/// What reading a card has given.
+/// The result of reading a card.
 package enum AliroReading: Sendable {
     case credential(AliroCredential)
-    /// The card has shown no credential.
+    /// The card has presented no credential.
     case failed(AliroProblem)
 }
 
@@ -36,7 +36,7 @@ package enum AliroReading: Sendable {
 package struct AliroReader: Sendable {
     private let connection: any CardChannel
     private let channel: CompletingChannel
-    /// What the card told when it was selected.
+    /// The card's answer to SELECT.
     package let application: AliroApplication
 
     private init(_ connection: any CardChannel, _ application: AliroApplication) {
@@ -53,10 +53,10 @@ package struct AliroReader: Sendable {
 
     /// Reads the credential. No command is sent again.
     /// - Parameters:
-    ///   - site: who reads.
+    ///   - site: the keys and identifiers of the readers.
     ///   - bonds: the cards that were read before and may use the fast phase.
-    ///   - tap: makes what is new for each tap.
-    /// - Returns: the credential, or why the card has shown none.
+    ///   - tap: makes the ephemeral key and the transaction identifier of a tap.
+    /// - Returns: the credential, or why the card has presented none.
     /// - Throws: `CardError` if the card does not answer.
     @concurrent
     package func read(
@@ -241,14 +241,14 @@ package struct AliroReader: Sendable {
 
     // MARK: The end
 
-    /// Tells the card how the tap has ended. Nothing depends on its answer, not even on whether there is one: the credential
-    /// is proven before. The rest of an answer in parts is not fetched, because some phones do not send it.
+    /// Tells the card how the tap has ended. The answer is ignored and may be missing, because the credential is
+    /// already proven. The rest of an answer in parts is not fetched, because some phones do not send it.
     private func end(_ session: AliroChannel, _ status: AliroStatus) async {
         guard let sealed = try? session.seal(Secret(status.message), from: .reader) else { return }
         _ = try? await connection.transmit(AliroCommand.exchange(sealed))
     }
 
-    /// The same when no keys are agreed.
+    /// Tells the card that the tap has failed before keys were agreed.
     private func endWithoutChannel() async {
         _ = try? await connection.transmit(AliroCommand.controlFlow)
     }

@@ -2,7 +2,7 @@
 package import Crypto
 package import Secrets
 
-/// Who reads: the key and the identifier of the readers, and which credentials count.
+/// The identity of the readers, their key and identifier, and the credentials that they accept.
 package final class AliroSite: Sendable {
     /// The long-term key of the readers, on P-256. Cards answer only readers whose public key they know.
     let key: ECPrivateKey
@@ -10,7 +10,7 @@ package final class AliroSite: Sendable {
     package let identifier: [UInt8]
     /// The points of the known credentials.
     package let credentials: Set<[UInt8]>
-    /// Validated mode: only a known credential counts.
+    /// Validated mode: only known credentials are accepted.
     package let isValidated: Bool
     /// Whether a card that was read before may use the fast phase.
     package let allowsFast: Bool
@@ -36,7 +36,7 @@ package final class AliroSite: Sendable {
     /// The public key of the readers, which cards must know.
     package var publicKey: ECPublicKey { key.publicKey }
 
-    /// Whether a proven key is a credential here.
+    /// Whether the site accepts a proven key as a credential.
     func accepts(_ key: ECPublicKey) -> Bool { !isValidated || credentials.contains(key.uncompressed) }
 }
 

@@ -51,7 +51,8 @@ package struct AliroOpening: Sendable, Equatable {
     package var wantsFast: Bool { parameters[0] & 1 == 1 }
 }
 
-/// What both sides of a tap know after AUTH0, and what they derive from it. All keys and signatures are bound to it.
+/// The data that both sides of a tap share after AUTH0, and the values that they derive from the data. All keys and
+/// signatures are bound to these data.
 package struct AliroTranscript: Sendable, Equatable {
     package let opening: AliroOpening
     /// The long-term key of the reader.
@@ -99,7 +100,8 @@ package struct AliroTranscript: Sendable, Equatable {
 
     // MARK: Keys
 
-    /// The secret of both ephemeral keys: X9.63 KDF with SHA-256 over the x coordinate of the shared point.
+    /// Computes the shared secret of both ephemeral keys: X9.63 KDF with SHA-256 over the x coordinate of the shared
+    /// point.
     package func agree(_ own: borrowing ECPrivateKey, with peer: ECPublicKey) throws(CryptoError) -> Secret {
         try DigestAlgorithm.sha256.hash(try own.sharedSecret(with: peer), suffix: [0, 0, 0, 1] + opening.transaction)
     }
@@ -169,7 +171,7 @@ package enum AliroCryptogram {
     }
 }
 
-/// The encryption of the messages behind the agreement of keys: AES-256-GCM with a key and a counter for each direction.
+/// The encryption of the messages after the key agreement: AES-256-GCM with a key and a counter for each direction.
 package final class AliroChannel {
     package enum Side: UInt8, Sendable {
         case reader = 0
@@ -181,7 +183,7 @@ package final class AliroChannel {
     /// The number of the next message of each side.
     private var next: (reader: UInt32, card: UInt32) = (1, 1)
 
-    /// Takes the key of the reader at `offset`, and that of the card behind it; 32 bytes each.
+    /// Takes the key of the reader at `offset`, and the key of the card after it; 32 bytes each.
     init(_ keys: borrowing Secret, from offset: Int) throws(CryptoError) {
         guard let reader = keys.part(offset..<offset + 32), let card = keys.part(offset + 32..<offset + 64) else {
             throw .invalidLength
@@ -190,7 +192,7 @@ package final class AliroChannel {
         cardKey = card
     }
 
-    /// Encrypts the next message of a side, of at least one byte. 16 bytes of tag follow the text.
+    /// Encrypts the next message of a side, of at least one byte. A tag of 16 bytes follows the ciphertext.
     /// - Throws: `CryptoError.invalidLength` when the counter is used up.
     package func seal(_ plain: borrowing Secret, from side: Side) throws(CryptoError) -> [UInt8] {
         let nonce = try nonce(side)

@@ -18,7 +18,7 @@ package struct AnchorSelection: Sendable {
         case taken(AuthorityUse, Reason)
         /// The folder has the certificate already.
         case present(AuthorityUse)
-        /// Says why not, for a message.
+        /// The certificate is not taken; the text says why, for a message.
         case left(String)
     }
 
@@ -36,7 +36,7 @@ package struct AnchorSelection: Sendable {
 
     private struct Trusted {
         let certificate: CVCertificate
-        /// The curve of its key, which it may have from its issuer.
+        /// The curve of its key, which the certificate may inherit from its issuer.
         let curve: Curve?
         let use: AuthorityUse
     }
@@ -70,7 +70,7 @@ package struct AnchorSelection: Sendable {
                 waiting.append(candidate)
             }
         }
-        // A link in the folder may be what connects a new certificate to a root.
+        // A link in the folder may connect a new certificate to a root.
         waiting += present.links.filter { link in !found.contains { $0.certificate == link } }
             .map { AnchorSources.Found(certificate: $0, place: "") }
 

@@ -2,16 +2,16 @@
 package import EID
 import Glibc
 
-/// Reads certificates from what users name: files, folders, zip archives, standard input.
+/// Reads certificates from the sources that users name: files, folders, zip archives, standard input.
 package struct AnchorSources: Sendable {
     package struct Limits: Sendable {
-        /// The most bytes of one file, and of one entry of an archive.
+        /// The maximum number of bytes of one file, and of one entry of an archive.
         package var fileBytes = 64 << 20
-        /// The most bytes of everything together.
+        /// The maximum number of bytes of everything together.
         package var totalBytes = 256 << 20
-        /// The most files and entries together.
+        /// The maximum number of files and entries together.
         package var files = 20_000
-        /// The most folders in folders, and archives in archives.
+        /// The maximum nesting depth of folders, and of archives.
         package var depth = 8
 
         package init() {}
@@ -73,7 +73,7 @@ package struct AnchorSources: Sendable {
 
     /// Reads a file or folder. `isNamed`: the user has named it, so it may be a pipe, and faults are reported.
     private mutating func add(_ path: String, isNamed: Bool, _ depth: Int) {
-        // O_NONBLOCK: a pipe in a folder has nobody at its other end, and would stop the program.
+        // O_NONBLOCK: otherwise opening a pipe in a folder would block, because no process writes to the pipe.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (isNamed ? 0 : O_NONBLOCK))
         guard descriptor >= 0 else { return complain(path, String(cString: strerror(errno))) }
         defer { close(descriptor) }
@@ -146,7 +146,7 @@ package struct AnchorSources: Sendable {
                     take(content, "\(place)/\(entry.name)", depth + 1)
                 } catch {
                     complain("\(place)/\(entry.name)", error.text)
-                    // A damaged entry has cost time, too.
+                    // A damaged entry counts too, because reading it took time.
                     filesLeft -= 1
                     bytesLeft -= min(entry.count, bytesLeft)
                 }
@@ -157,7 +157,7 @@ package struct AnchorSources: Sendable {
     }
 
     private mutating func complain(_ place: String, _ text: String) {
-        // A hostile archive has many faults, and the first ones are enough.
+        // An attacker can make an archive with many faults; the first 50 are enough for the user.
         guard complaints.count < 50 else { return }
         complaints.append("\(place): \(text)")
     }

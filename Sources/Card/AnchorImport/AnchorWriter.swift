@@ -5,8 +5,8 @@ import Glibc
 
 /// Writes certificates into the folder of the trust anchors.
 ///
-/// All certificates are first written under temporary names, which badged does not read. So a full disk changes nothing,
-/// and no certificate is ever half there.
+/// All certificates are first written under temporary names, which badged does not read. So a full disk changes
+/// nothing, and badged never reads a half-written certificate.
 package struct AnchorWriter: Sendable {
     package struct Fault: Error, Sendable, Equatable {
         package let path: String
@@ -30,7 +30,7 @@ package struct AnchorWriter: Sendable {
             try Self.makeFolder(folder)
             var path = "\(folder)/\(Self.name(of: certificate)).cvcert"
             if !names.insert(path).inserted || access(path, F_OK) == 0 {
-                // Another certificate with the same names.
+                // Another certificate has the same names, so the fingerprint becomes a part of the name.
                 let digits = AnchorSelection.fingerprint(of: certificate).prefix(16)
                 path = "\(folder)/\(Self.name(of: certificate))-\(digits).cvcert"
             }
@@ -85,7 +85,7 @@ package struct AnchorWriter: Sendable {
         let parent = path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
         if !parent.isEmpty { try makeFolder(parent) }
         guard mkdir(path, 0o755) == 0 || errno == EEXIST else { throw Fault(path: path, code: errno) }
-        // badged runs as another user; the umask of badgectl closes new folders.
+        // badged runs as another user, and the umask of badgectl may deny other users access to new folders.
         guard chmod(path, 0o755) == 0 else { throw Fault(path: path, code: errno) }
     }
 

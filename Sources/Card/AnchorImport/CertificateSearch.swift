@@ -9,12 +9,12 @@ import Text
 package struct CertificateSearch: Sendable, Equatable {
     /// The certificates in the order of their places.
     package private(set) var certificates: [CVCertificate] = []
-    /// Why the first object that looks like a certificate is none; nil: there was no such object.
+    /// Why the first object that looks like a certificate is not one; nil: there was no such object.
     package private(set) var firstFault: String?
 
-    /// The most certificates of one search; later ones are not looked for.
+    /// The maximum number of certificates of one search; the search then ends.
     package static let maximumCount = 1000
-    /// The most objects that look like certificates and are none.
+    /// The maximum number of objects that look like certificates but are not.
     private static let maximumFaults = 10_000
 
     package init(_ bytes: [UInt8]) {
@@ -73,7 +73,7 @@ package struct CertificateSearch: Sendable, Equatable {
         var out: [UInt8] = []
         out.reserveCapacity(count)
         var high: UInt8?
-        // Long gaps are no text that a program writes, and would make the search slow.
+        // Programs do not write long gaps, which would make the search slow.
         var gap = 0
         for index in position..<bytes.count {
             guard let value = Hex.value(bytes[index]) else {

@@ -12,7 +12,7 @@ package struct ZipArchive: Sendable {
 
     package struct Entry: Sendable, Equatable {
         package let name: String
-        /// The number of bytes of the content, as the archive says.
+        /// The number of bytes of the content, as the archive states it.
         package let count: Int
         fileprivate let method: Int
         fileprivate let isEncrypted: Bool
@@ -20,11 +20,11 @@ package struct ZipArchive: Sendable {
         fileprivate let checksum: UInt
         fileprivate let offset: Int
 
-        /// Whether the entry has no content of its own.
+        /// Whether the entry is a folder, which has no content.
         package var isFolder: Bool { name.hasSuffix("/") }
     }
 
-    /// The most entries of an archive.
+    /// The maximum number of entries of an archive.
     package static let maximumEntries = 10_000
 
     package let entries: [Entry]
@@ -101,7 +101,7 @@ package struct ZipArchive: Sendable {
         }
         defer { inflateEnd(&stream) }
         var input = Array(packed)
-        // One byte more: content that is longer than the archive says does not end the stream.
+        // One extra byte: if the content is longer than the archive states, the stream does not end in this buffer.
         var output = [UInt8](repeating: 0, count: count + 1)
         let isComplete = input.withUnsafeMutableBufferPointer { input in
             output.withUnsafeMutableBufferPointer { output in
@@ -115,7 +115,7 @@ package struct ZipArchive: Sendable {
         return output
     }
 
-    /// The place of the end record: the last one whose comment ends the archive.
+    /// The position of the end record: the last one whose comment ends the archive.
     private static func end(of bytes: [UInt8]) -> Int? {
         guard bytes.count >= 22 else { return nil }
         let last = bytes.count - 22

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import EID
 
-/// What a person has to know of the trust anchors: GET_HEALTH, `trustAnchors`.
+/// A summary of the trust anchors for people: GET_HEALTH, `trustAnchors`.
 package struct AuthoritySummary: Sendable, Equatable {
     /// The authority whose key is the newest, and the last day of its certificate; nil: no authority is trusted.
     package struct Newest: Sendable, Equatable {
@@ -14,7 +14,7 @@ package struct AuthoritySummary: Sendable, Equatable {
     /// The number of link certificates that services have sent and that were stored.
     package let learnt: Int
 
-    /// Sums up the anchors and what `LinkCertificateStore` has learnt.
+    /// Sums up the anchors and the certificates in `LinkCertificateStore`.
     package init(_ anchors: TrustAnchors, learnt: [CVCertificate]) {
         self.learnt = learnt.count
         let links = anchors.links + learnt

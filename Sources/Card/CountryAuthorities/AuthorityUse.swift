@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// What the services of an authority are for.
+/// The purpose of the services of an authority.
 package enum AuthorityUse: String, Sendable, Hashable, CaseIterable {
     /// Real cards and real services.
     case productive

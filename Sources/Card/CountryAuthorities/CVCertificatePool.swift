@@ -4,7 +4,7 @@ package import EID
 /// The certificates from which chains are built, in any order: those of the service, the trust anchors, and stored link
 /// certificates.
 package struct CVCertificatePool: Sendable, Equatable {
-    /// The most certificates. Each step of a search looks at all of them; services send fewer than ten.
+    /// The maximum number of certificates. Each step of a search looks at all of them; services send fewer than 10.
     package static let maximumCount = 64
 
     /// Each certificate once, in the order in which they were added.

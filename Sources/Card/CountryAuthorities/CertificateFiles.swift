@@ -5,7 +5,7 @@ import Glibc
 /// Reads folders of CV certificates: files `NAME.cvcert` in DER.
 package enum CertificateFiles {
     package static let suffix = ".cvcert"
-    /// The most files of one folder.
+    /// The maximum number of files of one folder.
     package static let maximumCount = 256
 
     /// Returns the sorted names of a folder; nil when it cannot be read.

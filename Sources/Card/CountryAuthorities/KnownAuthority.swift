@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// A certificate of a country authority that the program knows by its fingerprint.
+/// A certificate of a country authority whose fingerprint is built into the program.
 ///
 /// The certificates themselves are not part of badged. Each was found in the configuration of AusweisApp, and its
 /// signature was verified along the chain.

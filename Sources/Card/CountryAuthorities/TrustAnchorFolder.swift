@@ -8,11 +8,11 @@ package final class TrustAnchorFolder: Sendable {
         var anchors = TrustAnchors()
         /// nil: nothing was read yet.
         var stamps: [FileStamp]?
-        /// Whether the signatures of the roots are right.
+        /// Whether the signatures of the roots were checked.
         var isChecked = false
     }
 
-    /// What changes when a file is written or replaced.
+    /// The attributes that change when a file is written or replaced.
     private struct FileStamp: Equatable {
         let path: String
         let inode: UInt64
@@ -34,8 +34,8 @@ package final class TrustAnchorFolder: Sendable {
         (self.path, self.mayBeMissing, self.warn) = (path, mayBeMissing, warn)
     }
 
-    /// Reads the folder if a file has changed since the last time. Signatures are not checked yet: that needs libcrypto,
-    /// which costs a program that rests 2 MB.
+    /// Reads the folder if a file has changed since the last time. Signatures are not checked yet: that needs
+    /// libcrypto, which would take 2 MB of memory in an idle daemon.
     package func read() {
         state.withLock { read(&$0) }
     }

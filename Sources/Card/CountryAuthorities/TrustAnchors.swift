@@ -83,7 +83,7 @@ package struct TrustAnchors: Sendable, Equatable {
         case expired
     }
 
-    /// Finds a chain from an anchor to the pool's terminal certificate whose signatures are all right. Where `day` is
+    /// Finds a chain from an anchor to the pool's terminal certificate in which all signatures are valid. If `day` is
     /// given, the last three certificates must be valid on that day: authority, document verifier and terminal.
     package func verify(_ pool: CVCertificatePool, on day: CVDate?) throws(Refusal) -> Verified {
         var refusal = Refusal.noChain
@@ -105,7 +105,7 @@ package struct TrustAnchors: Sendable, Equatable {
         throw refusal
     }
 
-    /// Whether each certificate is signed by the one before it. A key without a curve has that of its issuer.
+    /// Whether each certificate is signed by the one before it. A key without a curve inherits the curve of its issuer.
     private static func isSigned(_ chain: [CVCertificate], by anchor: CVCertificate) -> Bool {
         var issuer = anchor
         var curve = anchor.publicKey.curve

@@ -27,7 +27,7 @@ package struct CVCertificate: Sendable, Equatable {
     package let expirationDate: CVDate
     package let extensions: [Extension]
 
-    /// The most bytes. Certificates of the eID PKI have some hundred.
+    /// The maximum length in bytes. Certificates of the eID PKI have a few hundred bytes.
     package static let maximumLength = 2048
 
     /// Reads the object 7F21.

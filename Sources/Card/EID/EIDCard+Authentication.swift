@@ -31,8 +31,8 @@ extension EIDCard {
         try await succeed(CommandAPDU(0x00, 0x82, 0x00, 0x00, data: proof.signature))
     }
 
-    /// Reads EF.CardSecurity, in one piece where the reader can carry it. Cards show the file after terminal
-    /// authentication. TR-03110-3 A.1.2.5.
+    /// Reads EF.CardSecurity, in one command if the reader supports answers of this length. Cards allow this only after
+    /// terminal authentication. TR-03110-3 A.1.2.5.
     /// - Throws: `.cancelled` when the task was cancelled between two commands.
     package func readCardSecurity() async throws(EIDError) -> CardSecurity {
         let content: [UInt8]
@@ -56,8 +56,8 @@ extension EIDCard {
         return security
     }
 
-    /// Sends the terminal's ephemeral key. After its answer the card uses only the channel of the terminal, whose keys
-    /// are not known here. TR-03110-3 B.2, B.11.5.
+    /// Sends the terminal's ephemeral key. After its answer the card accepts only the channel of the server, whose keys
+    /// badged does not have. TR-03110-3 B.2, B.11.5.
     package func authenticateChip(
         _ security: CardSecurity,
         ephemeralKey: [UInt8]

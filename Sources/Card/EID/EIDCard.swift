@@ -29,19 +29,19 @@ package actor EIDCard {
     }
 
     /// Reads the remaining tries of the PIN without using one.
-    /// - Throws: `.status` when the answer says nothing about the PIN.
+    /// - Throws: `.status` when the status word contains no state of the PIN.
     package func readPINStatus() async throws(EIDError) -> PINStatus {
         let answer = try await transmit(.setPACE(profile.cardAccess.pace, .pin))
         guard let status = PINStatus(answer.status) else { throw .status(answer.status) }
         return status
     }
 
-    /// Runs PACE. After success, commands go through the new channel. An older channel carries the run, and stays open when
-    /// the password was wrong.
+    /// Runs PACE. After success, commands go through the new channel. If a channel is open, the run goes through it. A
+    /// wrong password leaves it open, unless the card refuses the password without secure messaging.
     ///
     /// - Parameters:
     ///   - id: the kind of password.
-    ///   - password: ASCII digits, or the characters that `PACE.passwordKey` wants; wiped before the first command.
+    ///   - password: ASCII digits, or the characters that `PACE.passwordKey` expects; wiped before the first command.
     ///   - chat: the object 7F4C when terminal authentication follows; nil for PIN management.
     /// - Returns: how the run ended.
     /// - Throws: `.status` for a refusal other than those of `PACEOutcome`, `.protocolViolation`, `.card`.
@@ -93,7 +93,8 @@ package actor EIDCard {
     /// Sets a new PIN in the channel of the PIN. TR-03110-3 B.11.6.
     /// - Parameter pin: ASCII digits; encrypted in wiped memory, and wiped before the command is sent.
     /// - Returns: the authenticated status word. The PIN is changed if it is 9000, and only then.
-    /// - Throws: `.card` when the answer is lost, and with it whether the PIN is changed; otherwise as `transmit`.
+    /// - Throws: `.card` when the answer is lost; then it is unknown whether the PIN is changed. Otherwise as
+    ///   `transmit`.
     package func changePIN(to pin: consuming Secret) async throws(EIDError) -> StatusWord {
         guard let channel else { throw .protocolViolation("no channel for the new PIN") }
         return try await channel.exchange(CommandAPDU(0x00, 0x2C, 0x02, 0x03), data: pin).status
@@ -117,7 +118,7 @@ package actor EIDCard {
         }
     }
 
-    /// Forgets the channel after chip authentication, which has replaced it by the channel of the server.
+    /// Discards the channel after chip authentication, which has replaced it with the channel of the server.
     func forgetChannel() { channel = nil }
 
     /// Ends the channel on both sides: on the card by an unprotected command that it refuses. The answer does not matter.

@@ -11,7 +11,7 @@ package enum EIDError: Error, Sendable, Equatable {
     case status(StatusWord)
     /// The answer breaks the protocol, or is forged. The words for the log have no data of the card or its holder.
     case protocolViolation(String)
-    /// The card or the caller wants something that is not supported.
+    /// The card or the caller requires something that is not supported.
     case unsupported(String)
     /// The task was cancelled between two commands.
     case cancelled

@@ -69,7 +69,8 @@ extension PACE {
             return answer
         }
 
-        /// Returns the result after the fourth command; nil before, after an error, and the second time.
+        /// Returns the result after the fourth command. The result is nil before that, after an error, and on a second
+        /// call.
         package mutating func takeOutcome() -> Outcome? {
             guard step == .established, let terminalKey, let ownKey, let keys = keys.take() else { return nil }
             return Outcome(

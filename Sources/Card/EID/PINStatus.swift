@@ -15,7 +15,7 @@ package struct PINStatus: Sendable, Hashable {
         (self.retryCounter, self.deactivated) = (retryCounter, deactivated)
     }
 
-    /// Reads a status word; nil when it says nothing about the PIN.
+    /// Reads a status word; nil when it contains no state of the PIN.
     package init?(_ status: StatusWord) {
         switch status.value {
         case 0x9000: self.init(retryCounter: Self.initialRetryCounter)

@@ -23,8 +23,8 @@ package struct SecureMessaging: ~Copyable, Sendable {
         self.keys = keys
     }
 
-    /// Makes the channel as it is after `exchanges` commands with their answers. An eID-Server secures several commands
-    /// before the first answer, each with a value of its own.
+    /// Makes the channel in its state after `exchanges` commands and their answers. An eID-Server secures several
+    /// commands before the first answer, each with a value of its own.
     package init(_ keys: consuming SessionKeys, exchanges: UInt32) {
         self.keys = keys
         var count = UInt64(exchanges) * 2

@@ -16,7 +16,7 @@ package struct SecurityInfos: Sendable, Equatable {
     /// How a mobile eID keeps its keys; nil for a card.
     package private(set) var mobileEIDType: MobileEIDType?
 
-    /// The most infos. Real cards have fewer than 20.
+    /// The maximum number of infos. Real cards have fewer than 20.
     package static let maximumCount = 128
 
     /// Reads the content of the file. Zero bytes may follow the set, since a file may be longer than its content.

@@ -15,8 +15,8 @@ package enum TerminalAuthentication {
     /// The hash function of such an object identifier; nil for another identifier.
     package static func digest(of protocolID: [UInt8]) -> DigestAlgorithm? { protocols.digest(of: protocolID) }
 
-    /// Returns the bytes that the terminal signs: ID_PICC of the PACE channel, the challenge, Comp() of the ephemeral key
-    /// for chip authentication, and the object 67 if there is one.
+    /// Returns the bytes that the terminal signs. These are ID_PICC of the PACE channel, the challenge, Comp() of the
+    /// ephemeral key for chip authentication, and the object 67 if there is one.
     package static func message(
         idPICC: [UInt8],
         challenge: [UInt8],

@@ -3,9 +3,10 @@ import ISO7816
 
 /// Reads transparent files of a card by READ BINARY. ISO 7816-4, 11.3.3.
 enum TransparentFile {
-    /// The most bytes of one file: READ BINARY has offsets of 15 bits. No file of an eID card comes near this.
+    /// The maximum number of bytes of one file: READ BINARY has offsets of 15 bits. All files of eID cards are much
+    /// shorter.
     static let maximumLength = 0x7FFF
-    /// The most commands for one file.
+    /// The maximum number of commands for one file.
     static let maximumReads = 256
 
     /// Why a file was not read.
@@ -19,9 +20,9 @@ enum TransparentFile {
         case cancelled
     }
 
-    /// Reads a file from its start until `isComplete` says so or the card has no more bytes.
+    /// Reads a file from its start until `isComplete` returns true or the card has no more bytes.
     ///
-    /// `shortFileID` is 1 to 30; `le` is how many bytes one answer may have, 1 to 65 536.
+    /// `shortFileID` is 1 to 30; `le` is the maximum number of bytes of one answer, 1 to 65 536.
     static func read<Transport: Error>(
         _ shortFileID: UInt8,
         le: Int,
@@ -49,7 +50,7 @@ enum TransparentFile {
             case 0x9000, 0x6282:
                 return content + answer.data
             default:
-                // Cards say 6B00 and other words behind the end of a file. A file cut short will not parse.
+                // Cards answer 6B00 or other status words after the end of a file. A truncated file fails to parse.
                 guard !content.isEmpty else { throw .refused(answer.status) }
                 return content
             }

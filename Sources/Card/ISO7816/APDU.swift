@@ -9,12 +9,12 @@ package struct CommandAPDU: Sendable, Equatable {
     package var p2: UInt8
     /// 0 to 65 535 bytes.
     package var data: [UInt8]
-    /// The most bytes of the answer, 1 to 65 536; nil for no answer data.
+    /// The maximum number of bytes of the answer, 1 to 65 536; nil for no answer data.
     package var le: Int?
 
-    /// The most bytes of command data.
+    /// The maximum number of bytes of command data.
     package static let maximumData = 65_535
-    /// The most bytes of answer data.
+    /// The maximum number of bytes of answer data.
     package static let maximumLe = 65_536
 
     package init(_ cla: UInt8, _ ins: UInt8, _ p1: UInt8, _ p2: UInt8, data: [UInt8] = [], le: Int? = nil) {

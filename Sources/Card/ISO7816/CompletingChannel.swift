@@ -2,11 +2,12 @@
 
 /// Completes answers that a card gives in parts: status words 61xx and 6Cxx. ISO 7816-4, 5.3.4 and 5.6.
 ///
-/// Cards with the protocol T=0 answer so. Every applet uses this channel, so no applet knows these status words.
+/// Cards with the protocol T=0 answer in this way. Every applet uses this channel, so applets do not handle these
+/// status words.
 package struct CompletingChannel: CardChannel {
     private let base: any CardChannel
 
-    /// The most answers that are joined: 65 536 bytes in parts of 256.
+    /// The maximum number of answers that are joined: 65 536 bytes in parts of 256.
     private static let maximumParts = 256
 
     package init(_ base: any CardChannel) {
@@ -15,7 +16,7 @@ package struct CompletingChannel: CardChannel {
 
     /// Sends a command, fetches the rest of its answer (61xx), and corrects its expected length once (6Cxx).
     ///
-    /// A command is only repeated after 6Cxx, with which a card refuses a command that it has not run. A command that
+    /// A command is repeated only after 6Cxx, because a card that answers 6Cxx has not run the command. A command that
     /// expects no data, or that is protected by secure messaging, is never repeated.
     package func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
         var answer = try await base.transmit(command)
@@ -42,7 +43,7 @@ package struct CompletingChannel: CardChannel {
         return ResponseAPDU(data: data, answer.status)
     }
 
-    /// The length that the second byte of a status word tells; 0 stands for 256.
+    /// The length in the second byte of a status word; 0 stands for 256.
     private static func length(_ status: StatusWord) -> Int {
         status.sw2 == 0 ? 256 : Int(status.sw2)
     }

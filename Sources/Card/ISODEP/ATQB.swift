@@ -6,10 +6,10 @@ package struct ATQB: Sendable, Equatable {
     package var identifier: [UInt8]
     /// 4 bytes.
     package var applicationData: [UInt8]
-    /// 3 bytes. The fourth byte of the extended form is not kept: it only gives the guard time.
+    /// 3 bytes. The fourth byte of the extended form is not kept: it only has the guard time.
     package var protocolInfo: [UInt8]
     package var parameters: CardParameters
-    /// Whether the card speaks ISO/IEC 14443-4.
+    /// Whether the card supports ISO/IEC 14443-4.
     package var hasBlockProtocol: Bool { protocolInfo.count > 1 && protocolInfo[1] & 0x01 != 0 }
 
     /// WUPB without CRC, for all applications and one time slot. Halted cards answer, too. ISO/IEC 14443-3, 7.7.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// The reason why a card takes no further commands.
+/// Why the exchange with a card cannot continue.
 package enum BlockError: Error, Sendable, Equatable {
     /// The card sent no valid block after all retries: it has left or violates the protocol.
     case unresponsive
@@ -135,7 +135,7 @@ package struct BlockTransmission: Sendable {
         }
     }
 
-    /// Handles a time-out or a damaged frame.
+    /// Handles a timeout or a damaged frame.
     package mutating func receiveNothing() -> Step {
         switch state {
         case .ready, .failed: return notReady()

@@ -11,7 +11,7 @@ package enum FrameWaitingTime {
         return unit * (1 << Int(code == 15 ? reserved : code))
     }
 
-    /// The FWI of a card that gives none or a reserved one: 4.8 ms.
+    /// The FWI of a card that sends none or a reserved one: 4.8 ms.
     package static let defaultCode: UInt8 = 4
 
     /// The limit for an extended waiting time: 4.949 s, FWI 14.

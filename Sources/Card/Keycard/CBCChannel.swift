@@ -8,10 +8,11 @@ package final class CBCChannel: KeycardChannel {
     private let encryptionKey: Secret
     private let macKey: Secret
     private var vector: [UInt8]
-    /// The vector before the last command. A card that refuses a command unread answers with this vector.
+    /// The vector before the last command. A card that refuses a command without decrypting it protects its answer with
+    /// this vector.
     private var lastVector: [UInt8]
 
-    /// The most bytes of plain data in a command or answer.
+    /// The maximum number of bytes of plain data in a command or answer.
     package static let maximumCount = 223
 
     /// Makes the keys: SHA-512 of shared x coordinate, pairing key and salt.
@@ -52,12 +53,13 @@ package final class CBCChannel: KeycardChannel {
 
     // MARK: Card
 
-    /// Why the card does not read a command.
+    /// Why the card rejects a command.
     package enum CommandFault: Error {
-        /// There is no whole MAC. The channel goes on.
+        /// The data are shorter than a MAC. The channel stays open.
         case tooShort
         case wrongMAC
-        /// The MAC is right, but the command was encrypted for another place in the dialogue. The channel goes on.
+        /// The MAC is right, but the padding is wrong: the command was encrypted with another initial vector. The
+        /// channel stays open.
         case wrongPadding
     }
 
@@ -79,7 +81,7 @@ package final class CBCChannel: KeycardChannel {
 
     // MARK: Parts
 
-    /// Encrypts, and makes the MAC over header and ciphertext. The result is the MAC with the ciphertext behind it.
+    /// Encrypts, and makes the MAC over header and ciphertext. The result is the MAC followed by the ciphertext.
     private func encrypt(_ data: borrowing Secret, _ header: (UInt8) -> [UInt8]) throws(KeycardError) -> [UInt8] {
         let encrypted = try crypto { () throws(CryptoError) in
             try AES.encrypt(Padding.add(to: data), key: encryptionKey, initialVector: vector)

@@ -11,7 +11,7 @@ package final class CCMChannel: KeycardChannel {
 
     private static let cipher = AuthenticatedAES.ccm(tagCount: 8)
     private static let nonceCount = 13
-    /// The most bytes of data in a command: header and tag take 13 of 255 bytes.
+    /// The maximum number of bytes of data in a command: header and tag take 13 of 255 bytes.
     package static let maximumCount = 242
 
     /// Makes the keys from the shared x coordinate.

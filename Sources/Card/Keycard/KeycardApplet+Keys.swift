@@ -40,8 +40,8 @@ extension KeycardApplet {
     /// Loads the keys of words, and checks that the card derives the same keys as BIP-32.
     ///
     /// - Returns: the key UID.
-    /// - Throws: `.wrongWallet` if the card derives other keys. Then the keys are removed from the card. After `.card` and
-    ///   other losses `select` tells by its key UID whether the keys are loaded.
+    /// - Throws: `.wrongWallet` if the card derives other keys. Then the keys are removed from the card. If the answer
+    ///   is lost, the key UID after `select` shows whether the keys are loaded.
     package func loadWallet(_ mnemonic: borrowing Mnemonic) async throws(KeycardError) -> [UInt8] {
         let seed = try crypto { () throws(CryptoError) in try mnemonic.seed() }
         return try await loadWallet(seed: seed)
@@ -157,7 +157,8 @@ extension KeycardApplet {
         return point
     }
 
-    /// Reads a public key and its chain code. The card refuses paths below m/43'/60'/1581', and 4.0 the master key.
+    /// Reads a public key and its chain code. The card refuses paths below m/43'/60'/1581'. Version 4.0 also refuses
+    /// the master key.
     package func exportExtendedPublicKey(_ path: DerivationPath) async throws(KeycardError) -> ExtendedPublicKey {
         let data = try await run(KeycardInstruction.exportKey, p1: 1, p2: 2, Secret(path.bytes))
         guard let fields = KeyTemplate(data), let point = fields.publicKey, let range = fields.chainCodeRange,
@@ -166,7 +167,7 @@ extension KeycardApplet {
         return ExtendedPublicKey(key: point, chainCode: chainCode.withBytes { Array($0) })
     }
 
-    /// Reads a private key. The card refuses all paths but those below m/43'/60'/1581'.
+    /// Reads a private key. The card refuses all paths except those below m/43'/60'/1581'.
     package func exportPrivateKey(_ path: DerivationPath) async throws(KeycardError) -> PrivateKey {
         let data = try await run(KeycardInstruction.exportKey, p1: 1, p2: 0, Secret(path.bytes))
         guard let fields = KeyTemplate(data), let range = fields.privateRange, let scalar = data.part(range),

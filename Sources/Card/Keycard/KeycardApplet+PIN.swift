@@ -2,7 +2,7 @@
 import ISO7816
 package import Secrets
 
-/// The counters of a card, which GET STATUS tells without the use of a try.
+/// The counters of a card, which GET STATUS returns without using a try.
 package struct KeycardStatus: Sendable, Equatable {
     package var pinTries: Int
     package var pukTries: Int
@@ -13,7 +13,7 @@ package struct KeycardStatus: Sendable, Equatable {
     }
 
     /// Reads the template A3.
-    /// - Throws: `.malformed`, also for an empty answer: 4.0 answers so before INIT.
+    /// - Throws: `.malformed`, also for an empty answer: version 4.0 sends an empty answer before INIT.
     package init(_ bytes: [UInt8]) throws(KeycardError) {
         guard let template = try? BERTLV(bytes), template.tag == 0xA3, let fields = try? template.children,
             fields.map(\.tag) == [0x02, 0x02, 0x01], fields.allSatisfy({ $0.value.count == 1 })
@@ -24,7 +24,7 @@ package struct KeycardStatus: Sendable, Equatable {
     }
 }
 
-/// What the card says about a PIN or PUK.
+/// The card's answer to a PIN or PUK.
 package enum KeycardVerdict: Sendable, Equatable {
     case accepted
     /// The secret is wrong, which used a try. With 0 tries the PIN or PUK is blocked.
@@ -64,7 +64,8 @@ extension KeycardApplet {
 
     /// Sets a new PIN for a blocked one. A wrong PUK uses a try.
     ///
-    /// The card may now be in the duress wallet: 4.0 frees the PIN that was used last. So compare a public key afterwards.
+    /// The card may now be in the duress wallet: version 4.0 unblocks the PIN that was used last. So the caller must
+    /// compare a public key afterwards.
     /// - Throws: `.status(6985)` while the PIN is not blocked, which uses no try.
     package func unblockPIN(puk: consuming Secret, newPIN: consuming Secret) async throws(KeycardError)
         -> KeycardVerdict

@@ -9,7 +9,7 @@ package import Secrets
 /// Calls must not overlap. No command is sent again after a lost or wrong answer, because the card may have run it. After
 /// an error the channel is closed; `select` and `open` begin again.
 package actor KeycardApplet {
-    /// What the card told when it was selected last.
+    /// The card's answer to the last SELECT.
     package private(set) var info: KeycardInfo
     let base: CompletingChannel
     let random: KeycardRandom
@@ -63,16 +63,16 @@ package actor KeycardApplet {
 
     // MARK: INIT
 
-    /// Gives a new card its PIN and PUK, and checks that the card says so.
+    /// Gives a new card its PIN and PUK, and checks that the card is initialised afterwards.
     ///
-    /// The card gets a random duress PIN. Without one it would take the first digits of the PUK (3.1) or the PIN itself
-    /// (4.0), and open another wallet than the words restore.
+    /// The card gets a random duress PIN. Otherwise it would use the first digits of the PUK (3.1) or the PIN itself
+    /// (4.0). The duress PIN opens another wallet than the one that the words restore.
     ///
     /// - Parameters:
     ///   - pin: 6 digits.
     ///   - puk: 12 digits.
     ///   - pairingSecret: 32 bytes; only for 3.x.
-    /// - Throws: `.card` if the answer is lost. Then `select` tells whether the card is initialised.
+    /// - Throws: `.card` if the answer is lost. Then `select` shows whether the card is initialised.
     package func initialize(
         pin: consuming Secret,
         puk: consuming Secret,
@@ -137,7 +137,7 @@ package actor KeycardApplet {
 
     /// Pairs with a 3.x card, which uses one of its slots.
     ///
-    /// The card proves first that it knows the secret, so another card learns nothing of the secret.
+    /// The card proves first that it has the secret, so a card without the secret gets no information about it.
     /// - Throws: `.wrongPairingPassword`, `.noFreeSlot`.
     package func pair(secret: borrowing Secret) async throws(KeycardError) -> KeycardPairing {
         guard info.generation == .pairing else { throw .unsupported }
@@ -334,8 +334,8 @@ package actor KeycardApplet {
 
     /// Sends a command whose answer has no data, and returns the status.
     ///
-    /// The answers of 3.x have no counter: an older answer has a right MAC, and only its first block is decrypted to other
-    /// bytes. So data that nobody asked for end the channel.
+    /// The answers of 3.x have no counter, so a replayed answer has a valid MAC; only its first block decrypts to other
+    /// bytes. So unexpected data close the channel.
     func exchangeForStatus(
         _ ins: UInt8,
         p1: UInt8 = 0,

@@ -3,16 +3,16 @@ package import Crypto
 package import HDWallet
 package import ISO7816
 
-/// Why a dialogue with a Keycard failed. No case has a secret.
+/// Why a dialogue with a Keycard failed. No case contains a secret.
 package enum KeycardError: Error, Sendable, Equatable {
     /// No answer came. The card may have run the command.
     case card(CardError)
-    /// The card refused the command. Inside a channel the answer is authentic, so nothing has changed on the card;
-    /// outside of one anybody between reader and card could have made it.
+    /// The card refused the command. Inside a channel the answer is authentic, so nothing has changed on the card.
+    /// Without a channel, an attacker between reader and card could have sent the answer.
     case status(StatusWord)
     /// The card has ended the channel, or answered outside of it. The card may have run the command.
     case channelLost(StatusWord)
-    /// The answer is not what the command is answered with, or is forged; the words are for the log.
+    /// The answer does not fit the command, or is forged; the text is for the log.
     case malformed(String)
     /// The command needs a channel, and there is none.
     case noChannel
@@ -34,7 +34,7 @@ package enum KeycardError: Error, Sendable, Equatable {
     case foreignCard(authority: [UInt8])
     /// The card derives other keys than BIP-32 from the words: the duress wallet is open, or the applet is faulty.
     case wrongWallet
-    /// The words are no mnemonic.
+    /// The words are not a valid mnemonic.
     case mnemonic(MnemonicError)
     case crypto(CryptoError)
 }

@@ -3,7 +3,7 @@ import Crypto
 import ISO7816
 package import Secp256k1
 
-/// What a Keycard tells about itself in the answer to SELECT, before any secret is involved.
+/// The answer of a Keycard to SELECT, which needs no secret.
 package struct KeycardInfo: Sendable, Equatable {
     /// The two kinds of channel.
     package enum Generation: Sendable, Equatable {
@@ -73,7 +73,8 @@ package struct KeycardInfo: Sendable, Equatable {
 
     /// The objects of the template A4.
     ///
-    /// Version 4.0 writes an outer length that is one too small. So a length that is one below the real length is accepted.
+    /// Version 4.0 writes an outer length that is one too small. So a length that is one less than the real length is
+    /// accepted.
     private static func fields(of answer: [UInt8]) throws(KeycardError) -> [BERTLV] {
         guard answer.count >= 3, answer[0] == 0xA4 else { throw .malformed("SELECT: no template A4") }
         let header = answer[1] == 0x81 ? 3 : 2

@@ -21,13 +21,13 @@ package struct KeycardPairing: ~Copyable, Sendable {
         self.init(slot: slot, key: key)
     }
 
-    /// The slot with the key behind it, for the store.
+    /// The slot followed by the key, for the store.
     package var encoded: Secret { Secret([slot]).appending(key) }
 }
 
 /// The secret that a terminal must know to pair with a 3.x card.
 package enum KeycardPairingSecret {
-    /// The secret of the usual password. The password is public, so its secret is no secret.
+    /// The secret that is derived from the usual password. The password is public, so this value is not confidential.
     package static let standard = Result<[UInt8], KeycardError> { () throws(KeycardError) in
         try derive(Secret(KeycardParameters.defaultPairingPassword.utf8)).withBytes { Array($0) }
     }

@@ -43,7 +43,7 @@ package enum KeycardParameters {
     package static let secretCount = 32
     package static let pinTries = 3
     package static let pukTries = 5
-    /// The password of pairing that clients use for a card that is new from the factory.
+    /// The pairing password that clients use for a new card.
     package static let defaultPairingPassword = "KeycardDefaultPairing"
     package static let pairingSalt = "Keycard Pairing Password Salt"
     package static let pairingIterations = 50_000

@@ -26,7 +26,7 @@ package struct KeycardRandom: Sendable {
     package func digits(_ count: Int) throws(CryptoError) -> Secret {
         var digits = Secret([])
         while digits.count < count {
-            // A byte of 250 or more would make small digits likelier, and is drawn again.
+            // A byte of 250 or more is drawn again, because it would make small digits more likely.
             let drawn = try source(1)
             let digit = drawn.withBytes { $0.first ?? 255 }
             if digit < 250 { digits = digits.appending([0x30 + digit % 10]) }

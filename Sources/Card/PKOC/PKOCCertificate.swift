@@ -5,8 +5,8 @@ import ISO7816
 
 /// The card-verifiable certificate of a PKOC card with SE V2. PKOC NFC 2.0.1.
 ///
-/// The frame is that of an eID certificate. The names are longer, the card has no rights, and domain parameters are
-/// named by their object identifier.
+/// The structure is that of an eID certificate. The names are longer, there are no access rights, and an object
+/// identifier names the domain parameters.
 package struct PKOCCertificate: Sendable, Equatable {
     /// One entry of the extensions, such as a serial number of the card.
     package struct Extension: Sendable, Equatable {
@@ -31,7 +31,7 @@ package struct PKOCCertificate: Sendable, Equatable {
     package let to: CVDate
     package let extensions: [Extension]
 
-    /// The most bytes of a certificate.
+    /// The maximum number of bytes of a certificate.
     package static let maximumLength = 2048
 
     /// The tag of a certificate.
@@ -91,7 +91,7 @@ package struct PKOCCertificate: Sendable, Equatable {
         bytes.count == 16 && bytes.allSatisfy { (0x41...0x5A).contains($0) || (0x30...0x39).contains($0) }
     }
 
-    /// Returns why the certificate does not count at a site on this day; nil: it is valid.
+    /// Returns why a site does not accept the certificate on this day; nil: it is valid.
     package func problem(at site: PKOCSite, on day: CVDate) -> PKOCProblem? {
         // Two issuers may have the same name, for example while one of them changes its key.
         let issuers = site.issuers.filter { $0.reference == issuerReference }

@@ -56,12 +56,12 @@ package enum PKOCTag {
     static let certificateKey: UInt32 = 0x7F49
 }
 
-/// The versions that a card tells: two bytes each.
+/// The versions that a card lists, two bytes each.
 package struct PKOCVersions: Sendable, Equatable {
     /// Such as 0x0100; at least one.
     package let values: [UInt16]
 
-    /// The version that every card speaks.
+    /// The version that every card supports.
     package static let one: UInt16 = 0x0100
     /// SE V2.
     package static let two: UInt16 = 0x0200
@@ -69,7 +69,7 @@ package struct PKOCVersions: Sendable, Equatable {
 
     /// Reads the answer to SELECT: an object 5C, and perhaps others.
     ///
-    /// The result is nil for any other answer, also for an empty one. Cards of the EV profile answer that.
+    /// The result is nil for any other answer, also for the empty answer of cards with the EV profile.
     package init?(selectAnswer bytes: [UInt8]) {
         guard let objects = try? BERTLV.sequence(bytes) else { return nil }
         let lists = objects.filter { $0.tag == PKOCTag.versions }

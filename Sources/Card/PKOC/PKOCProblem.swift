@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// Why something that a card has shown is no credential, or why its certificate does not count. The raw values are the
-/// words of `reason` and of `certificate.state` in CREDENTIAL.
+/// Why a card has presented no credential, or why its certificate is not accepted. The raw values are the words of
+/// `reason` and of `certificate.state` in CREDENTIAL.
 package enum PKOCProblem: String, Error, Sendable, CaseIterable {
-    /// The signature does not fit the key and the transaction: a forged or repeated answer, or a disturbed one.
+    /// The signature does not match the key and the transaction: a forged or repeated answer, or a disturbed one.
     case wrongSignature
     /// The card has refused a command.
     case refused
-    /// An answer or the certificate breaks its form.
+    /// An answer or the certificate is malformed.
     case malformed
     /// The certificate has a key of another type than P-256.
     case unsupported

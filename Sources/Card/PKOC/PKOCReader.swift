@@ -11,7 +11,7 @@ package enum PKOCEdition: String, Sendable {
     case two = "pkoc-se2"
 }
 
-/// A key of which a card has shown that it has the private part.
+/// A public key whose private key the card has proven to have.
 package struct PKOCCredential: Sendable, Equatable {
     package let edition: PKOCEdition
     /// On P-256.
@@ -20,14 +20,14 @@ package struct PKOCCredential: Sendable, Equatable {
     package let transaction: [UInt8]
     /// nil in SE V1.
     package let certificate: PKOCCertificate?
-    /// Why the certificate does not count; nil: it is valid, or there is none. In validated mode always nil.
+    /// Why the certificate is not accepted; nil: it is valid, or there is none. Always nil in validated mode.
     package let certificateProblem: PKOCProblem?
 }
 
-/// What reading a card has given.
+/// The result of reading a card.
 package enum PKOCReading: Sendable, Equatable {
     case credential(PKOCCredential)
-    /// The card has shown no credential.
+    /// The card has presented no credential.
     case failed(PKOCProblem, PKOCEdition)
 }
 
@@ -35,11 +35,11 @@ package enum PKOCReading: Sendable, Equatable {
 ///
 /// Each reading signs new random bytes. No command is sent again: a phone allows one signature per activation.
 package struct PKOCReader: Sendable {
-    /// The source of the transaction identifiers and challenges: returns so many bytes, or nil when it fails.
+    /// The source of the transaction identifiers and challenges: returns this number of bytes, or nil when it fails.
     package typealias RandomBytes = @Sendable (Int) -> [UInt8]?
 
     private let channel: CompletingChannel
-    /// What the card told when it was selected.
+    /// The card's answer to SELECT.
     package let versions: PKOCVersions
 
     private init(_ channel: CompletingChannel, _ versions: PKOCVersions) {
@@ -57,8 +57,8 @@ package struct PKOCReader: Sendable {
 
     /// Reads the credential: SE V2 if the card has it, otherwise SE V1.
     ///
-    /// In validated mode a card that does not come to the end of SE V2 with a valid certificate has no credential. In the
-    /// other mode SE V1 follows when the card does not finish SE V2, but never after a wrong signature.
+    /// In validated mode, a card must complete SE V2 with a valid certificate; otherwise it has no credential. Without
+    /// validated mode, SE V1 follows if the card does not complete SE V2, but never after a wrong signature.
     /// - Throws: `CardError` if the card does not answer.
     @concurrent
     package func read(
@@ -113,7 +113,7 @@ package struct PKOCReader: Sendable {
         }
     }
 
-    /// SE V1: the card tells its key and signs a transaction identifier.
+    /// SE V1: the card sends its key and signs a transaction identifier.
     private func readPlain(for site: PKOCSite, _ random: RandomBytes) async throws(Stop) -> PKOCCredential {
         guard let version = versions.forAuthenticate else { throw .problem(.unsupported) }
         let transaction = try Self.draw(PKOCCommand.transactionLength, random)

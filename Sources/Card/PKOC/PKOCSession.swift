@@ -17,7 +17,7 @@ package struct PKOCSession: ~Copyable {
         key = try DigestAlgorithm.sha256.hash(try own.sharedSecret(with: peer))
     }
 
-    /// Encrypts the next message, of at least one byte. 16 bytes of tag follow the text.
+    /// Encrypts the next message, of at least one byte. A tag of 16 bytes follows the ciphertext.
     /// - Throws: `CryptoError.invalidLength` when the counter is used up.
     package mutating func seal(_ message: borrowing Secret) throws(CryptoError) -> [UInt8] {
         try Self.cipher.seal(message, key: key, nonce: try nextNonce())

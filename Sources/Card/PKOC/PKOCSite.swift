@@ -2,11 +2,11 @@
 package import Crypto
 import ISO7816
 
-/// Who reads: the identifier that a reader sends to cards, and whose certificates it accepts.
+/// The identifier that a reader sends to cards, and the issuers whose certificates the reader accepts.
 package struct PKOCSite: Sendable, Equatable {
     /// The names of the site and of the reader's place, 16 bytes each. A card may use them to choose a key.
     package let readerIdentifier: [UInt8]
-    /// The issuers whose certificates count.
+    /// The issuers whose certificates are accepted.
     package let issuers: [PKOCIssuer]
     /// Validated mode: only a key with a valid certificate is a credential, and SE V1 is never used.
     package let isValidated: Bool

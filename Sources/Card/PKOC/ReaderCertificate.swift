@@ -2,8 +2,8 @@
 import Credentials
 package import Crypto
 
-/// The certificate of a PKOC reader, 138 bytes: version 1, location, site, two times, compressed key, and the signature of
-/// the site's issuer over the first 74 bytes. PKOC BLE 2.0.1.
+/// The certificate of a PKOC reader, 138 bytes. The first 74 bytes are version 1, location, site, two times and the
+/// compressed key. The signature of the site's issuer over them follows. PKOC BLE 2.0.1.
 package struct ReaderCertificate: Sendable, Equatable {
     package let location: [UInt8]
     package let site: [UInt8]
