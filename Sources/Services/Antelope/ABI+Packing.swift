@@ -4,7 +4,7 @@ package import Text
 extension ABI {
     /// Packs a value of a type.
     ///
-    /// A field that the type does not have is an error, because the chain would never see it.
+    /// A field that the type does not have is an error, because the packed value would not contain it.
     /// - Throws: `AntelopeError` with the place of the fault, such as `data.quantity`.
     package func pack(_ value: JSON, as type: String) throws(AntelopeError) -> [UInt8] {
         var packer = Packer(abi: self)
@@ -12,7 +12,7 @@ extension ABI {
         return packer.writer.bytes
     }
 
-    /// The most values of one packed value.
+    /// The maximum number of values of one packed value.
     static let maximumValues = 16_384
 }
 

@@ -43,7 +43,7 @@ extension ABI {
             _ = try reader.number(UInt16.self)
             _ = try reader.counted()
         }
-        // ABIs of version 1.0 end here. What newer versions have behind the variants is not needed.
+        // ABIs of version 1.0 end here. The parts after the variants in newer versions are not needed.
         if !reader.isAtEnd {
             parts.variants = try Self.list(&reader) { reader throws(AntelopeError) in
                 let name = try reader.string()

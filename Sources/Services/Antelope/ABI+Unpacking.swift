@@ -5,7 +5,7 @@ extension ABI {
     /// Unpacks a value of a type.
     ///
     /// Numbers of 64 and 128 bits are texts, since many readers of JSON would round them.
-    /// - Throws: `AntelopeError`, also for bytes behind the value.
+    /// - Throws: `AntelopeError`, also for bytes after the value.
     package func unpack(_ bytes: [UInt8], as type: String) throws(AntelopeError) -> JSON {
         guard bytes.count <= PackWriter.maximumCount else { throw AntelopeError("the value is too large") }
         var unpacker = Unpacker(abi: self, reader: PackReader(bytes))

@@ -21,13 +21,14 @@ package struct ABI: Sendable {
         var variants: [(name: String, types: [String])] = []
     }
 
-    /// The most bytes of an ABI.
+    /// The maximum number of bytes of an ABI.
     package static let maximumCount = 512 * 1024
-    /// The most types, fields and actions together.
+    /// The maximum number of types, fields and actions together.
     static let maximumEntries = 10_000
-    /// The most steps from an alias to its type, from a struct to its last base, and of values inside of each other.
+    /// The maximum number of steps from an alias to its type and from a struct to its last base, and the maximum
+    /// nesting of values.
     static let maximumDepth = 32
-    /// The most bytes of a name of a type or a field.
+    /// The maximum number of bytes of a name of a type or a field.
     static let maximumNameCount = 256
 
     private var aliases: [String: String] = [:]
@@ -65,7 +66,7 @@ package struct ABI: Sendable {
                 throw AntelopeError("the action '\(action.name)' is there twice")
             }
         }
-        // A type that badged does not know is an error where it is used, and not in the rest of the contract.
+        // An unknown type is an error only where it is used. The rest of the contract stays usable.
         for name in structures.keys { try checkBases(of: name) }
     }
 

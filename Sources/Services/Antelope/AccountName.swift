@@ -7,7 +7,7 @@ package struct AccountName: Sendable, Hashable, CustomStringConvertible {
 
     package init(value: UInt64) { self.value = value }
 
-    /// Reads a name. The only text of a name is accepted: no dots at the end.
+    /// Reads a name. Only the canonical text is accepted: no dots at the end.
     package init(_ text: String) throws(AntelopeError) {
         var value: UInt64 = 0
         let characters = Array(text.utf8)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// What is wrong with a value, an ABI or packed bytes. The words are for people and name the place.
+/// What is wrong with a value, an ABI or packed bytes. The text is for people and names the place of the fault.
 package struct AntelopeError: Error, Sendable, Equatable {
     package let text: String
 

@@ -8,11 +8,11 @@ package enum NodeFailure: Error, Sendable, Equatable {
     case cancelled
     /// There is no connection, so nothing was sent.
     case unreachable(String)
-    /// The request was sent perhaps, and there is no answer, or no answer of a node.
+    /// The request may have been sent, but there is no answer, or the answer is not one of a node.
     case noAnswer(String)
     /// The node reports an error.
     case refused(NodeRefusal)
-    /// The answer has another form than it should have.
+    /// The answer is malformed.
     case malformed(String)
     /// The node belongs to another chain.
     case wrongChain(ChainID)
@@ -49,13 +49,13 @@ package struct AntelopeNode: Sendable {
     private let client: HTTPClient
     private let userAgent: String
 
-    /// Names a node by the address before `/v1/chain/...`, and the chain that it must belong to.
+    /// Takes the address of a node before `/v1/chain/...`, and the chain to which the node must belong.
     package init(_ address: WebAddress, _ chain: ChainID, _ client: HTTPClient, userAgent: String) {
         base = address.text.hasSuffix("/") ? String(address.text.dropLast()) : address.text
         (self.chain, self.client, self.userAgent) = (chain, client, userAgent)
     }
 
-    /// Asks for the state of the chain.
+    /// Requests the state of the chain.
     /// - Throws: `.wrongChain` if the node belongs to another chain.
     package func info() async throws(NodeFailure) -> NodeInfo {
         let info = try Self.read(try await call("get_info", .object([]))) { bytes throws(AntelopeError) in
@@ -70,7 +70,7 @@ package struct AntelopeNode: Sendable {
         return try Self.read(bytes) { bytes throws(AntelopeError) in try NodeAccount(bytes) }
     }
 
-    /// Asks for the ABI of a contract, in the packed form or, from nodes without it, in JSON.
+    /// Requests the ABI of a contract in the packed form, and in JSON from nodes that do not support the packed form.
     package func abi(of contract: AccountName) async throws(NodeFailure) -> ABI {
         let question = Self.object([("account_name", "\(contract)")])
         do throws(NodeFailure) {

@@ -63,7 +63,7 @@ package struct AntelopeTime: Sendable, Hashable {
         }
     }
 
-    /// The time with 0, 3 or 6 decimals. A time that has no year of four digits is a number.
+    /// The time with 0, 3 or 6 decimals. A time outside the years 1970 to 9999 is written as a number of microseconds.
     package func text(decimals: Int) -> String {
         var days = microseconds / 86_400_000_000
         guard microseconds >= 0, days < Self.days(before: 10_000) else { return "\(microseconds) microseconds" }
@@ -97,7 +97,7 @@ package struct AntelopeTime: Sendable, Hashable {
         }
     }
 
-    /// The days from 1970 to the begin of a year.
+    /// The number of days from 1970 to the start of a year.
     private static func days(before year: Int64) -> Int64 {
         let last = year - 1
         return (year - 1970) * 365 + (last / 4 - 492) - (last / 100 - 19) + (last / 400 - 4)

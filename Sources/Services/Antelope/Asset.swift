@@ -13,7 +13,7 @@ package struct SymbolCode: Sendable, Hashable, CustomStringConvertible {
         value = letters.reversed().reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    /// - Throws: `AntelopeError` for other bytes than capital letters and zeros behind them.
+    /// - Throws: `AntelopeError` unless the bytes are capital letters followed by zeros.
     package init(value: UInt64) throws(AntelopeError) {
         let bytes = (0..<8).map { UInt8(truncatingIfNeeded: value >> UInt64(8 * $0)) }
         let letters = bytes.prefix { $0 != 0 }
@@ -82,8 +82,8 @@ package struct Asset: Sendable, Hashable, CustomStringConvertible {
         try self.init(decimal: parts[0], code: SymbolCode(parts[1]), precision: nil)
     }
 
-    /// Reads a decimal number. Decimals that are missing for `precision` are zeros, and more of them are refused. With
-    /// nil the text says the precision.
+    /// Reads a decimal number. If there are fewer decimals than `precision`, zeros are added; more decimals are
+    /// refused. If `precision` is nil, it is the number of decimals in the text.
     package init(decimal text: some StringProtocol, code: SymbolCode, precision: Int?) throws(AntelopeError) {
         let isNegative = text.hasPrefix("-")
         let parts = text.utf8.dropFirst(isNegative ? 1 : 0).split(

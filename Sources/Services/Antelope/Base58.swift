@@ -4,7 +4,7 @@
 enum Base58 {
     private static let alphabet = Array("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz".utf8)
 
-    /// The most characters. The longest text is that of a WebAuthn signature.
+    /// The maximum number of characters. The longest text is that of a WebAuthn signature.
     static let maximumCount = 4096
 
     static func encode(_ bytes: [UInt8]) -> String {

@@ -2,7 +2,8 @@
 
 /// Base 64, in which nodes send ABIs. RFC 4648, 4.
 enum Base64 {
-    /// Returns the bytes of a text; nil for other characters. Padding may be missing: some nodes send a wrong one.
+    /// Returns the bytes of a text; nil for other characters. Padding is ignored, because some nodes send wrong
+    /// padding.
     static func decode(_ text: String) -> [UInt8]? {
         var bytes: [UInt8] = []
         var buffer: UInt32 = 0

@@ -4,7 +4,7 @@ import Text
 
 /// Reads the answers of a node. Anything but the expected form is an `AntelopeError`.
 package enum NodeAnswer {
-    /// The most bytes of each answer.
+    /// The maximum number of bytes of each answer.
     package static let maximumCount = 1024 * 1024
 
     static func json(_ bytes: [UInt8]) throws(AntelopeError) -> JSON {
@@ -77,7 +77,7 @@ package struct NodeAccount: Sendable, Equatable {
                 guard let text = entry["key"]?.string, let weight = entry["weight"]?.int else {
                     throw AntelopeError("a key of the answer has no weight")
                 }
-                // A chain may write keys with a prefix of its own. Such a key is not that of a card.
+                // A chain may write keys with a prefix of its own. No card has such a key.
                 guard let key = try? KeyText(text, .publicKey) else { continue }
                 keys.append(Key(key: key, weight: weight))
             }

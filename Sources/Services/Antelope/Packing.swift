@@ -4,7 +4,7 @@
 package struct PackWriter {
     package private(set) var bytes: [UInt8] = []
 
-    /// The most bytes of one packed value.
+    /// The maximum number of bytes of one packed value.
     package static let maximumCount = 64 * 1024
 
     package init() {}

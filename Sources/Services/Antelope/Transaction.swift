@@ -22,7 +22,7 @@ package struct Action: Sendable, Hashable {
     }
 }
 
-/// A chain, by the hash of its first state.
+/// The identifier of a chain: the hash of its initial state.
 package struct ChainID: Sendable, Hashable, CustomStringConvertible {
     /// 32 bytes.
     package let bytes: [UInt8]
@@ -44,7 +44,8 @@ package struct ChainID: Sendable, Hashable, CustomStringConvertible {
     package var description: String { bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
 }
 
-/// The last block that a transaction knows, so that it is valid in this history only (TAPOS).
+/// A recent block to which a transaction refers, so that the transaction is valid only in the history of this block
+/// (TAPOS).
 package struct BlockReference: Sendable, Hashable {
     package let number: UInt16
     package let prefix: UInt32
@@ -66,9 +67,9 @@ package struct Transaction: Sendable, Hashable {
     package let reference: BlockReference
     package let actions: [Action]
 
-    /// The most actions.
+    /// The maximum number of actions.
     package static let maximumActions = 64
-    /// The most bytes.
+    /// The maximum length in bytes.
     package static let maximumCount = 256 * 1024
 
     package init(expiration: UInt32, reference: BlockReference, actions: [Action]) {
@@ -134,12 +135,12 @@ package struct Transaction: Sendable, Hashable {
         self.actions = actions
     }
 
-    /// The id by which the chain knows a packed transaction.
+    /// The id of a packed transaction on the chain: its SHA-256.
     package static func id(of packed: [UInt8]) throws(CryptoError) -> [UInt8] {
         try DigestAlgorithm.sha256.hash(packed)
     }
 
-    /// What is signed of a packed transaction without context-free data.
+    /// The hash that is signed for a packed transaction without context-free data.
     package static func digest(of packed: [UInt8], on chain: ChainID) throws(CryptoError) -> [UInt8] {
         try DigestAlgorithm.sha256.hash(chain.bytes + packed + [UInt8](repeating: 0, count: 32))
     }

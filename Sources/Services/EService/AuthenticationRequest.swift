@@ -2,7 +2,7 @@
 package import CountryAuthorities
 package import EID
 
-/// What a service asks for. Every check that needs no card is done. TR-03112-7, 3.6.4.1, EAC1InputType.
+/// The request of a service, after all checks that need no card. TR-03112-7, 3.6.4.1, EAC1InputType.
 package struct AuthenticationRequest: Sendable, Equatable {
     /// Role `terminal`, terminal type `authenticationTerminal`.
     package let terminalCertificate: CVCertificate

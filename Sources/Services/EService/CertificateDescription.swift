@@ -22,8 +22,8 @@ package struct CertificateDescription: Sendable, Equatable {
     package let subjectURL: String?
     /// The text of the terms of usage; for a PDF file its bytes as upper-case hexadecimal digits.
     package let termsOfUsage: String
-    /// Why the service wants the data: a paragraph of the terms of usage; empty when they have none. Found once, since the
-    /// search of long terms takes a while.
+    /// Why the service requests the data: a paragraph of the terms of usage; empty when they have none. Searched only
+    /// once, because searching long terms takes time.
     package let purpose: String
     package let redirectURL: String?
     /// Hashes of the TLS certificates that the service and its eID-Server may use; empty when the description names none.
@@ -32,8 +32,9 @@ package struct CertificateDescription: Sendable, Equatable {
     /// The DER encoding that the service sent. It is hashed, and a reader with a keypad shows it.
     package let encoded: [UInt8]
 
-    /// The most bytes. A client gets the description in a line of at most 1 MiB. In the worst case it has the terms
-    /// twice (as the purpose too) and every character escaped. Real descriptions have some tens of KiB.
+    /// The maximum length in bytes. A client gets the description in a line of at most 1 MiB. In the worst case this
+    /// line contains the terms twice, also as the purpose, with every character escaped. Real descriptions have some
+    /// tens of KiB.
     package static let maximumLength = 192 * 1024
 
     /// Reads the encoding.
@@ -127,7 +128,7 @@ package struct CertificateDescription: Sendable, Equatable {
         return ""
     }
 
-    /// What German issuers write above the purpose.
+    /// The headings that German issuers write above the purpose.
     private static let labels = [
         "Geschäftszweck:", "Zweck des Auslesevorgangs:", "Verwendung der Daten:", "Zweck der Datenübermittlung:",
     ]

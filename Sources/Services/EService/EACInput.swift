@@ -16,7 +16,7 @@ package struct EAC1Input: Sendable, Equatable {
     package let transactionInfo: String?
     package let acceptedEIDTypes: Set<EIDType>
 
-    /// The most bytes of TransactionInfo.
+    /// The maximum number of bytes of TransactionInfo.
     package static let maximumInfo = 64 * 1024
 
     init(_ data: XMLElement) throws(FieldError) {
@@ -98,8 +98,8 @@ package struct EAC2Input: Sendable, Equatable {
         signature = try data.hex("Signature")
     }
 
-    /// Gives the point with its leading 04, as the card and TR-03110-3 A.2.4 want it. Some eID-Servers send only the
-    /// two coordinates; AusweisApp takes those too. Nil when `key` is neither form.
+    /// Returns the point with its leading 04, as the card and TR-03110-3 A.2.4 require. Some eID-Servers send only the
+    /// two coordinates; AusweisApp also accepts these. Nil when `key` is neither form.
     private static func uncompressedPoint(_ key: [UInt8]) -> [UInt8]? {
         if key.count.isMultiple(of: 2) {
             return Curve.allCases.contains { $0.fieldLength * 2 == key.count } ? [0x04] + key : nil

@@ -6,8 +6,8 @@ package import EID
 package struct EAC1Output: Sendable, Equatable {
     /// The rights that the user granted, in the terminal certificate's template.
     package let chat: CHAT
-    /// The trust points of the card, the current one first, as PACE named them. The server gets them only when its request
-    /// has no chain for any of them.
+    /// The trust points of the card, the current one first, as PACE named them. They are sent to the server only when
+    /// its request has no chain for any of them.
     package let authorityReferences: [[UInt8]]
     /// EF.CardAccess as the card sent it.
     package let efCardAccess: [UInt8]
@@ -33,7 +33,7 @@ package struct EAC2: Sendable, Equatable {
     /// The terminal's key for chip authentication: 04 and two coordinates of equal length. The card checks that it is a
     /// point of its curve.
     package let ephemeralPublicKey: [UInt8]
-    /// r and s at full length; nil when `EServiceConnection.sendChallenge` has to fetch the signature.
+    /// r and s at full length; nil when `EServiceConnection.sendChallenge` must fetch the signature.
     package let signature: [UInt8]?
     /// The certificates of the request and of this message.
     package let certificates: CVCertificatePool
@@ -57,9 +57,9 @@ package struct EAC2Output: Sendable, Equatable {
     }
 }
 
-/// What the server wants next.
+/// The next step that the server requests.
 package enum ServerStep: Sendable, Equatable {
-    /// The card has to get these commands; there is at least one.
+    /// These commands must be sent to the card; there is at least one.
     case transmit([InputAPDU])
     /// The server ended without an error. A StartPAOSResponse with an error is thrown as `Start_Paos_Response_Error`.
     case finished

@@ -15,7 +15,7 @@ package struct EServiceConfiguration: Sendable {
         package var phase: Duration = .seconds(60)
         /// For reporting an error to the server.
         package var errorReport: Duration = .seconds(5)
-        /// The most redirects in a row.
+        /// The maximum number of redirects in a row.
         package var redirects = 10
         /// The most Transmit messages of one authentication.
         package var transmits = 1000
@@ -30,13 +30,13 @@ package struct EServiceConfiguration: Sendable {
     package var proxies: ProxySettings?
     package var userAgent: PAOSEnvelope.UserAgent
     package var limits = Limits()
-    /// Returns the day on which certificates have to be valid.
+    /// Returns the day on which certificates must be valid.
     package var today: @Sendable () -> CVDate = { CVDate.today }
     /// Returns the addresses of a host as text; empty if the name is unknown. It may block.
     package var lookUp: @Sendable (_ host: String) -> [String] = HostAddresses.system
     /// Logs a line. Contents of messages are never logged, with or without `Pragma: no-log`.
     package var log: @Sendable (String) -> Void = { _ in }
-    /// Logs a line about a fault that the administrator has to repair.
+    /// Logs a warning about a fault that the administrator must repair.
     package var warn: @Sendable (String) -> Void = { _ in }
 
     package init(userAgent: PAOSEnvelope.UserAgent) { self.userAgent = userAgent }

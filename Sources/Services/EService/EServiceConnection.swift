@@ -4,15 +4,15 @@
 /// TR-03124-1, 2.4; TR-03112-7, 3.6.4.
 ///
 /// The methods are called in the order of this list, each at most once except `sendTransmit`. A cancelled task ends the
-/// first five at once with `User_Cancelled`. `fail` and `refreshAddress` continue within their timeouts, since the server
-/// has to be told. `close` ends everything.
+/// first five at once with `User_Cancelled`. `fail` and `refreshAddress` continue within their timeouts, because the
+/// server must be informed. `close` ends everything.
 package protocol EServiceConnection: Sendable {
     /// Fetches the TcToken, opens PAOS and receives EAC1. When it returns, every check that needs no card has passed: chain
     /// and dates of the certificates, description, same origin, TLS certificates.
     func request() async throws(EServiceFailure) -> AuthenticationRequest
 
     /// Sends the answer to EAC1. The server answers with its ephemeral key and its signature. When `EAC2.signature` is
-    /// nil, `sendChallenge` comes next, else `sendEAC2`.
+    /// nil, `sendChallenge` follows, otherwise `sendEAC2`.
     func sendEAC1(_ output: EAC1Output) async throws(EServiceFailure) -> EAC2
 
     /// Sends the challenge again and receives the signature. TR-03112-7, 3.6.4.2, EACAdditionalInputType.
@@ -26,10 +26,10 @@ package protocol EServiceConnection: Sendable {
 
     /// Sends the answers of the card in order.
     /// - Parameters:
-    ///   - output: response APDUs, one for each command that the card got.
-    ///   - error: why the card did not get the other commands: `FailureStatus.unexpectedTransmitStatus` when a status was
-    ///     not acceptable. The server then continues or ends the dialogue.
-    /// - Returns: what the server wants next.
+    ///   - output: response APDUs, one for each command that was sent to the card.
+    ///   - error: why the other commands were not sent to the card: `FailureStatus.unexpectedTransmitStatus` when a
+    ///     status was not acceptable. The server then continues or ends the dialogue.
+    /// - Returns: the next step that the server requests.
     /// - Throws: `EServiceFailure`.
     func sendTransmit(_ output: [[UInt8]], error: ECardResult?) async throws(EServiceFailure) -> ServerStep
 

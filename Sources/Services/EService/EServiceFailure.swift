@@ -6,7 +6,7 @@ package struct EServiceFailure: Error, Sendable {
     package let status: FailureStatus
     /// The result that the eID-Server sent, when the server ended the dialogue.
     package let serverResult: ECardResult?
-    /// Words for the log, such as those of libcurl or OpenSSL. Never a secret, never the content of a message.
+    /// Text for the log, such as an error text of libcurl or OpenSSL; never a secret or the content of a message.
     package let detail: String
 
     package init(

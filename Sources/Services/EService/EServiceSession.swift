@@ -11,7 +11,7 @@ package actor EServiceSession: EServiceConnection {
     private let configuration: EServiceConfiguration
     private let isDeveloperMode: Bool
 
-    /// nil when the system had no thread left: then every step fails.
+    /// nil if the system could not start a thread; then every step fails.
     private nonisolated let thread: NetworkThread?
     private nonisolated let canceller = HTTPCanceller()
 
@@ -31,8 +31,8 @@ package actor EServiceSession: EServiceConnection {
         thread?.asUnownedSerialExecutor() ?? Loop.sharedUnownedExecutor
     }
 
-    /// Takes `tcTokenURL` as the client gave it; `request` checks it. Developer mode is for test services only: some
-    /// faults of theirs are logged and ignored.
+    /// Takes `tcTokenURL` as the client gave it; `request` checks it. Developer mode is for test services only: some of
+    /// their faults are logged and ignored.
     package init(
         tcTokenURL: String,
         isDeveloperMode: Bool,
@@ -130,7 +130,7 @@ package actor EServiceSession: EServiceConnection {
 
     package nonisolated func refreshAddress(after result: ECardResult) async -> RefreshOutcome {
         canceller.reset()
-        // The browser of a user who has cancelled before is sent back too.
+        // The browser also returns to the service when the user has cancelled before.
         guard !Task.isCancelled else { return await findAddress(after: result) }
         return await withTaskCancellationHandler {
             await findAddress(after: result)
@@ -165,7 +165,7 @@ package actor EServiceSession: EServiceConnection {
     private func connect() throws(EServiceFailure) -> AuthenticationRequest {
         guard !tcTokenURL.isEmpty else { throw EServiceFailure(.parseTcTokenMissingURL, .wrongInvocation) }
         guard let address = WebAddress(tcTokenURL) else {
-            // The SDK counts an address with another scheme among those that are not https.
+            // The SDK reports an address with another scheme as an address that is not https.
             let isOther = !tcTokenURL.lowercased().hasPrefix("http") && tcTokenURL.includes("//")
             throw isOther
                 ? EServiceFailure(.getTcTokenInvalidURL, .noTcToken, detail: "no https address")
@@ -202,7 +202,7 @@ package actor EServiceSession: EServiceConnection {
         return outcome.request
     }
 
-    /// Opens PAOS. With a pre-shared key it has connections of its own; without one it uses those of the TcToken, or
+    /// Opens PAOS. With a pre-shared key, PAOS has connections of its own. Otherwise it uses those of the TcToken, or
     /// new ones that resume their TLS session.
     private func open(_ token: TcToken, _ web: GuardedSession) throws(EServiceFailure) -> PAOSClient {
         guard let key = token.preSharedKey else {
@@ -243,8 +243,8 @@ package actor EServiceSession: EServiceConnection {
 
     /// Runs one step on the actor's thread; the cancellation of the task ends its transfer.
     ///
-    /// Not isolated, so that `run` is a call into the actor: with Swift 6.3 the body of withTaskCancellationHandler may
-    /// run on a thread of the language's pool, which must not wait for a server.
+    /// Not isolated, so that `run` is a call into the actor. With Swift 6.3 the body of withTaskCancellationHandler may
+    /// run on a thread of the global pool, which must not wait for a server.
     private nonisolated func cancellable<T: Sendable>(_ step: Step<T>) async throws(EServiceFailure) -> T {
         let result = await withTaskCancellationHandler {
             await run(step)

@@ -8,7 +8,7 @@ final class PAOSClient {
     private let address: WebAddress
     private let configuration: EServiceConfiguration
 
-    /// What the server waits for; nil when it waits for nothing, or this is not known.
+    /// The answer that the server waits for; nil if there is none, or if this is not known.
     private var pending: PAOSMessage.Pending?
     /// The MessageID of the server's last message.
     private var relatesTo: String?
@@ -17,7 +17,7 @@ final class PAOSClient {
         (self.session, self.address, self.configuration) = (session, address, configuration)
     }
 
-    /// The failure for a message that may not come now. The server still waits for an answer to it.
+    /// The failure for a message that is not allowed at this point. The server still waits for an answer to it.
     var unexpected: EServiceFailure { EServiceFailure(.genericSendReceivePAOSUnexpected, .unexpectedMessage) }
 
     /// Opens the dialogue and returns what the service asks for.
@@ -56,7 +56,7 @@ final class PAOSClient {
         return message.content
     }
 
-    /// Sends the error instead of what the server waits for, and returns the result in its StartPAOSResponse.
+    /// Sends the error as the answer that the server waits for, and returns the result in its StartPAOSResponse.
     func fail(_ error: ECardResult) -> ECardResult? {
         guard let pending else { return nil }
         self.pending = nil

@@ -3,10 +3,10 @@ import Text
 
 /// A message of the eID-Server: the answer to our HTTP request, which holds the next command. TR-03112-7, 2.6 and 3.6.
 ///
-/// Elements are found by local name; unknown ones are ignored. A repeated element that may be there only once, and a
-/// value of a wrong form, make the message invalid.
+/// Elements are found by local name; unknown ones are ignored. A repeated element that is allowed only once, or a
+/// malformed value, makes the message invalid.
 package struct PAOSMessage: Sendable, Equatable {
-    /// The most bytes. A request with a description in PDF has some 100 KiB.
+    /// The maximum length in bytes. A request with a description in PDF has about 100 KiB.
     package static let maximumLength = 1024 * 1024
 
     package enum Content: Sendable, Equatable {
@@ -21,13 +21,13 @@ package struct PAOSMessage: Sendable, Equatable {
 
     /// Why a document cannot be used.
     package enum Failure: Error, Sendable, Equatable {
-        /// The document is no XML, no envelope, or no known message; words for the log.
+        /// The document is not XML, not an envelope, or not a known message; text for the log.
         case unknown(String)
         /// A known message has an invalid content. The server waits for `Pending`, which can carry an error.
         case invalid(Pending, messageID: String?, String)
     }
 
-    /// What the server waits for after it has sent a message.
+    /// The answer that the server waits for after it has sent a message.
     package enum Pending: Sendable, Equatable {
         case initializeFrameworkResponse
         case didAuthenticateResponse(EACOutputType)

@@ -106,7 +106,7 @@ struct RefreshAddressSearch {
 }
 
 extension RefreshOutcome {
-    /// The query items with which the browser tells the service the result. TR-03124-1, 2.5.4.
+    /// The query items with which the browser sends the result to the service. TR-03124-1, 2.5.4.
     static func parameters(of result: ECardResult) -> [(name: String, value: String)] {
         guard result.isError else { return [("ResultMajor", "ok")] }
         let known = ["trustedChannelEstablishmentFailed", "communicationError", "cancellationByUser"]

@@ -151,7 +151,7 @@ struct RequestCheck {
         _ issuer: CVCertificate
     ) throws(EServiceFailure) -> TLSGuard.Listed {
         let failure = EServiceFailure(.certificateCheckFailedHashMissingInDescription, .certificateNotListed)
-        // Without a hash function in the issuer's certificate no hash can be compared.
+        // If the issuer's certificate names no hash function, no hash can be compared.
         guard let digest = issuer.digest else { throw failure }
         let listed = TLSGuard.Listed(digest: digest, hashes: Set(description.communicationCertificates))
         if !connections.allSatisfy(listed.contains) { try throwUnlessDeveloperMode(failure) }

@@ -7,7 +7,7 @@ import HTTP
 /// other file calls libssl.
 ///
 /// The issuer of a TLS certificate is not checked. An eID-Server is identified by the hash of its certificate in the
-/// description, which the terminal certificate confirms. TR-03124-1, 2.7.3. Every other rule for certificates holds.
+/// description, which the terminal certificate confirms. TR-03124-1, 2.7.3. Every other rule for certificates applies.
 final class TLSGuard: TLSRules {
     struct PreSharedKey {
         /// 1 to 255 bytes without a zero byte.
@@ -63,7 +63,7 @@ final class TLSGuard: TLSRules {
     func prepare(_ context: OpaquePointer) -> Bool {
         let owner = Unmanaged.passUnretained(self).toOpaque()
         tls_set_owner(context, owner)
-        // Key sizes are checked after the handshake: a limit of the library would end it without a reason.
+        // Key sizes are checked after the handshake. A limit in libssl would end the handshake without a reason.
         SSL_CTX_set_security_level(context, 1)
         guard tls_set_version(context, TLS1_2_VERSION) == 1, SSL_CTX_set_cipher_list(context, profile.suites) == 1,
             tls_set_signatures(context, profile.signatures) == 1, tls_ask_for_status(context) == 1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// The cipher suites, groups and signatures that a connection may use. TR-03116-4, 2. Both profiles have TLS 1.2 only,
-/// since their suites are suites of TLS 1.2.
+/// The cipher suites, groups and signatures that a connection may use. TR-03116-4, 2. Both profiles use only TLS 1.2,
+/// because their suites belong to TLS 1.2.
 struct TLSProfile: Sendable, Equatable {
     /// OpenSSL's names, the preferred suite first.
     let suites: String
@@ -29,6 +29,6 @@ struct TLSProfile: Sendable, Equatable {
         signatures: "RSA+SHA512:RSA+SHA384:RSA+SHA256"
     )
 
-    /// The least bits of a key in a certificate or a key agreement. TR-03116-4, 2.
+    /// The minimum number of bits of a key in a certificate or a key agreement. TR-03116-4, 2.
     static func minimumBits(isElliptic: Bool) -> Int { isElliptic ? 250 : 3000 }
 }

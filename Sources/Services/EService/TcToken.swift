@@ -4,11 +4,11 @@ import Text
 
 /// The TcToken of a service: names its eID-Server and the address to which the browser returns. TR-03124-1, 2.6.
 package struct TcToken: Sendable, Equatable {
-    /// The most bytes. TcTokens of services have about one thousand.
+    /// The maximum length in bytes. TcTokens of services have about 1000 bytes.
     package static let maximumLength = 64 * 1024
 
     package let serverAddress: WebAddress
-    /// The identity of the pre-shared key too; 1 to 255 bytes.
+    /// Also the identity of the pre-shared key; 1 to 255 bytes.
     package let sessionIdentifier: String
     package let refreshAddress: WebAddress
     package let communicationErrorAddress: WebAddress?

@@ -9,7 +9,7 @@ struct XMLElement: Sendable, Equatable {
     var text = ""
     var children: [XMLElement] = []
 
-    /// The text without white space at its ends.
+    /// The text without white space at the start and the end.
     var trimmed: String {
         let head = text.utf8.drop(while: Self.isBlank)
         let count = head.reversed().drop(while: Self.isBlank).count
@@ -43,6 +43,6 @@ enum XMLError: Error, Equatable {
     case doctype
     /// The document is larger or deeper than any message of the protocol.
     case tooLarge
-    /// An element that may be there only once is repeated.
+    /// An element that is allowed only once is repeated.
     case duplicate(String)
 }

@@ -9,7 +9,7 @@ enum XMLReader {
     static let maximumDepth = 32
     static let maximumElements = 4096
     static let maximumAttributes = 32
-    /// The most bytes of a name with its namespace.
+    /// The maximum number of bytes of a name with its namespace.
     static let maximumName = 1024
 
     /// Reads a document of at most `maximumLength` bytes.
@@ -20,7 +20,7 @@ enum XMLReader {
         guard let parser = XML_ParserCreateNS(nil, XML_Char(bitPattern: separator)) else { throw .tooLarge }
         defer { XML_ParserFree(parser) }
         let builder = Builder(parser)
-        // The builder lives until the end of this function, and so longer than the parser uses it.
+        // The builder exists until the end of this function, which is longer than the parser uses it.
         XML_SetUserData(parser, Unmanaged.passUnretained(builder).toOpaque())
         XML_SetElementHandler(
             parser,

@@ -18,7 +18,7 @@ package final class HTTPCanceller: Sendable {
 
     package init() {}
 
-    /// Whether transfers have to end, and may not begin.
+    /// Whether transfers must end, and may not begin.
     package var isCancelled: Bool { state.withLock { $0.isCancelled || $0.isClosed } }
 
     /// Ends running transfers; new ones are refused until `reset`.
@@ -35,7 +35,7 @@ package final class HTTPCanceller: Sendable {
     /// Allows transfers again after `cancel`.
     package func reset() { state.withLock { $0.isCancelled = false } }
 
-    /// When look-ups of names have to end: never, or soon after the first `cancel`, also after `reset`.
+    /// The deadline of name look-ups: none, or shortly after the first `cancel`. `reset` does not remove it.
     var lookUpDeadline: ContinuousClock.Instant {
         let time = state.withLock { $0.cancelTime }
         return time.map { $0 + HostAddresses.timeoutAfterCancel } ?? .now + .seconds(86_400)

@@ -13,7 +13,7 @@ package struct HTTPRequest: Sendable {
     package let address: WebAddress
     package var headers: [String]
     package var body: [UInt8]
-    /// The most bytes of the answer's body.
+    /// The maximum length of the answer's body in bytes.
     package var maximumLength: Int
 
     package init(
@@ -27,7 +27,7 @@ package struct HTTPRequest: Sendable {
         (self.body, self.maximumLength) = (body, maximumLength)
     }
 
-    /// A POST of JSON to a server that answers JSON. `maximumLength` is the most bytes of the answer.
+    /// A POST of JSON to a server that answers JSON. `maximumLength` is the maximum number of bytes of the answer.
     package static func post(
         _ json: [UInt8],
         to address: WebAddress,
@@ -71,15 +71,15 @@ package enum HTTPFault: Error, Equatable {
     case proxy(ProxyFault, String)
     /// The handshake failed: by a rule of `TLSRules`, or by libssl and libcurl (nil).
     case tls(TLSFault?, String)
-    /// The answer is longer than it may be.
+    /// The answer exceeds a limit of its length.
     case tooLarge
-    /// The connection was cut, or the answer is no HTTP.
+    /// The connection was lost, or the answer is not HTTP.
     case broken(String)
     /// libcurl cannot be loaded.
     case unavailable(String)
 }
 
-/// Limits of time of one transfer.
+/// The timeouts of one transfer.
 package struct HTTPLimits: Sendable, Equatable {
     /// For connecting, with the TLS handshake.
     package var connect: Duration
@@ -98,7 +98,7 @@ package final class HTTPSession {
     /// Takes the time of a transfer; `answer` is the part from the request to the end of the answer.
     package typealias Measured = (_ transfer: Duration, _ answer: Duration) -> Void
 
-    /// The most bytes of all header lines of an answer.
+    /// The maximum number of bytes of all header lines of an answer.
     static let maximumHeaders = 64 * 1024
 
     private let tls: (any TLSRules)?
@@ -109,7 +109,7 @@ package final class HTTPSession {
     private let limits: HTTPLimits
     private let proxies: ProxySettings?
 
-    // The transfer that runs.
+    // The state of the running transfer.
     private var method = HTTPRequest.Method.get
     private var attempts = 0
     private var maximumLength = 0
@@ -118,8 +118,8 @@ package final class HTTPSession {
     private var headerBytes = 0
     private var body: [UInt8] = []
 
-    /// Makes a session without connections. Without TLS rules libcurl decides about certificates, by the authorities of the
-    /// system.
+    /// Makes a session without connections. Without TLS rules, libcurl verifies certificates with the authorities of
+    /// the system.
     package init(
         _ tls: (any TLSRules)?,
         _ limits: HTTPLimits,
@@ -148,7 +148,7 @@ package final class HTTPSession {
         let end = min(begin + limits.transfer, deadline)
         guard begin < end else { throw .timeout }
         let proxy = proxies?.proxy(for: origin)
-        // Only the proxy knows the names of servers behind it.
+        // With a proxy, only the address of the proxy is needed: the proxy looks up the name of the server.
         let peer = proxy?.origin ?? origin
         let found = try find(peer.host, isProxy: proxy != nil, by: min(end, begin + limits.connect))
         let total = ContinuousClock.now.duration(to: end).milliseconds
@@ -157,7 +157,7 @@ package final class HTTPSession {
         (method, maximumLength) = (request.method, request.maximumLength)
         (attempts, isTooLarge, lines, headerBytes, body) = (0, false, [], 0, [])
         defer { (lines, body) = ([], []) }
-        // libcurl then looks up nothing itself: its look-ups cannot be left behind.
+        // With these addresses libcurl makes no look-ups of its own, which could not be abandoned.
         let resolve = found.isEmpty ? "" : "\(peer.host):\(peer.port):\(found.joined(separator: ","))"
         let outcome = perform(request, total, resolve, proxy)
         let answer = method == .connect ? .zero : Duration.microseconds(outcome.answer_microseconds)
@@ -210,7 +210,7 @@ package final class HTTPSession {
             case .put: CCURL_PUT
             case .connect: CCURL_CONNECT
             }
-        // An empty Expect: libcurl would wait for 100 Continue before a long body.
+        // An empty Expect header: otherwise libcurl would wait for 100 Continue before it sends a long body.
         let headers = (request.headers + ["Expect:"]).joined(separator: "\n")
         guard let credentials = proxy?.credentials else {
             return perform(request, total, resolve, method, headers, proxy, nil, nil)

@@ -6,18 +6,18 @@ import Synchronization
 
 /// Finds the addresses of the hosts of one dialogue with servers.
 ///
-/// getaddrinfo may wait for a name server for minutes, and nothing can end it. So it runs on a thread of its own, which
-/// is left behind when the dialogue does not wait any longer.
+/// getaddrinfo may wait for a name server for minutes, and cannot be cancelled. So it runs on a thread of its own,
+/// which is abandoned when the dialogue stops waiting.
 package final class HostAddresses {
     /// Returns the addresses of a host as text; empty if the name is unknown. It may block.
     package typealias LookUp = @Sendable (_ host: String) -> [String]
 
-    /// Counts the look-ups that run, with those that are left behind.
+    /// Counts the running look-ups, including abandoned ones.
     package final class Slots: Sendable {
-        /// Of the whole daemon.
+        /// The slots of the whole daemon.
         package static let shared = Slots()
 
-        /// The most look-ups at once.
+        /// The maximum number of look-ups at once.
         static let maximum = 64
         private let running = Mutex(0)
 
@@ -130,7 +130,7 @@ package final class HostAddresses {
                 continue
             }
             let address = String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-            // libcurl takes no scope of a link-local address.
+            // libcurl does not accept the scope of a link-local address.
             if !address.contains("%") { addresses.append(entry.ai_family == AF_INET6 ? "[\(address)]" : address) }
         }
         return addresses

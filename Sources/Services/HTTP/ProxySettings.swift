@@ -6,7 +6,7 @@ import Text
 package struct Proxy: Sendable {
     /// A name and a password for the proxy.
     package final class Credentials: Sendable {
-        /// The most bytes of name and password together.
+        /// The maximum number of bytes of name and password together.
         package static let maximumCount = 1024
 
         /// The name, a zero byte, the password, a zero byte.
@@ -69,7 +69,7 @@ package struct ProxySettings: Sendable {
     /// One proxy for everything.
     package init(_ proxy: Proxy) { (secure, plain, exceptions) = (proxy, proxy, []) }
 
-    /// A variable of the environment that names no proxy which badged can use.
+    /// An environment variable whose proxy badged cannot use.
     package struct Unusable: Error, Equatable {
         package let variable: String
     }
@@ -146,7 +146,7 @@ package struct ProxySettings: Sendable {
 package enum ProxyFault: Error, Sendable, Equatable {
     /// It cannot be reached, does not answer, or answers something that is not HTTP.
     case unreachable
-    /// It wants a name and a password, or other ones.
+    /// It requires a name and a password, or rejects those that were sent.
     case credentials
     /// It answered CONNECT with another status than 2xx.
     case refused(status: Int)

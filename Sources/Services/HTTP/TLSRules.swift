@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// What decides about the certificates of a session, instead of the authorities of the system.
+/// The rules that decide about the certificates of a session, instead of the authorities of the system.
 ///
 /// The rules must outlive the connections that they have prepared.
 package protocol TLSRules: AnyObject {

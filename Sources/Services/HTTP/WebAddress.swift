@@ -16,7 +16,7 @@ package struct WebAddress: Sendable, Hashable {
     package let text: String
     package let origin: Origin
 
-    /// The most bytes.
+    /// The maximum length in bytes.
     static let maximumLength = 16_384
 
     /// Reads a URI; nil when it is refused.

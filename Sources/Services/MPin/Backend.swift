@@ -27,7 +27,7 @@ package struct Backend: Sendable, Equatable {
         (self.text, self.prefix, self.address) = (text, prefix, address)
     }
 
-    /// By what a backend is known: host, port and path, without the scheme.
+    /// The key that identifies a backend: host, port and path, without the scheme.
     package var key: String {
         let origin = address.origin
         let host = origin.host.contains(":") ? "[\(origin.host)]" : origin.host
@@ -48,7 +48,7 @@ package struct Backend: Sendable, Equatable {
     }
 }
 
-/// Which class of the SDK a client uses, and with it which servers.
+/// The class of the SDK that a client uses, which decides the kind of server.
 package enum Flavour: Sendable, Equatable {
     /// `MPin`: the servers of Apache Milagro.
     case mpin
@@ -56,7 +56,7 @@ package enum Flavour: Sendable, Equatable {
     case mfa
 }
 
-/// What a login server tells its clients about itself: clientSettings.
+/// The settings that a login server sends to its clients: clientSettings.
 package struct ClientSettings: Sendable {
     package let backend: Backend
     package let flavour: Flavour
@@ -66,7 +66,7 @@ package struct ClientSettings: Sendable {
         (self.backend, self.flavour, self.json) = (backend, flavour, json)
     }
 
-    /// Returns a member as text: a string as it is, a whole number, `true` or `false`; anything else is empty.
+    /// Returns a string, a whole number or a boolean member as text. The result is empty for anything else.
     package func parameter(_ name: String) -> String {
         switch json[name] {
         case .string(let text): text
@@ -76,7 +76,8 @@ package struct ClientSettings: Sendable {
         }
     }
 
-    /// The addresses of MIRACL's service, below the folder of the login server, for those that settings do not name.
+    /// The addresses of MIRACL's service, below the folder of the login server. They are used if the settings do not
+    /// name others.
     private static let usual = [
         "registerURL": "/user", "signatureURL": "/signature", "mpinAuthServerURL": "", "dvsRegURL": "/dvsregister",
         "authenticateURL": "/authenticate", "codeStatusURL": "/codeStatus",
@@ -94,12 +95,12 @@ package struct ClientSettings: Sendable {
     /// Hexadecimal.
     func appID() throws(MPinFailure) -> String { try text("appID") }
 
-    /// An address with a path, and possibly a query, behind it.
+    /// Returns an address with a suffix: a path and possibly a query.
     package func address(_ name: String, _ suffix: String = "") throws(MPinFailure) -> WebAddress {
         try backend.address(try text(name) + suffix)
     }
 
-    /// The address of the community's trust authority, which ends with a slash.
+    /// Returns the address of the community's trust authority, a slash and a suffix.
     func authority(_ suffix: String) throws(MPinFailure) -> WebAddress {
         let text = try text("certivoxURL")
         return try backend.address((text.hasSuffix("/") ? text : text + "/") + suffix)

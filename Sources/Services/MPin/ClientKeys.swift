@@ -3,7 +3,7 @@ import BN254
 package import Crypto
 package import Secrets
 
-/// What the client computes from the shares of the trust authorities. Points are encoded in 65 bytes.
+/// The computations of the client with the shares of the trust authorities. Points are encoded in 65 bytes.
 package enum ClientKeys {
     /// The length of a point in bytes.
     package static let encodedCount = Point.encodedCount
@@ -16,7 +16,7 @@ package enum ClientKeys {
         try Point(first).adding(try Point(second)).secret()
     }
 
-    /// Takes the PIN out of the client secret. What is left is the token, which is useless without the PIN.
+    /// Subtracts the PIN from the client secret. The result is the token, which is useless without the PIN.
     package static func token(
         from clientSecret: borrowing Secret,
         _ pin: borrowing PIN,
@@ -28,7 +28,7 @@ package enum ClientKeys {
 }
 
 extension ClientKeys {
-    /// Adds both shares of the client secret, outside of the thread of the server. Both are taken once.
+    /// Adds both shares of the client secret on the pool, so that the loop is not blocked. Both are taken once.
     @concurrent
     package static func clientSecret(_ first: SecretBox, _ second: SecretBox) async throws(MPinFailure) -> SecretBox {
         guard let first = first.take(), let second = second.take() else { throw MPinFailure(.invalidKey) }
@@ -39,7 +39,7 @@ extension ClientKeys {
         }
     }
 
-    /// Takes the PIN out of the client secret, outside of the thread of the server. The secret is taken once.
+    /// Subtracts the PIN from the client secret on the pool, so that the loop is not blocked. The secret is taken once.
     @concurrent
     package static func token(
         from clientSecret: SecretBox,

@@ -13,7 +13,7 @@ package struct KeyedIdentity: Sendable, Equatable {
     /// Which trust authorities have given the secret, as the server wrote it.
     package let dtas: String
 
-    /// The most bytes of `dtas`.
+    /// The maximum number of bytes of `dtas`.
     static let maximumAuthorities = 4096
 
     /// - Returns: nil for a key that is no point, and for a text that is too long.
@@ -40,13 +40,14 @@ package struct KeyedIdentity: Sendable, Equatable {
     }
 }
 
-/// A key pair that the client makes for a registration. The private key is gone when the client secret is computed.
+/// A key pair that the client makes for a registration. The private key is discarded when the client secret is
+/// computed.
 package struct IdentityKeys: Sendable {
     /// 32 bytes.
     private let privateKey: SecretBox
     package let publicKey: [UInt8]
 
-    /// Makes a pair, outside of the thread of the server.
+    /// Makes a pair on the pool, so that the loop is not blocked.
     @concurrent
     package static func make() async throws(MPinFailure) -> IdentityKeys {
         do throws(CryptoError) {
@@ -77,7 +78,7 @@ package struct IdentityKeys: Sendable {
     }
 }
 
-/// A signature that the verifier alone can check, because it needs the secret of the server.
+/// A signature that only the verifier can check, because the check needs the secret of the server.
 package struct DocumentSignature: Sendable, Equatable {
     package let identity: KeyedIdentity
     /// 32 bytes.
@@ -88,7 +89,7 @@ package struct DocumentSignature: Sendable, Equatable {
     package let u: [UInt8]
     package let v: [UInt8]
 
-    /// Signs outside of the thread of the server. The token is taken once.
+    /// Signs on the pool, so that the loop is not blocked. The token is taken once.
     @concurrent
     package static func sign(
         _ hash: [UInt8],

@@ -11,7 +11,8 @@ package struct MPinConfiguration: Sendable {
     /// The header User-Agent, unless the client has set another one.
     package var userAgent: String
 
-    /// The domains to which the administrator lets requests go, whatever a client trusts.
+    /// The domains to which the administrator allows requests. They limit every client; if there are none, clients
+    /// choose.
     package var domains = TrustedDomains()
 
     package init(userAgent: String) { self.userAgent = userAgent }
@@ -22,7 +23,7 @@ package struct CustomHeader: Sendable, Equatable {
     package let name: String
     package let value: String
 
-    /// The most headers of a client.
+    /// The maximum number of headers of a client.
     package static let maximumNumber = 32
 
     /// Takes a header; nil if it is malformed or one that belongs to the connection. RFC 9110, 5.1 and 5.5.
@@ -50,12 +51,12 @@ package struct CustomHeader: Sendable, Equatable {
     }
 }
 
-/// The domains to which a client lets requests go.
+/// The domains to which a client allows requests.
 package struct TrustedDomains: Sendable, Equatable {
     /// In lower case.
     package private(set) var names: [String] = []
 
-    /// The most domains of a client.
+    /// The maximum number of domains of a client.
     package static let maximumNumber = 64
 
     package init() {}

@@ -11,7 +11,7 @@ package struct TimePermit: Sendable {
     package let second: SecretBox
 }
 
-/// What a user proves: a login, a login with a one-time code, or a login of a browser.
+/// The kind of login: plain, with a one-time code, or of a browser.
 package enum LoginMode: Sendable, Equatable {
     case login
     case otp
@@ -40,7 +40,7 @@ package struct LoginResult: Sendable, Equatable {
     package let data: String
     package let code: Code?
     package let logout: Logout?
-    /// MPinMFA: the code that the program gives to its own service; empty if the login service sent none.
+    /// MPinMFA: the code that the program passes to its own service; empty if the login service sent none.
     package let authorizationCode: String
 }
 
@@ -65,8 +65,8 @@ extension MPinConnection {
         }
     }
 
-    /// Proves token and PIN: pass 1, pass 2, and the question to the relying party what the proof is worth. The token is
-    /// taken once.
+    /// Proves token and PIN: pass 1, pass 2, and the request to the relying party for the result. The token is taken
+    /// once.
     package nonisolated func authenticate(
         _ id: MPinID,
         _ mode: LoginMode,

@@ -4,7 +4,7 @@ import HTTP
 package import Secrets
 import Text
 
-/// What a page says about its login service.
+/// The description of a login service on its page.
 package struct ServiceDetails: Sendable, Equatable {
     package let name: String
     package let backendURL: String
@@ -12,7 +12,7 @@ package struct ServiceDetails: Sendable, Equatable {
     package let logoURL: String
 }
 
-/// What a service says about the session of a browser. Members that it does not send are empty.
+/// The description of a browser session by its service. Members that it does not send are empty.
 package struct SessionDetails: Sendable, Equatable {
     package let prerollID: String
     package let appName: String
@@ -27,11 +27,11 @@ package struct KeyedShare: Sendable {
     package let identity: KeyedIdentity
     package let share: SecretBox
     package let keys: IdentityKeys
-    /// Where the second share is.
+    /// The address of the second share.
     let address: String
 }
 
-/// For what a user proves token and PIN.
+/// The purpose of a proof of token and PIN.
 package enum ProofScope: String, Sendable {
     case login = "oidc"
     case otp
@@ -39,10 +39,10 @@ package enum ProofScope: String, Sendable {
     case signing = "dvs-auth"
 }
 
-/// How a proof has ended.
+/// The result of a proof.
 package enum ProofResult: Sendable {
     case accepted(LoginResult)
-    /// The PIN is right, but the identity must be made again with this token.
+    /// The PIN is right, but the identity must be registered again with this token.
     case mustRegister(token: String)
 }
 
@@ -57,7 +57,7 @@ extension MPinConnection {
         }
     }
 
-    /// Tells the service that the access code was taken, and returns what it says about the session.
+    /// Tells the service that the access code was scanned or typed, and returns the description of the session.
     package nonisolated func sessionDetails(
         _ accessCode: String,
         _ settings: ClientSettings
@@ -73,7 +73,7 @@ extension MPinConnection {
         }
     }
 
-    /// Tells the service that this user logs in to the session.
+    /// Tells the service which user logs in to the session.
     package nonisolated func announce(
         _ userID: String,
         _ accessCode: String,
@@ -100,7 +100,7 @@ extension MPinConnection {
         return try send(.post, address, body.bytes) { $0 == 404 ? .requestExpired : nil }.body
     }
 
-    /// Opens a session for the program itself at the address that its own service has made.
+    /// Opens a session for the program itself at the address that its own service has made. Returns its access code.
     package nonisolated func accessCode(_ authorization: String) async throws(MPinFailure) -> String {
         try await cancellable { server throws(MPinFailure) in
             let response = try server.send(.post, try Self.webAddress(authorization), Array("{}".utf8))
@@ -108,7 +108,7 @@ extension MPinConnection {
         }
     }
 
-    /// The most bytes of an access code.
+    /// The maximum number of bytes of an access code.
     package static let maximumCode = 512
 
     private static func webAddress(_ text: String) throws(MPinFailure) -> WebAddress {
@@ -170,8 +170,8 @@ extension MPinConnection {
 
     // MARK: Proofs
 
-    /// Proves token and PIN: pass 1, pass 2, and the question what the proof is worth. The token is taken once. The app
-    /// made `authorization`, which may be empty, for the header of this name.
+    /// Proves token and PIN: pass 1, pass 2, and the request for the result. The token is taken once. `authorization`
+    /// is the value of the header Authorization, which the app has made; it may be empty.
     package nonisolated func prove(
         _ identity: KeyedIdentity,
         _ scope: ProofScope,

@@ -6,7 +6,7 @@ import Text
 /// A registration as the login server has begun it.
 package struct Registration: Sendable, Equatable {
     package let id: MPinID
-    /// The one-time token with which the client gets its secret.
+    /// The one-time token with which the client fetches its secret.
     package let regOTT: String
     /// Whether the identity needs no other confirmation.
     package let isActive: Bool
@@ -18,7 +18,7 @@ package struct Registration: Sendable, Equatable {
     }
 }
 
-/// What a client says to begin a registration. Texts that are empty are not sent.
+/// The data with which a client begins a registration. Empty texts are not sent.
 package struct RegistrationRequest: Sendable {
     package let userID: String
     package var deviceName = ""
@@ -67,8 +67,8 @@ extension MPinConnection {
         }
     }
 
-    /// Fetches the first share of the client secret. The server gives it once. `push` is an identifier for push messages,
-    /// which is passed on, and may be empty.
+    /// Fetches the first share of the client secret. The server sends it only once. `push` is an identifier for push
+    /// messages, which is passed on; it may be empty.
     package nonisolated func firstShare(
         _ registration: Registration,
         push: String,

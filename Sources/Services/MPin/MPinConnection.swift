@@ -11,7 +11,7 @@ package actor MPinConnection {
     private let configuration: MPinConfiguration
     private let headers: [CustomHeader]
     private let domains: TrustedDomains
-    /// nil when the system had no thread left: then every request fails.
+    /// nil if the system could not start a thread; then every request fails.
     private nonisolated let thread: NetworkThread?
     private nonisolated let canceller = HTTPCanceller()
     private let addresses: HostAddresses
@@ -49,7 +49,7 @@ package actor MPinConnection {
 
     // MARK: Parts of calls
 
-    /// Turns errors of the arithmetic into a failure.
+    /// Converts errors of the cryptography into a failure.
     static func crypto<T: ~Copyable>(_ body: () throws(CryptoError) -> T) throws(MPinFailure) -> T {
         do throws(CryptoError) {
             return try body()
@@ -73,7 +73,7 @@ package actor MPinConnection {
 
     // MARK: Requests
 
-    /// Names the status for an HTTP status of a context; nil: the general rule.
+    /// Maps an HTTP status to the status of a call; nil: the general rule applies.
     typealias Meaning = (Int) -> MPinStatus?
 
     func get(

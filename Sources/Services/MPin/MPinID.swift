@@ -5,7 +5,7 @@ import Text
 
 /// The identifier of a registered user, as the login server has issued it.
 package struct MPinID: Sendable, Equatable {
-    /// The most bytes.
+    /// The maximum length in bytes.
     package static let maximumCount = 4096
 
     /// Hexadecimal, spelled as it was issued: the login server looks it up as text.

@@ -62,7 +62,7 @@ package struct MPinFailure: Error, Sendable, Equatable {
         (self.status, self.text, self.http) = (status, text, http)
     }
 
-    /// A failure of the arithmetic with what a server has sent.
+    /// Makes the failure for an error of the cryptography with values of a server.
     package init(_ error: CryptoError) {
         let text =
             error == .invalidPoint
@@ -70,7 +70,7 @@ package struct MPinFailure: Error, Sendable, Equatable {
         self.init(.cryptoError, text)
     }
 
-    /// The same failure, with what to do.
+    /// Returns the same failure with advice after its text.
     package func advising(_ advice: String) -> MPinFailure { MPinFailure(status, "\(text): \(advice)", http: http) }
 
     /// The texts are for people and do not count.

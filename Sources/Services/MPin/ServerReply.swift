@@ -2,9 +2,9 @@
 package import Secrets
 import Text
 
-/// What servers answer. Each kind of answer is read here and nowhere else: an object of at most 64 KiB, in which each text
-/// has a limit, and each point and number its exact length. All throw `.responseParseError` for what is missing or has a
-/// wrong form, and `.cryptoError` for hexadecimal digits that are no number of this length.
+/// Reads the answers of servers; no other file does. An answer is an object of at most 64 KiB. Each text has a limit,
+/// and each point and number has an exact length. All functions throw `.responseParseError` for members that are
+/// missing or malformed, and `.cryptoError` for hexadecimal digits of another length.
 package enum ServerReply {
     /// The length of a point in bytes.
     private static let pointCount = ClientKeys.encodedCount
@@ -44,10 +44,10 @@ package enum ServerReply {
         )
     }
 
-    /// Reads an answer whose members have no meaning.
+    /// Reads an answer whose members are not used.
     package static func acknowledgement(_ body: [UInt8]) throws(MPinFailure) { _ = try ServerAnswer(body).bytes() }
 
-    /// Reads the access code behind the `#` of an address.
+    /// Reads the access code after the `#` of an address.
     package static func accessCode(_ body: [UInt8]) throws(MPinFailure) -> String {
         let text = try ServerAnswer(body).string("qrURL", limit: 4096)
         guard let mark = text.lastIndex(of: "#") else {
@@ -71,7 +71,7 @@ package enum ServerReply {
         }
         let expiration = answer.text("expireTime", limit: 64)
         let isPrintable = !expiration.isEmpty && expiration.utf8.allSatisfy { (0x20...0x7E).contains($0) }
-        // The service of MIRACL confirms an identity before it begins the registration, and does not say so.
+        // The service of MIRACL confirms an identity before it begins the registration, and does not send `active`.
         let isActive = flavour == .mfa && !answer.has("active") ? true : try answer.bool("active")
         return Registration(id: id, regOTT: regOTT, isActive: isActive, expiration: isPrintable ? expiration : nil)
     }
@@ -93,7 +93,7 @@ package enum ServerReply {
         SecretBox(try ServerAnswer(body).secret("clientSecret", count: pointCount))
     }
 
-    /// Reads the first share of an identity with a public key. `id` is nil if the answer says which identity this is.
+    /// Reads the first share of an identity with a public key. `id` is nil if the answer contains the identity.
     package static func keyedShare(
         _ body: [UInt8],
         of id: MPinID?,
@@ -120,7 +120,7 @@ package enum ServerReply {
 
     // MARK: Time permits
 
-    /// The first share of a time permit, and what the second one is asked for with.
+    /// The first share of a time permit, and the parameters of the request for the second share.
     package struct Permit: ~Copyable {
         package let day: PermitDay
         package let share: Secret
@@ -167,7 +167,7 @@ package enum ServerReply {
         try ServerAnswer(body).secret("y", count: ClientKeys.scalarCount)
     }
 
-    /// Reads the answer to pass 2, which goes to the relying party as it is.
+    /// Reads the answer to pass 2, which is sent to the relying party unchanged.
     /// - Returns: the answer, and the one-time code in it.
     package static func proof(_ body: [UInt8], _ mode: LoginMode) throws(MPinFailure) -> (body: [UInt8], otp: String?) {
         let answer = try ServerAnswer(body)
@@ -184,7 +184,7 @@ package enum ServerReply {
         return code
     }
 
-    /// Reads what the relying party says. `otp` is the code of pass 2.
+    /// Reads the answer of the relying party. `otp` is the code of pass 2.
     package static func login(_ body: [UInt8], _ mode: LoginMode, otp: String?) throws(MPinFailure) -> LoginResult {
         let answer = try ServerAnswer(body)
         var code: LoginResult.Code?
