@@ -45,7 +45,7 @@ extension RealServices {
             #expect(
                 try await events.next(4) == ["removed \(one)", "withdrawn \(two)", "removed \(two)", "health pcscd"]
             )
-            #expect(events.checks.first?.advice?.contains("nobody answers") == true)
+            #expect(events.checks.first?.advice?.contains("no process listens") == true)
 
             pcscd = try PCSCD(readers)
             #expect(try await events.next(3) == ["health ok", "added \(one)", "added \(two)"])

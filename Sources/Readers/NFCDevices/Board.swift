@@ -7,7 +7,7 @@ import Synchronization
 /// One open device: a reader with a thread of its own, because all calls to libnfc block.
 ///
 /// The thread looks for a card, and runs commands while a card is in the field. A chip that looks for both types of
-/// cards by itself causes no wake-ups without a card; for other chips the thread switches between the types. The thread
+/// cards by itself causes no wake-ups without a card. For other chips the thread switches between the types. The thread
 /// checks once a second whether the card is still there, but not while the card may hold a secure channel.
 final class Board: Sendable {
     private struct State {
@@ -51,7 +51,8 @@ final class Board: Sendable {
     /// Starts the thread; false when the system has no thread left.
     func start() -> Bool { startThread("nfc-device") { [self] in run() } }
 
-    /// Ends the thread: switches the field off and closes the device. Blocks until that is done or the time is over.
+    /// Ends the thread: switches the field off and closes the device. Blocks until that is done, or until `limit` has
+    /// passed.
     func stop(within limit: DispatchTimeInterval = .milliseconds(700)) {
         let session = state.withLock { state in
             state.isStopped = true
@@ -97,7 +98,7 @@ final class Board: Sendable {
     }
 
     /// Looks for a card.
-    /// - Returns: nil when there was none, or after `stop`.
+    /// - Returns: nil when no card was found, or after `stop`.
     private func search(_ isTypeBNext: inout Bool) throws(NFCCode) -> Target? {
         switch connection.search {
         case .byChip:

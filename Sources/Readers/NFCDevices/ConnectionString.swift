@@ -66,11 +66,12 @@ package struct ConnectionString: Sendable, Hashable {
 
     /// How a device looks for cards.
     enum Search: Sendable {
-        /// The chip looks for both types until a card is there. libnfc waits in one select(2).
+        /// The chip looks for both types until it finds a card. libnfc waits in one select(2).
         case byChip
         /// The chip looks for one type at a time. The driver switches between the types.
         case alternating
-        /// The driver sends a command for each look. The chip does not wait for cards, or libnfc polls the bus (I²C, SPI).
+        /// The driver sends a command for each look. The chip does not wait for cards, or libnfc polls the bus (I²C,
+        /// SPI).
         case polling
     }
 

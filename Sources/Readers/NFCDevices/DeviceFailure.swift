@@ -3,9 +3,9 @@ import Host
 
 /// The failures of one device, and when it is opened again without a request.
 ///
-/// A device that was open is opened again at once, then after pauses that grow up to a second. This goes on for as long
-/// as its line or its USB device is there. A device that could never be opened may still start, or another program may
-/// let it go. It gets eight more attempts within half a minute, and then waits for a request.
+/// A device that was open is opened again at once, then after pauses that grow up to a second. The attempts continue
+/// while its line or its USB device exists. A device that was never open may still be starting, or another program may
+/// use it. It gets eight more attempts within half a minute, and then waits for a request.
 struct DeviceFailure {
     enum Phase: Equatable {
         case open
@@ -30,7 +30,7 @@ struct DeviceFailure {
         (self.wasOpen, self.check, phase) = (wasOpen, check, .waiting(until: now))
     }
 
-    /// nil: no attempt follows by itself.
+    /// nil: the device is opened again only on request, or is open.
     var nextAttempt: ContinuousClock.Instant? {
         if case .waiting(let time) = phase { time } else { nil }
     }
@@ -40,7 +40,8 @@ struct DeviceFailure {
     /// Whether the device fails again and again. Its failures count until it has worked for some time.
     var isUnsteady: Bool { wasOpen && phase != .givenUp }
 
-    /// Whether the fault is looked for: at first, and once more, because it may have changed. It takes a second.
+    /// Whether to diagnose the fault, which takes up to a second. This is due after the ninth failure, and after the
+    /// first one of a device that was never open.
     var needsDiagnosis: Bool { count == Self.maximumCount || !wasOpen && count == 1 }
 
     /// Counts one more failure, and sets the next attempt.

@@ -10,8 +10,7 @@ import Synchronization
 
 /// Finds devices and runs a board for each.
 ///
-/// Its thread, `nfc-monitor`, sleeps until a look for devices is requested, or until a device is tried again that has
-/// failed or could not be opened.
+/// Its thread, `nfc-monitor`, sleeps until `scan` is called, or until the next attempt to open a failed device is due.
 package final class DeviceMonitor: Sendable {
     private struct State {
         /// Connection strings from the configuration.
@@ -19,7 +18,7 @@ package final class DeviceMonitor: Sendable {
         var boards: [Board] = []
         var lastInsertion: UInt64 = 0
         var isStopped = false
-        /// A look for devices was requested.
+        /// `scan` was called.
         var isRequested = false
         /// Devices that have failed, by the identity of their connection.
         var failures: [String: DeviceFailure] = [:]
@@ -135,7 +134,7 @@ package final class DeviceMonitor: Sendable {
             device.place != .any && !configured.contains(device.identity)
                 && (drivers.contains(device.driver) || !forPCSC.contains(device.place))
         }
-        // For the name of a driver nfc_open would open the first USB device of any kind.
+        // Given only the name of a driver, nfc_open opens the first USB device of any kind. Such entries are skipped.
         for (connection, isConfigured) in wanted.map({ ($0, true) }) + others.map({ ($0, drivers.contains($0.driver)) })
         where connection.place != .any {
             let (isKnown, failure) = state.withLock { state in
@@ -231,7 +230,7 @@ package final class DeviceMonitor: Sendable {
     /// - Returns: the fault.
     private func failed(_ connection: ConnectionString) -> HealthCheck? {
         let known = state.withLock { $0.failures[connection.identity] }
-        // A request after the last attempt begins anew.
+        // After the last attempt, a request starts the count of failures from zero.
         let current = known?.phase == .givenUp ? nil : known
         var failure = current ?? DeviceFailure(wasOpen: false, at: .now)
         failure.add(at: .now)
@@ -239,7 +238,7 @@ package final class DeviceMonitor: Sendable {
         if isMissing || failure.needsDiagnosis, let found = Self.diagnose(connection) {
             failure.check = HealthCheck(found.name, ok: false, advice: found.advice, reader: failure.check?.reader)
         }
-        // udev reports a line that comes back.
+        // No attempts are needed while the line is missing, because udev reports its return.
         if isMissing { failure.giveUp() }
         state.withLock { $0.failures[connection.identity] = failure }
         return failure.check
@@ -288,7 +287,7 @@ package final class DeviceMonitor: Sendable {
     /// A board that fails sooner is opened again after a pause, because it could fail in a loop.
     private static let minimumUptime = Duration.seconds(2)
 
-    /// Handles the end of a board. A failed device may be usable again at once, so a look follows.
+    /// Handles the end of a board. A failed device may be usable again at once, so the thread looks for devices.
     private func ended(_ board: Board, _ reason: NFCCode?) {
         // The events are sent under the lock, so that another reader of this name cannot be added before.
         state.withLock { state in

@@ -10,7 +10,7 @@ final class FieldCard {
         case blocks(BlockTransmission)
         /// The chip makes the blocks.
         case chip
-        /// The card does not speak ISO/IEC 14443-4.
+        /// The card does not support ISO/IEC 14443-4.
         case none
         /// The card could not be activated or has violated the protocol.
         case dead
@@ -27,7 +27,8 @@ final class FieldCard {
     private var isUsed = false
     /// The card has got a command since the last `release`.
     private var isHeld = false
-    /// The error of a device that failed during a command or a reset. Neither the device nor the card can be used further.
+    /// The error of a device that failed during a command or a reset. Neither the device nor the card can be used
+    /// further.
     private(set) var failure: NFCCode?
     /// The card may hold a secure channel: the last command belonged to a channel or to PACE. Any other command would
     /// have ended the channel. ISO/IEC 7816-4, 5.1.1 and 7.5.
@@ -115,7 +116,7 @@ final class FieldCard {
 
     /// Checks whether the card is still in the field. Must not be called while the card may hold a secure channel.
     ///
-    /// When the chip makes the blocks, the check needs a new activation, and is left out while somebody uses the card.
+    /// When the chip makes the blocks, the check needs a new activation, and is left out while the card is in use.
     /// - Throws: when the device fails.
     func checkPresence() throws(NFCCode) {
         guard !isGone else { return }
@@ -218,8 +219,9 @@ final class FieldCard {
         return true
     }
 
-    /// Activates a card of type B. The chip has already sent ATTRIB, with a frame size of its own. The card is therefore
-    /// deselected, woken up and activated with the driver's ATTRIB. When that fails, the chip's ATTRIB is used.
+    /// Activates a card of type B. The chip has already sent ATTRIB, with a frame size of its own. The card is
+    /// therefore deselected, woken up and activated with the driver's ATTRIB. When that fails, the chip's ATTRIB is
+    /// used.
     private func activateB(_ found: ATQB) throws(NFCCode) -> Bool {
         var transmission = BlockTransmission(found.parameters)
         if try run(&transmission, transmission.beginDeselect()) != nil,
@@ -257,8 +259,8 @@ final class FieldCard {
 }
 
 extension Target {
-    /// False when this is certainly another card: another type or another fixed UID. Cards choose a new UID at each
-    /// power-on when it has 4 bytes and begins with 08, and mostly with type B. ISO/IEC 14443-3, 6.5.4.
+    /// False when this is certainly another card: another type or another fixed UID. A 4-byte UID that begins with 08
+    /// is new at each power-on, and so are most UIDs of type B. ISO/IEC 14443-3, 6.5.4.
     fileprivate func isSameCard(as other: Target) -> Bool {
         switch (self, other) {
         case (.a(let new, _), .a(let old, _)):

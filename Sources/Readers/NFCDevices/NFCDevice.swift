@@ -7,8 +7,8 @@ import ISODEP
 /// An open device of libnfc. One thread uses it; other threads may call only `abort`.
 ///
 /// The driver sends raw frames to the card. libnfc's own block protocol ("easy framing") writes past its buffer with
-/// commands of 263 bytes and more, and takes no long answers. The chip must not activate cards of type A, because libnfc
-/// then copies the card's answer by the length that the card states.
+/// commands of 263 bytes and more, and takes no long answers. The chip must not activate cards of type A, because
+/// libnfc then copies the card's answer by the length that the card states.
 final class NFCDevice: @unchecked Sendable {
     private let library: NFCLibrary
     private var device: OpaquePointer?
@@ -31,7 +31,7 @@ final class NFCDevice: @unchecked Sendable {
     private static let maximumAnswer = 264
     /// The longest command that libnfc's own block protocol takes.
     private static let maximumFramedCommand = 262
-    /// What a device may take beyond the card's waiting time.
+    /// The time that a device may need in addition to the card's waiting time.
     private static let deviceTimeout = Duration.milliseconds(1500)
 
     /// Opens the device and switches its field on. Blocks, for some seconds when no device answers.
@@ -110,12 +110,12 @@ final class NFCDevice: @unchecked Sendable {
     func poll() throws(NFCCode) -> Target? {
         var target = nfc_target()
         var modulations = [Self.typeA, Self.typeB]
-        // 0xFF: without end; 1: 150 ms for each type.
+        // 0xFF: no limit; 1: 150 ms for each type.
         let found = try call { nfc_initiator_poll_target($0, &modulations, 2, 0xFF, 1, &target) }
         return found > 0 ? Target(target) : nil
     }
 
-    /// Lets the chip look for cards of one type until there is one or the time is over (nil: no limit). Blocks.
+    /// Lets the chip look for cards of one type until there is one or `time` has passed (nil: no limit). Blocks.
     /// - Returns: nil when there was no card, or after `abort`.
     func wait(typeB: Bool, for time: Duration?) throws(NFCCode) -> Target? {
         try setInfiniteSearch(true)
@@ -167,7 +167,7 @@ final class NFCDevice: @unchecked Sendable {
             let found = try call { nfc_initiator_select_passive_target($0, modulation, nil, 0, &target) }
             return found > 0 ? Target(target) : nil
         } catch {
-            // A chip without type B finds no card of type B. Some chips report "no card" by an error or a time-out.
+            // A chip without type B finds no card of type B. Some chips report "no card" by an error or a timeout.
             guard error.meaning == .radio || error.meaning == .unsupported || error.value == NFC_ETIMEOUT else {
                 throw error
             }
@@ -218,8 +218,8 @@ final class NFCDevice: @unchecked Sendable {
         }
     }
 
-    /// Sets how long the chip waits for a card. The chip has steps of 0.1 ms × 2^n up to 3.3 s. libnfc takes milliseconds
-    /// and rounds down to a step, so it gets one and a half times the step.
+    /// Sets how long the chip waits for a card. The chip has steps of 0.1 ms × 2^n up to 3.3 s. libnfc takes
+    /// milliseconds and rounds down to a step, so it gets one and a half times the step.
     private func setWaitingTime(_ time: Duration) throws(NFCCode) {
         // A longer time is set at once. A shorter one is set only when the difference matters after the loss of a card.
         guard time > waitingTime || time * 4 < waitingTime else { return }

@@ -40,7 +40,7 @@ enum NFCHealth {
         )
     }
 
-    /// A device failed soon after it was opened. It is opened again by itself; `reader` is its name.
+    /// A device failed soon after it was opened. It is opened again automatically; `reader` is its name.
     static func unsteady(_ connection: ConnectionString, reader: String) -> HealthCheck {
         HealthCheck(
             "nfc \(connection.text)",

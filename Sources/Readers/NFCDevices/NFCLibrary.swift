@@ -3,8 +3,8 @@ import CNFC
 import Glibc
 import Synchronization
 
-/// The one libnfc context of this process. It is never freed, because nfc_exit also frees the list of drivers that every
-/// context uses.
+/// The one libnfc context of this process. It is never freed, because nfc_exit also frees the list of drivers that
+/// every context uses.
 ///
 /// One lock guards the opening, listing and closing of USB devices: libusb 0.1, which libnfc uses, keeps its list of
 /// devices in global variables. Serial lines need no lock, and must not wait while a silent line is being opened.

@@ -65,8 +65,8 @@ struct SerialLine: Sendable {
         return isLocked ? .busy : hasReceived ? .noise : .silent
     }
 
-    /// Whether a running process has a lock file for the line. Such a lock does not prevent opening, so the check is made
-    /// only when no board answers.
+    /// Whether a running process has a lock file for the line. Such a lock does not prevent opening, so the check is
+    /// made only when no board answers.
     private var isLocked: Bool {
         guard let real = realpath(path, nil) else { return false }
         defer { free(real) }

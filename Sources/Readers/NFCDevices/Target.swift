@@ -38,7 +38,7 @@ package enum Target: Sendable, Equatable {
         }
     }
 
-    /// Whether the card speaks ISO/IEC 14443-4: bit 6 of SAK, ISO/IEC 14443-3, 6.5.3.4.
+    /// Whether the card supports ISO/IEC 14443-4: bit 6 of SAK, ISO/IEC 14443-3, 6.5.3.4.
     var hasBlockProtocol: Bool {
         switch self {
         case .a(_, let selectAnswer): selectAnswer & 0x20 != 0

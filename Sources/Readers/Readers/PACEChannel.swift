@@ -21,8 +21,8 @@ package enum PACEChannel {
         return data
     }
 
-    /// Parses the input without function and length; nil when it is cut or has more than its fields. A password in it is
-    /// not used.
+    /// Parses the input without function and length; nil when it is truncated or has trailing bytes. A password in it
+    /// is not used.
     package static func request(_ input: some Sequence<UInt8>) -> KeypadPACERequest? {
         var bytes = Fields(input)
         guard let id = bytes.number(1) else { return nil }
@@ -62,10 +62,11 @@ package enum PACEChannel {
     /// The input of DestroyPACEChannel.
     package static let destroy: [UInt8] = [0x03, 0x00, 0x00]
 
-    /// Parses the output of EstablishPACEChannel; nil when it is shorter than a result code, or reports success and is cut.
+    /// Parses the output of EstablishPACEChannel; nil when it is shorter than a result code, or is truncated although
+    /// it reports success.
     ///
-    /// Members at the end may be missing. After a failure only the result code is required, because readers of Reiner SCT
-    /// then send little else.
+    /// Fields at the end may be missing. After a failure only the result code is required, because Reiner SCT readers
+    /// then omit most fields.
     package static func established(_ output: some Sequence<UInt8>) -> KeypadPACEResult? {
         var bytes = Fields(output)
         guard let code = bytes.number(4) else { return nil }
@@ -106,7 +107,8 @@ package enum PACEChannel {
         [UInt8(truncatingIfNeeded: number), UInt8(truncatingIfNeeded: number >> 8)]
     }
 
-    /// Reads fields one after the other. Fields behind the end of the bytes are empty; a field that is cut ends the reading.
+    /// Reads fields one after the other. Fields past the end of the bytes are empty; a truncated field ends the
+    /// reading.
     private struct Fields {
         private var rest: ArraySlice<UInt8>
         private(set) var isCut = false

@@ -2,8 +2,8 @@
 
 /// The PIN_MODIFY block of feature MODIFY_PIN_DIRECT. PC/SC part 10, 2.6.3; USB CCID, 6.1.12.
 ///
-/// The reader does not ask for the current PIN, because PACE has proven it. RESET RETRY COUNTER (TR-03110-3 B.11.6) takes
-/// the new PIN.
+/// The reader does not ask for the current PIN, because PACE has proven it. RESET RETRY COUNTER (TR-03110-3 B.11.6)
+/// takes the new PIN.
 package struct PINModification: Sendable, Equatable {
     /// The time limit for each key in seconds.
     package var seconds: UInt8 = 90

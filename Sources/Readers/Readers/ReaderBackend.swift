@@ -41,10 +41,10 @@ package struct ReaderDescription: Sendable, Equatable {
     }
 }
 
-/// An event that a backend reports to the registry, in the order of the events.
+/// An event that a backend reports to the registry. Events are reported in the order in which they occur.
 package enum ReaderEvent: Sendable {
     case added(ReaderDescription)
-    /// The same reader has other properties.
+    /// The properties of the reader have changed.
     case changed(ReaderDescription)
     case removed(reader: String)
     /// `answerToReset` as ISO 7816-3 or PC/SC part 3 builds it.
@@ -84,7 +84,7 @@ extension ReaderBackend {
     package func close() async {}
 }
 
-/// A connection that holds a card. The end of its lifetime releases the card, also without `disconnect`.
+/// A connection that holds a card. Deallocation releases the card, even without `disconnect`.
 package protocol CardConnection: CardChannel {
     /// Releases the card. With `reset` the card ends every secure channel.
     func disconnect(reset: Bool) async
@@ -96,8 +96,8 @@ package protocol KeypadConnection: CardConnection {
     func establishPACE(_ request: KeypadPACERequest) async throws(CardError) -> KeypadPACEResult
     /// Ends the PACE channel of the reader. PC/SC part 10 AMD1, DestroyPACEChannel.
     func destroyPACE() async throws(CardError)
-    /// The reader asks for the new PIN twice and sends RESET RETRY COUNTER. PC/SC part 10, MODIFY_PIN_DIRECT.
-    /// The reader itself can return a status: 6400 time-out, 6401 cancelled, 6402 mismatch, 6403 wrong length.
+    /// The reader asks for the new PIN twice and sends RESET RETRY COUNTER. PC/SC part 10, MODIFY_PIN_DIRECT. The
+    /// reader itself can return a status: 6400 timeout, 6401 cancelled, 6402 mismatch, 6403 wrong length.
     func modifyPIN() async throws(CardError) -> StatusWord
 }
 
@@ -129,9 +129,12 @@ package struct KeypadPACEResult: Sendable, Equatable {
     package var outcome: Outcome
     /// Status word of MSE:Set AT, if the reader reports it.
     package var mseStatus: StatusWord?
+    /// The content of EF.CardAccess.
     package var cardAccess: [UInt8] = []
+    /// The references of the certification authorities that the card accepts; empty if the reader does not report them.
     package var carCurrent: [UInt8] = []
     package var carPrevious: [UInt8] = []
+    /// Comp() of the card's ephemeral key in PACE.
     package var idPICC: [UInt8] = []
 
     package init(outcome: Outcome, mseStatus: StatusWord? = nil) {

@@ -33,7 +33,7 @@ import Threads
     private var lastInsertion: UInt64 = 0
     /// Lets one connection at a time to each insertion.
     private let gate = ReaderGate()
-    /// Who waits for a connection to which card.
+    /// The callers of `connect` that wait for their turn, and the insertion that each one waits for.
     private var turns: [ObjectIdentifier: (insertion: Insertion, turn: OneShot<Bool>)] = [:]
     private var lastID: UInt32 = 0
     private var answers: [UInt32: CheckedContinuation<Result<ResponseAPDU, CardError>, Never>] = [:]

@@ -3,8 +3,8 @@ import Host
 package import ISO7816
 package import Readers
 
-// badged and badged-nfc talk over a socket pair of type SOCK_SEQPACKET, which keeps the boundaries of messages. The first
-// byte of a message is its kind. Numbers are big-endian, and a text has its length in two bytes before it.
+// badged and badged-nfc talk over a socket pair of type SOCK_SEQPACKET, which keeps the boundaries of messages. The
+// first byte of a message is its kind. Numbers are big-endian. A text is preceded by its length in two bytes.
 
 /// A message from badged to badged-nfc.
 package enum NFCRequest: Sendable, Equatable {
@@ -12,8 +12,8 @@ package enum NFCRequest: Sendable, Equatable {
     case scan(devices: [String])
     /// Send a command APDU to the card of an insertion. `NFCReport.answer` has the same `id`.
     case transmit(id: UInt32, insertion: UInt64, command: CommandAPDU)
-    /// The user of a card has finished. With `reset` a card that got commands is reset. `NFCReport.released` has the same
-    /// `id`.
+    /// The user of a card has finished. With `reset` a card that got commands is reset. `NFCReport.released` has the
+    /// same `id`.
     case release(id: UInt32, insertion: UInt64, reset: Bool)
 }
 

@@ -46,7 +46,7 @@ import Host
     isolated deinit {
         registration?.cancel()
         close(socket)
-        // Where SIGCHLD is not ignored, somebody has to take the status of the program.
+        // Unless SIGCHLD is ignored, the program stays a zombie until its status is read.
         _ = startThread("badged-wait") { [process] in waitpid(process, nil, 0) }
     }
 
@@ -79,7 +79,7 @@ import Host
     private func receive() {
         withUnsafeTemporaryAllocation(byteCount: NFCMessage.maximumSize, alignment: 1) { buffer in
             while registration != nil {
-                // MSG_TRUNC returns the size of the message also when the buffer is too small.
+                // With MSG_TRUNC, recv returns the size of the message even when the buffer is too small.
                 let count = recv(
                     socket,
                     buffer.baseAddress,

@@ -4,6 +4,7 @@ import Text
 
 /// A USB device that libnfc can drive, as the kernel describes it.
 package struct USBDevice: Sendable, Equatable {
+    /// The kernel's numbers of the bus and the device.
     package let bus: Int
     package let number: Int
     package let vendor: UInt16

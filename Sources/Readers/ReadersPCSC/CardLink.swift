@@ -18,7 +18,8 @@ final class CardLink: @unchecked Sendable {
     /// The longest answer of a card: 65 536 bytes and the status word. Answers of a reader are shorter.
     private static let longestAnswer = CommandAPDU.maximumLe + 2
 
-    /// Connects to the card of this insertion and begins a transaction. Blocks while another program holds a transaction.
+    /// Connects to the card of this insertion and begins a transaction. Blocks while another program holds a
+    /// transaction.
     init(_ insertion: Insertion, watch: Watch, wait: TransactionWait) throws(CardError) {
         let (entry, isConnected) = watch.entry(of: insertion)
         guard let entry else { throw isConnected ? .removed : .serviceUnavailable }
@@ -28,8 +29,8 @@ final class CardLink: @unchecked Sendable {
         } catch {
             throw Self.error(of: error, reader: entry.name, watch: watch)
         }
-        // pcscd connects to any card in this reader. The counter, read after the connect, shows whether the insertion is
-        // still the same.
+        // pcscd connects to any card in this reader. The counter, read after the connect, shows whether the insertion
+        // is still the same.
         guard watch.refresh(entry.name) else { throw .serviceUnavailable }
         guard let now = watch.entry(of: insertion).entry else { throw .removed }
         features = now.features
@@ -43,10 +44,10 @@ final class CardLink: @unchecked Sendable {
         answer.deallocate()
     }
 
-    /// Sends one command. After a reset by another program the command is not repeated, because its channel has ended and
-    /// its effect is unknown.
+    /// Sends one command. After a reset by another program the command is not repeated, because its channel has ended
+    /// and its effect is unknown.
     ///
-    /// pcscd has no time limit for an idle transaction (Windows has 5 s), so nothing keeps it alive.
+    /// pcscd has no time limit for an idle transaction (Windows has 5 s), so no keep-alive is needed.
     func transmit(_ command: CommandAPDU) -> Result<ResponseAPDU, CardError> {
         guard let card else { return .failure(Self.closed) }
         guard !command.isExtended || features.hasExtendedLength else { return .failure(.tooLong) }

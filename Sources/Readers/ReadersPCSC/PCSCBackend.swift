@@ -17,8 +17,8 @@ package final class PCSCBackend: ReaderBackend {
     deinit { watch.withLock { $0 }?.stop() }
 
     /// Starts watching pcscd; a second stream ends the first. The order of a reader's events is `added`, `inserted`,
-    /// `withdrawn`, `removed`. `changed` follows when its features become known, or when another program ends its exclusive
-    /// use.
+    /// `withdrawn`, `removed`. `changed` follows when its features become known, or when another program ends its
+    /// exclusive use.
     package var events: AsyncStream<ReaderEvent> {
         let (stream, continuation) = AsyncStream.makeStream(of: ReaderEvent.self)
         let new = Watch(events: continuation)

@@ -61,8 +61,8 @@ final class PCSCCard: @unchecked Sendable {
 
     /// Disconnects the card; later calls do nothing. `reset` ends every secure channel of the card.
     ///
-    /// SCardDisconnect resets the card within the transaction. Otherwise another program could begin a transaction before
-    /// the reset, which would then wait for its end.
+    /// SCardDisconnect resets the card within the transaction. Otherwise another program could begin a transaction
+    /// before the reset, which would then wait for its end.
     func disconnect(reset: Bool) {
         guard isOpen else { return }
         isOpen = false

@@ -53,7 +53,7 @@ enum PCSCCall: Sendable, Equatable, CaseIterable {
     case exchange
 }
 
-/// The meaning of a code, or the question that decides it.
+/// The meaning of a code, or what must be queried to find it.
 enum PCSCMeaning: Sendable, Equatable {
     case error(CardError)
     /// The exchange broke off: `.removed` when the card has left, else `.mute`.

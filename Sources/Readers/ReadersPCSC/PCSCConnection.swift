@@ -30,8 +30,8 @@ final class PCSCConnection: CardConnection {
 
     /// Runs a function of the reader itself.
     ///
-    /// With `isCancellable` a cancelled task returns at once. The reader cannot be stopped: when it has finished, the card
-    /// is reset and disconnected. Until then the reader is in use.
+    /// With `isCancellable` a cancelled task returns at once. The reader cannot be stopped: when it has finished, the
+    /// card is reset and disconnected. Until then the reader is in use.
     func control(_ function: UInt32, _ input: [UInt8], isCancellable: Bool) async throws(CardError) -> [UInt8] {
         guard isCancellable else {
             let answer = await thread.run { [link] in link.control(function, input) }

@@ -15,8 +15,8 @@ final class PCSCContext: Sendable {
 
     deinit { SCardReleaseContext(handle) }
 
-    /// Ends the current `wait` of another thread, and has no effect on a later one. Blocks for one exchange with pcscd. The
-    /// C function is SCardCancel.
+    /// Ends the current `wait` of another thread, and has no effect on a later one. Blocks for one exchange with pcscd.
+    /// The C function is SCardCancel.
     func cancel() { SCardCancel(handle) }
 
     /// Returns the names of all readers. Blocks for one exchange. The C function is SCardListReaders.
@@ -38,8 +38,8 @@ final class PCSCContext: Sendable {
 
     static let forever: UInt32 = 0xFFFF_FFFF
 
-    /// Blocks until one of `states` differs from the state in pcscd, and updates them. Empty flags always differ. The time
-    /// limit is in milliseconds, or `forever`. The C function is SCardGetStatusChange.
+    /// Blocks until one of `states` differs from the state in pcscd, and updates them. Empty flags always differ. The
+    /// time limit is in milliseconds, or `forever`. The C function is SCardGetStatusChange.
     func wait(_ states: inout [ReaderState], milliseconds: UInt32) -> PCSCCode {
         let names = states.map { $0.name.withCString { strdup($0) } }
         defer { names.forEach { free($0) } }
@@ -62,7 +62,8 @@ final class PCSCContext: Sendable {
 
     enum Sharing { case shared, direct }
 
-    /// Connects to a card or reader. Blocks while another program holds a transaction on it. The C function is SCardConnect.
+    /// Connects to a card or reader. Blocks while another program holds a transaction on it. The C function is
+    /// SCardConnect.
     func connect(_ reader: ReaderName, _ sharing: Sharing) throws(PCSCCode) -> PCSCCard {
         var card: SCARDHANDLE = 0
         var active: DWORD = 0

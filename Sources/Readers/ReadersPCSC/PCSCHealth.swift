@@ -63,8 +63,8 @@ struct PCSCHealth: Sendable, Equatable {
             )
         case .refused:
             return failed(
-                "nobody answers at \(path): restart pcscd with 'systemctl restart pcscd.socket pcscd'; in a container "
-                    + "mount the folder of the socket, not the socket"
+                "no process listens at \(path): restart pcscd with 'systemctl restart pcscd.socket pcscd'; in a "
+                    + "container mount the folder of the socket, not the socket"
             )
         case .versionMismatch:
             return failed(

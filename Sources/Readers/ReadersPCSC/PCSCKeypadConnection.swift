@@ -14,8 +14,8 @@ final class PCSCKeypadConnection: KeypadConnection {
 
     func disconnect(reset: Bool) async { await connection.disconnect(reset: reset) }
 
-    /// Has the reader ask for the password and run PACE. A cancelled task returns at once and makes the connection unusable.
-    /// The reader cannot be stopped: it is in use until its user answers or its time limit ends.
+    /// Has the reader ask for the password and run PACE. A cancelled task returns at once and makes the connection
+    /// unusable. The reader cannot be stopped: it is in use until its user answers or its time limit ends.
     func establishPACE(_ request: KeypadPACERequest) async throws(CardError) -> KeypadPACEResult {
         guard let input = PACEChannel.establish(request) else { throw .tooLong }
         let output = try await ask(connection.features.executePACE, input, isCancellable: true)
@@ -33,8 +33,8 @@ final class PCSCKeypadConnection: KeypadConnection {
         guard code == 0 else { throw .other("DestroyPACEChannel failed with \(PCSCCode(code).hex)") }
     }
 
-    /// Has the reader ask for a new PIN. A cancelled task still waits, at most 90 s per key, because only the answer tells
-    /// whether the PIN has changed.
+    /// Has the reader ask for a new PIN. A cancelled task still waits, at most 90 s per key, because only the answer
+    /// tells whether the PIN has changed.
     func modifyPIN() async throws(CardError) -> StatusWord {
         let output = try await ask(
             connection.features.modifyPINDirect,

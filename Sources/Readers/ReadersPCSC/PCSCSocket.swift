@@ -11,8 +11,8 @@ struct PCSCSocket: Sendable {
         PCSCSocket(path: getenv("PCSCLITE_CSOCK_NAME").map { String(cString: $0) } ?? "/run/pcscd/pcscd.comm")
     }
 
-    /// Identifies one file among successive files of the same name. Times are left out, because pcscd changes the mode of
-    /// its socket while it listens.
+    /// Identifies one file among successive files of the same name. Times are left out, because pcscd changes the mode
+    /// of its socket while it listens.
     struct Identity: Equatable, Sendable {
         let device: UInt64
         let inode: UInt64
@@ -104,7 +104,7 @@ final class SocketWatch: @unchecked Sendable {
         let what = UInt32(
             IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR
         )
-        // A folder may appear or go between the check and the watch, so both are repeated until they agree.
+        // A folder may appear or disappear between the check and the watch, so both are repeated until they agree.
         while true {
             var nearest: (String, PCSCSocket.Identity)?
             for path in socket.folders {
@@ -118,7 +118,7 @@ final class SocketWatch: @unchecked Sendable {
             let descriptor = inotify_add_watch(inotify, path, what)
             guard descriptor >= 0 else {
                 watched = nil
-                // Any other error means that the system has no watch left, which a further try does not change.
+                // Any other error means that the system has no watch left, so a retry would fail, too.
                 if errno == ENOENT || errno == ENOTDIR { continue }
                 return
             }
@@ -126,7 +126,7 @@ final class SocketWatch: @unchecked Sendable {
         }
     }
 
-    /// Blocks until something happens or the time is over.
+    /// Blocks until the watched folder changes, `signal` is called, or the time limit has passed.
     /// - Parameter milliseconds: nil without limit.
     func wait(milliseconds: Int?) {
         var fds = [

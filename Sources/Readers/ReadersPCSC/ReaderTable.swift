@@ -24,7 +24,8 @@ struct ReaderTable: Sendable {
             guard let before else { return false }
             let known = isCounterBehind ? before.counter &+ 1 : before.counter
             let hasFlipped = before.flags.contains(.present) != flags.contains(.present)
-            // The counter moves by one with each card that comes or leaves. When this does not fit the flags, it is behind.
+            // The counter moves by one with each card that comes or leaves. When this does not fit the flags, it is
+            // behind.
             isCounterBehind = (counter &- known).isMultiple(of: 2) == hasFlipped
             return (isCounterBehind ? counter &+ 1 : counter) == known
         }
@@ -43,7 +44,8 @@ struct ReaderTable: Sendable {
     /// The entry of an insertion; nil when the card has left.
     func entry(of insertion: Insertion) -> Entry? { entries.first { $0.insertion == insertion } }
 
-    /// Adds a reader. `features` are nil while another program holds it exclusively; it is then reported as a basic reader.
+    /// Adds a reader. `features` are nil while another program holds it exclusively; it is then reported as a basic
+    /// reader.
     mutating func add(_ name: ReaderName, features: ReaderFeatures?, isHeld: Bool = false) -> [ReaderEvent] {
         guard !entries.contains(where: { $0.name == name }) else { return [] }
         var entry = Entry(name: name, features: features ?? ReaderFeatures(), featuresAreMissing: features == nil)
@@ -77,8 +79,8 @@ struct ReaderTable: Sendable {
     }
 
     /// Takes a state of one reader.
-    /// - Returns: the events, and whether another program has ended its exclusive use. This is reported as `.changed` with
-    ///   the same description, so that the registry tries again to recognise the card.
+    /// - Returns: the events, and whether another program has ended its exclusive use. This is reported as `.changed`
+    ///   with the same description, so that the registry tries again to recognise the card.
     mutating func update(_ state: ReaderState) -> (events: [ReaderEvent], becameFree: Bool) {
         guard let index = entries.firstIndex(where: { $0.name == state.name }) else { return ([], false) }
         let before = entries[index]

@@ -14,7 +14,8 @@ enum USBReaders {
         var identity: String { "\(Hex.encode(vendor)):\(Hex.encode(product))" + (name.isEmpty ? "" : " (\(name))") }
     }
 
-    /// Lists the interfaces of class 0b (CCID). `root` is the folder in which the kernel lists USB devices and interfaces.
+    /// Lists the interfaces of class 0b (CCID). `root` is the folder in which the kernel lists USB devices and
+    /// interfaces.
     static func connected(root: String = "/sys/bus/usb/devices") -> [Reader] {
         Sysfs.names(in: root).sorted().compactMap { interface in
             // The kernel names interfaces DEVICE:CONFIGURATION.INTERFACE.
@@ -32,8 +33,8 @@ enum USBReaders {
 
     /// Finds the connected readers that pcscd does not have.
     ///
-    /// Some drivers do not tell the USB identity of their reader. Such a reader of pcscd may be any of the connected ones,
-    /// so it counts for one of them.
+    /// Some drivers do not report the USB identity of their reader. Such a reader of pcscd may be any of the connected
+    /// ones, so it counts for one of them.
     static func missing(_ connected: [Reader], in pcscd: [ReaderFeatures]) -> [Reader] {
         var known = pcscd
         var left: [Reader] = []

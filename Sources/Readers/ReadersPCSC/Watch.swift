@@ -128,7 +128,7 @@ final class Watch: Sendable {
     /// Updates the state of one reader or all. Blocks, so it is only for threads of this target.
     ///
     /// Only `WatchThread` asks pcscd for states: libpcsclite (up to 1.9) keeps the last answer in one place without a
-    /// lock. A question of a second thread could hide an event from the first.
+    /// lock. A query by a second thread could hide an event from the first.
     /// - Returns: false when pcscd is not connected, or has disconnected meanwhile.
     func refresh(_ reader: ReaderName? = nil) -> Bool {
         let done = DispatchSemaphore(value: 0)
@@ -153,7 +153,8 @@ final class Watch: Sendable {
 
     /// Finds out whether a card that does not answer has left. Blocks, so it is only for threads of this target.
     ///
-    /// pcscd polls drivers without interrupts every 0.4 s. Only after this time a removed card differs from a mute card.
+    /// pcscd polls drivers without interrupts every 0.4 s. Only after this time can a removed card be told from a mute
+    /// card.
     func presence(of insertion: Insertion, within limit: DispatchTimeInterval = .milliseconds(600)) -> Presence {
         let deadline = DispatchTime.now() + limit
         let change = DispatchSemaphore(value: 0)
@@ -198,20 +199,21 @@ final class Watch: Sendable {
         }
     }
 
-    /// When to try again to connect, and when a fault is certain.
+    /// The schedule of attempts to connect to pcscd, and when to report a fault.
     ///
-    /// pcscd removes an old socket file when it starts, creates its own just before it listens, and changes the mode just
-    /// after. A pcscd that is being killed still accepts connections for a moment. So the first try after an event of
-    /// inotify may fail or mislead. Three tries (35 ms in all) come before a report, five more (1.3 s in all) while there
-    /// is a socket. After them there are no tries: a pcscd that starts later makes a new file, which is an event.
+    /// pcscd removes an old socket file when it starts, creates its own just before it listens, and changes the mode
+    /// just after. A pcscd that is being killed still accepts connections for a moment. So the first try after an
+    /// inotify event may fail, or may reach the old pcscd. Three tries (35 ms in all) come before a report, five more
+    /// (1.3 s in all) while there is a socket. After them there are no tries: a pcscd that starts later makes a new
+    /// file, which is an event.
     struct Backoff {
         private var tries = 0
         private var wasDenied = false
 
         /// Returns the fault, the milliseconds until the next try (nil for none), and whether to report the fault.
         ///
-        /// A pcscd that refuses by polkit hangs up. When it does so before our first message, it looks like a pcscd that is
-        /// being stopped. One of several tries shows the difference.
+        /// A pcscd that refuses by polkit hangs up. When it does so before our first message, it looks like a pcscd
+        /// that is being stopped. One of several tries shows the difference.
         mutating func next(_ seen: PCSCFault) -> (fault: PCSCFault, pause: Int?, isSure: Bool) {
             defer { tries += 1 }
             if seen == .denied { wasDenied = true }
@@ -256,8 +258,8 @@ final class Watch: Sendable {
     ) {
         while state.withLock({ $0.generation == generation && $0.context != nil && !$0.isStopped }) {
             if socket.identity != identity {
-                // Other programs connect to the new pcscd, and SCardCancel does so, too. The thread in
-                // SCardGetStatusChange remains and ends with the old pcscd.
+                // Other programs use the new pcscd from now on. SCardCancel would connect to it, too, and could not end
+                // the call to the old one. So the thread in SCardGetStatusChange stays until the old pcscd ends.
                 return disconnected(generation)
             }
             socketWatch.wait(milliseconds: nil)

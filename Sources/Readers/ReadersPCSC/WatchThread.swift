@@ -28,10 +28,10 @@ struct WatchThread: Sendable {
     /// - Throws: the code that ends the connection.
     private func follow() throws(PCSCCode) {
         var plugAndPlay = ReaderState(name: .plugAndPlay, flags: [], counter: 0)
-        // pcscd 2.1 counts changes of the list of readers. The counter is read before the list, so that no change between
-        // the list and the wait is lost.
+        // pcscd 2.1 counts changes of the list of readers. The counter is read before the list, so that no change
+        // between the list and the wait is lost.
         _ = wait(&plugAndPlay, milliseconds: 0)
-        // Older ones do not count. There the list is read again one second after it has changed.
+        // Older versions do not count. There the list is read again one second after it has changed.
         var isSettled = plugAndPlay.counter != 0
         var refreshes: [Watch.Refresh] = []
         defer { for refresh in refreshes { refresh.done.signal() } }
@@ -136,7 +136,7 @@ struct WatchThread: Sendable {
 
     /// Reads the features of a reader, mostly in less than a millisecond.
     ///
-    /// A transaction of another program or a slow driver can make this long. So a thread of its own does it. After the
+    /// A transaction of another program or a slow driver can delay this, so it runs on a thread of its own. After the
     /// time limit the reader is published as a basic one, and later features come as `.changed`. The connection is made
     /// to the reader, not to the card (DIRECT), and is short, because no other program can get the reader exclusively
     /// meanwhile.
@@ -159,7 +159,7 @@ struct WatchThread: Sendable {
         }
     }
 
-    /// Asks the reader. A reader that does not know these questions, or has left, has no features.
+    /// Asks the reader. A reader that does not support these requests, or was removed, has no features.
     /// - Returns: the code only for a reader that is held exclusively.
     private static func probe(_ name: ReaderName) -> Result<ReaderFeatures, PCSCCode> {
         do throws(PCSCCode) {

@@ -18,7 +18,7 @@ import Threads
     private var slots: [String: LenderSlot] = [:]
     private var isOver = false
 
-    /// The request that waits for its answer, which has no number.
+    /// The request that waits for its answer. Answers have no number, so there is only one at a time.
     private var pending: Pending?
     private let turns = ReaderGate()
 
@@ -89,7 +89,7 @@ import Threads
         } catch {
             switch error {
             case .incomplete(let name, _):
-                // An answer that cannot be read is a failed one.
+                // An answer that cannot be parsed counts as a failure.
                 if name.hasSuffix("Response") || name == "IFDError" {
                     pending?.answer.fill(.error(.failed(.unknownError)))
                 }
@@ -149,8 +149,8 @@ import Threads
 
     /// Sends a request and waits for its answer.
     ///
-    /// Without an answer in time, or when the task is cancelled, the whole link ends: a late answer would be taken for that
-    /// of the next request.
+    /// Without an answer in time, or when the task is cancelled, the whole link ends. Otherwise a late answer would be
+    /// taken for that of the next request.
     func request(
         _ message: IFDMessage,
         about insertion: Insertion,
@@ -167,7 +167,7 @@ import Threads
         let limit = Loop.Alarm { request.answer.fill(nil) }
         limit.set(after: asksUser ? Self.userTime : lenders.settings.answerTime)
         defer { limit.cancel() }
-        // Only a question to the user of the device is given up early; other answers come soon.
+        // Only a request that asks the user of the device is cancelled early; other answers come soon.
         let answer =
             asksUser
             ? await request.answer.value(whenCancelled: nil)
@@ -176,7 +176,7 @@ import Threads
             close()
             throw .removed
         }
-        // A success after the card has left is not to be trusted.
+        // A success that arrives after the removal of the card is not trusted.
         guard !isOver, isCurrent(insertion) else { throw .removed }
         return answer
     }
@@ -198,7 +198,7 @@ import Threads
 
     nonisolated static func error(_ answer: IFDMessage) -> CardError {
         if case .error(let result) = answer { return error(result) }
-        return .other("the device has sent another answer than that to the request")
+        return .other("the device has sent an answer that does not match the request")
     }
 
     nonisolated static func error(_ result: IFDResult) -> CardError {
@@ -273,7 +273,7 @@ final class LenderKeypadConnection: KeypadConnection {
 
     func disconnect(reset: Bool) async { await connection.disconnect(reset: reset) }
 
-    /// Has the device ask its user. A cancelled task ends the link, and with it the question.
+    /// Has the device ask its user. A cancelled task ends the link, which also ends the question to the user.
     func establishPACE(_ request: KeypadPACERequest) async throws(CardError) -> KeypadPACEResult {
         guard let input = PACEChannel.input(request) else { throw .tooLong }
         let handle = connection.slotHandle
@@ -281,7 +281,7 @@ final class LenderKeypadConnection: KeypadConnection {
         guard case .establishPACEResponse(handle, let code, let output, let result) = answer else {
             throw LenderLink.error(answer)
         }
-        // AusweisApp tells some outcomes in the result, and others in the code only.
+        // AusweisApp reports some outcomes in the result, and others only in the code.
         switch result {
         case .failed(.cancelled): return KeypadPACEResult(outcome: .cancelled)
         case .failed(.timeout): return KeypadPACEResult(outcome: .timeout)
@@ -300,12 +300,12 @@ final class LenderKeypadConnection: KeypadConnection {
     func destroyPACE() async throws(CardError) {
         let handle = connection.slotHandle
         let answer = try await connection.request(.destroyPACE(handle: handle))
-        // AusweisApp2 1.26 does not know the command, and 2.5 answers it wrongly for a handle that is over.
+        // AusweisApp2 1.26 does not know the command, and 2.5 answers it wrongly for a handle that is no longer valid.
         guard case .destroyPACEResponse(handle, .ok) = answer else { throw LenderLink.error(answer) }
     }
 
-    /// Has the device ask for a new PIN. A cancelled task still waits, because only the answer tells whether the PIN has
-    /// changed.
+    /// Has the device ask for a new PIN. A cancelled task still waits, because only the answer tells whether the PIN
+    /// has changed.
     func modifyPIN() async throws(CardError) -> StatusWord {
         let handle = connection.slotHandle
         let input = PINModification().bytes

@@ -14,7 +14,7 @@ import RemoteIFD
     weak var link: LenderLink?
 
     init(_ status: IFDStatus, device: RemoteDevice, _ link: LenderLink) {
-        // With the key of the device the name is the only one, also if two devices have the same name.
+        // The fingerprint makes the name unique even if two devices have the same name.
         let name = "\(device.name) \(DeviceName.clean(status.slot)) (\(device.fingerprint.prefix(8)))"
         (self.name, slot, self.link) = (name, status.slot, link)
         description = ReaderDescription(

@@ -10,8 +10,8 @@ import Threads
 
 /// The devices that lend readers: those that announce themselves, those that are paired, and the connections to them.
 ///
-/// Everything from the network is hostile. An announcement is only a hint where to connect. A pairing is removed by a
-/// person only.
+/// Nothing from the network is trusted. An announcement only says where a connection may be tried. Only a user can
+/// remove a pairing.
 @Loop package final class RemoteLenders {
     package struct Settings: Sendable {
         /// The names of the network interfaces; empty: all with a broadcast address.
@@ -20,12 +20,13 @@ import Threads
         /// The name of this host for other devices.
         package var name: String
         package var times = RemoteLink.Times()
-        /// Milliseconds for an answer of a device, and those after which an announcement is forgotten.
+        /// Milliseconds to wait for an answer of a device.
         package var answerTime: Int64 = 5000
+        /// Milliseconds after which an announcement is forgotten.
         package var sightingTime: Int64 = 5000
         /// Milliseconds after the first failed connection to a place until the next one; each further pause is longer.
         package var firstPause: Int64 = 1000
-        /// Milliseconds after the last client until the devices are left alone.
+        /// Milliseconds after the last client until the connections to devices are closed.
         package var restTime: Int64 = 10_000
 
         package init(interfaces: [String] = [], name: String) { (self.interfaces, self.name) = (interfaces, name) }
@@ -48,7 +49,8 @@ import Threads
     private static let maximumAttempts = 64
     /// The most connections under way to places that claim to be the same device.
     private static let maximumParallel = 4
-    /// The most datagrams that are read in a second; the others wait in the kernel, which drops them.
+    /// The most datagrams that are read in a second. The others wait in the kernel, which drops them when its buffer is
+    /// full.
     private static let maximumDatagrams = 200
     private static let longestPause: Int64 = 30_000
 
@@ -106,21 +108,21 @@ import Threads
         events?.finish()
     }
 
-    /// A client that may see readers or use cards has come. Only with one are devices connected, because a connection keeps
-    /// a phone awake.
+    /// Counts a new client that may see readers or use cards. Devices are connected only while there is such a client,
+    /// because a connection keeps a phone awake.
     package func clientCame() {
         clients += 1
         restAlarm.cancel()
         listen()
     }
 
-    /// Such a client has left. After the last one the devices are soon left alone.
+    /// Counts out such a client. `restTime` after the last one, the connections to devices are closed.
     package func clientLeft() {
         clients -= 1
         if clients == 0 { restAlarm.set(after: settings.restTime) }
     }
 
-    /// Closes the port of announcements, which another program may use then, and all connections.
+    /// Closes all connections and the port of announcements, so that another program can use the port.
     private func rest() {
         for socket in sockets { socket.close() }
         (sockets, seen) = ([], [:])
@@ -130,7 +132,7 @@ import Threads
 
     /// Opens the port of announcements, unless it is open or no client wants readers.
     func listen() {
-        // An interface may have come since the last client.
+        // An interface may have been added since the last client.
         for socket in sockets { socket.joinAnnouncements() }
         guard sockets.isEmpty, clients > 0, !isStopped, events != nil else { return }
         let names: [String?] = settings.interfaces.isEmpty ? [nil] : settings.interfaces
@@ -171,7 +173,8 @@ import Threads
         let advice =
             datagrams > 0
             ? nil
-            : "nothing has come: open the remote reader on the phone, and let the firewall pass UDP port \(settings.port)"
+            : "nothing was received: open the remote reader on the phone, and let the firewall pass "
+                + "UDP port \(settings.port)"
         return [
             portCheck,
             HealthCheck(
@@ -281,7 +284,7 @@ import Threads
             .map { ($0, links[$0.fingerprint] != nil) }
     }
 
-    /// A device has told its name.
+    /// Stores the name that a device has reported.
     func rename(_ fingerprint: String, _ name: String) {
         guard paired[fingerprint] != nil, paired[fingerprint]?.name != name else { return }
         paired[fingerprint]?.name = name

@@ -4,8 +4,8 @@ package import Readers
 package import Secrets
 package import Text
 
-/// One entry of `simulator` or `card` in SET_CARD. Each function throws `VirtualReaderError.invalid` with the name of the
-/// entry and what is wrong with it.
+/// One entry of `simulator` or `card` in SET_CARD. Each function throws `VirtualReaderError.invalid` with the name of
+/// the entry and what is wrong with it.
 package struct CardEntry: Sendable {
     /// The longest array, and the most bytes in one string.
     private static let maximumEntries = 256
@@ -39,7 +39,7 @@ package struct CardEntry: Sendable {
         return entries
     }
 
-    /// Hexadecimal digits as bytes; with `count` exactly so many.
+    /// Hexadecimal digits as bytes; with `count`, exactly that many.
     package func bytes(_ count: Int? = nil) throws(VirtualReaderError) -> [UInt8] {
         guard let json else { throw wrong("is missing") }
         guard let text = json.string else { throw wrong("is not a string") }
@@ -61,6 +61,7 @@ package struct CardEntry: Sendable {
         return SecretBox(Secret(text.utf8))
     }
 
+    /// A whole number in the range.
     package func int(_ range: ClosedRange<Int>) throws(VirtualReaderError) -> Int {
         guard let json else { throw wrong("is missing") }
         guard let value = json.int, range.contains(value) else {

@@ -15,6 +15,7 @@ package struct CardRandom: Sendable {
 
     private init(seed: [UInt8]?) { self.seed = seed }
 
+    /// Returns `count` random bytes.
     package mutating func bytes(_ count: Int) throws(CryptoError) -> [UInt8] {
         guard let seed else { return try Random.bytes(count) }
         var out: [UInt8] = []
@@ -25,6 +26,7 @@ package struct CardRandom: Sendable {
         return Array(out.prefix(count))
     }
 
+    /// Returns `count` random bytes in wiped memory.
     package mutating func secret(_ count: Int) throws(CryptoError) -> Secret {
         guard seed != nil else { return try Random.secret(count) }
         return Secret(try bytes(count))

@@ -15,12 +15,12 @@ package protocol VirtualCardSoftware: AnyObject {
     /// Handles the loss of power or a reset by the reader. Channels and rights end; files, keys and counters stay.
     func reset()
 
-    /// What a person may know of the state of the card, such as a retry counter; never a secret.
+    /// The state of the card that may be shown, such as a retry counter; never a secret.
     var counters: [JSON.Member] { get }
 }
 
-/// A card in software: bytes in, bytes out, as strict as a real one. Its state lasts as long as the object: a changed PIN
-/// stays changed, and a spent try stays spent.
+/// A card in software: bytes in, bytes out, as strict as a real one. Its state lasts as long as the object: a changed
+/// PIN stays changed, and a spent try stays spent.
 package actor VirtualCard {
     package enum Reply: Sendable, Equatable {
         case answer([UInt8])
@@ -81,8 +81,8 @@ package actor VirtualCard {
     /// The number of commands since the insertion, and the counters of the kind.
     package var counters: [JSON.Member] { [.init("apdus", .number(String(apdus)))] + software.counters }
 
-    /// Begins an insertion: commands count from zero, and no channel is left. The first command of an insertion does the
-    /// same if it comes before.
+    /// Begins an insertion: commands count from zero, and no channel is left. The first command of an insertion does
+    /// the same if it comes before.
     package func enterReader(insertion: UInt64) {
         guard insertion > self.insertion else { return }
         self.insertion = insertion
@@ -97,7 +97,7 @@ package actor VirtualCard {
         software.reset()
     }
 
-    /// Handles power on or a warm reset. The commands count on.
+    /// Handles power on or a warm reset. The count of commands continues.
     package func reset() { software.reset() }
 
     /// Runs one command APDU, or the fault that is due.

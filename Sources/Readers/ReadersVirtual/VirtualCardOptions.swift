@@ -22,7 +22,7 @@ package struct VirtualCardFault: Sendable, Equatable {
         case truncate
         /// The command is executed; the answer is replaced by as many random bytes.
         case garbage
-        /// The command is executed; one bit of the answer is wrong, in its data if it has some. So a MAC is wrong.
+        /// The command is executed; one bit of the answer is wrong, in its data if it has some. This makes a MAC wrong.
         case flipBit
         /// The command is executed; the answer is that of the command before, or 9000 for the first command.
         case replay
@@ -37,7 +37,7 @@ package struct VirtualCardFault: Sendable, Equatable {
     }
 }
 
-/// What a description can say of a virtual card of any kind. docs/protocol/readers.md, Virtual reader.
+/// The options that virtual cards of every kind have. docs/protocol/readers.md, Virtual reader.
 package struct VirtualCardOptions: Sendable, Equatable {
     /// Milliseconds that each answer takes at least, 0 to 60000.
     package var latency = 0

@@ -14,7 +14,7 @@ package actor VirtualReaders: VirtualReaderBackend {
         var card: VirtualCard?
         /// nil: the card is not inserted.
         var insertion: Insertion?
-        /// Who holds the card. Weak: a connection that is dropped lets go.
+        /// The connection that holds the card. Weak, so that deallocation of the connection releases the card.
         weak var holder: VirtualConnection?
     }
 

@@ -5,14 +5,14 @@ package import Readers
 package import Secrets
 import Text
 
-/// The entries of `card` that the virtual cards which people tap at a door have in common.
+/// The entries of `card` that all virtual cards for door readers have.
 package struct VirtualTapOptions: Sendable {
     /// What the card signs.
     package enum Signature: String, Sendable {
         case right
-        /// It signs other bytes than the reader wants.
+        /// Other bytes than those that the protocol requires.
         case wrong
-        /// Always what it has signed first.
+        /// Nothing new: the card repeats its first signature.
         case replayed
     }
 
@@ -26,7 +26,7 @@ package struct VirtualTapOptions: Sendable {
 
     package init() {}
 
-    /// Takes an entry over if it is one of these.
+    /// Parses an entry if it is one of these; ignores other entries.
     package mutating func take(_ name: String, _ entry: CardEntry) throws(VirtualReaderError) {
         switch name {
         case "key": key = SecretBox(Secret(try entry.bytes(32)))
@@ -47,7 +47,7 @@ package struct VirtualTapOptions: Sendable {
         stride(from: 0, to: versions.count, by: 2).contains { Array(versions[$0..<$0 + 2]) == version }
     }
 
-    /// The key of the card; without `key` that of all cards with this label.
+    /// The key of the card. Without the entry `key`, all cards with the same label have the same key.
     package func makeKey(label: String) throws(VirtualReaderError) -> ECPrivateKey {
         do throws(CryptoError) {
             let group = try Curve.secp256r1.group
@@ -78,7 +78,7 @@ package struct VirtualTapAnswers {
     private static let getResponse: UInt8 = 0xC0
 
     private let partLength: Int
-    /// What GET RESPONSE fetches.
+    /// The rest of the answer, for GET RESPONSE.
     private var rest: [UInt8] = []
 
     package init(_ options: VirtualTapOptions) { partLength = options.partLength ?? 256 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Text
 
-/// The state of one slot, as IFDStatus tells it.
+/// The state of one slot, as the message IFDStatus reports it.
 package struct IFDStatus: Sendable, Equatable {
     package var slot: String
     /// Whether the other device asks its user for PIN, CAN and PUK.
@@ -19,7 +19,7 @@ package struct IFDStatus: Sendable, Equatable {
     package var hasExtendedLength: Bool { maximumAPDU.map { $0 >= 500 } ?? true }
 }
 
-/// One message of the remote reader protocol. There are no message numbers: an answer is known by its type.
+/// One message of the remote reader protocol. There are no message numbers: an answer is identified by its type.
 package enum IFDMessage: Sendable, Equatable {
     case establishContext(protocolName: String, deviceName: String)
     case establishContextResponse(deviceName: String, IFDResult)

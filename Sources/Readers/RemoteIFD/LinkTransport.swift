@@ -79,7 +79,8 @@ final class LinkTransport {
     }
 
     /// Waits for the socket until the deadline.
-    /// - Throws: `unreachable` when the time is over; the code of `close` when this side closes a link that is not open.
+    /// - Throws: `unreachable` when the time is over; the code of `close` when this side closes a link that is not
+    ///   open.
     func wait(_ events: Int32, until deadline: Int64) throws(LinkStop) {
         while true {
             if !isOpen, let code = link.closeCode { throw LinkStop(.closed(code)) }
@@ -158,7 +159,7 @@ final class LinkTransport {
         }
     }
 
-    /// Returns what has come; nil if nothing is there now.
+    /// Returns the received bytes; nil if none are available yet.
     func receive() throws(LinkStop) -> ArraySlice<UInt8>? {
         ERR_clear_error()
         let count = chunk.withUnsafeMutableBytes { SSL_read(tls, $0.baseAddress, Int32($0.count)) }
@@ -169,7 +170,7 @@ final class LinkTransport {
         }
     }
 
-    /// Tells the other side the end of TLS.
+    /// Sends close_notify. The C function is SSL_shutdown.
     func shutDown() {
         SSL_shutdown(tls)
         ERR_clear_error()

@@ -45,7 +45,7 @@ final class LinkWork {
 
     // MARK: HTTP
 
-    /// Returns the bytes behind the HTTP exchange.
+    /// Runs the HTTP exchange of a client, and returns the bytes that were received after it.
     private func openWebSocket(_ host: String, _ deadline: Int64) throws(LinkStop) -> [UInt8] {
         guard let key = try? WebSocketHandshake.makeKey() else { throw LinkStop(.failed("no random bytes")) }
         try transport.write(WebSocketHandshake.request(host: host, key: key))
@@ -61,7 +61,7 @@ final class LinkWork {
         return rest
     }
 
-    /// Reads a request or an answer of HTTP, and what has come behind it.
+    /// Reads the head of an HTTP request or response, and the bytes that were received after it.
     private func readHead(_ deadline: Int64) throws(LinkStop) -> (head: [UInt8], rest: [UInt8]) {
         var bytes: [UInt8] = []
         while true {

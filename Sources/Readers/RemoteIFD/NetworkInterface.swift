@@ -4,14 +4,15 @@ import Glibc
 /// A network interface of this host, and where announcements reach all hosts of its network.
 package struct NetworkInterface: Sendable, Hashable {
     package let name: String
-    /// The broadcast address of each IPv4 address. With an IPv6 address that is not of the link alone, also the
-    /// multicast group of AusweisApp. On the loopback interface: its own IPv4 address.
+    /// The broadcast address of each IPv4 address. With an IPv6 address that is not link-local, also the multicast
+    /// group of AusweisApp. On the loopback interface: its own IPv4 address.
     package let targets: [RemoteAddress.Host]
 
     /// ff02::178
     private static let group: [UInt8] = [0xFF, 0x02] + [UInt8](repeating: 0, count: 12) + [0x01, 0x78]
 
-    /// The interfaces that are up. Without names: those with a broadcast address, and so not the loopback interface.
+    /// The interfaces that are up. Without names: those with a broadcast address, which excludes the loopback
+    /// interface.
     package static func all(named names: [String]) -> [NetworkInterface] {
         var list: UnsafeMutablePointer<ifaddrs>?
         guard getifaddrs(&list) == 0 else { return [] }
@@ -31,7 +32,7 @@ package struct NetworkInterface: Sendable, Hashable {
                 targets[name, default: []].append(target)
             case .six(let bytes, _):
                 let group = RemoteAddress.Host.six(group, scope: if_nametoindex(name))
-                // fe80::/10 is of the link alone.
+                // fe80::/10 is link-local.
                 guard !isLoopback, bytes[0] != 0xFE, targets[name]?.contains(group) != true else { continue }
                 targets[name, default: []].append(group)
             }

@@ -75,12 +75,12 @@ func bindToInterface(_ socket: Int32, _ name: String) -> Bool {
         RemoteAddress.read { Int(getsockname(descriptor, $0, $1)) }.address?.port ?? 0
     }
 
-    /// Joins the multicast group of announcements, also on interfaces that have come meanwhile.
+    /// Joins the multicast group of announcements, also on interfaces that were added since the last call.
     package func joinAnnouncements() {
         if family == AF_INET6, !isClosed { NetworkInterface.join(descriptor, on: interface) }
     }
 
-    /// Calls a function whenever something has come.
+    /// Calls a function whenever a datagram or a connection has arrived.
     package func whenReady(_ body: @escaping @Loop () -> Void) throws(SystemError) {
         registration = try Loop.watch(descriptor, .read) { _ in body() }
     }

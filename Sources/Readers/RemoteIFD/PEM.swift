@@ -6,6 +6,7 @@ package enum PEM {
     private static let begin = "-----BEGIN CERTIFICATE-----"
     private static let end = "-----END CERTIFICATE-----"
 
+    /// Encodes a DER certificate in lines of 64 characters.
     package static func certificate(_ der: [UInt8]) -> String {
         var lines = [begin]
         var text = Substring(base64(der))

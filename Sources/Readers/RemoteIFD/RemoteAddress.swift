@@ -4,9 +4,9 @@ import Glibc
 /// An IPv4 or IPv6 address with a port.
 package struct RemoteAddress: Hashable, Sendable, CustomStringConvertible {
     package enum Host: Hashable, Sendable {
-        /// In the order of the host.
+        /// In host byte order.
         case four(UInt32)
-        /// 16 bytes; the index of the interface for an address of one link, else 0.
+        /// 16 bytes; the index of the interface for a link-local address, else 0.
         case six([UInt8], scope: UInt32)
 
         package static let loopback = Host.four(0x7F00_0001)

@@ -38,10 +38,13 @@ package final class RemoteLink: Sendable {
 
     /// Time limits in milliseconds; tests pass shorter ones.
     package struct Times: Sendable {
+        /// For the TCP connection, then for TLS and the WebSocket handshake together, and for each write.
         package var setUp: Int64 = 5000
+        /// Between a pong and the next ping.
         package var ping: Int64 = 5000
+        /// Between a ping and its pong.
         package var pong: Int64 = 5000
-        /// AusweisApp loses an answer that comes sooner. Only a server waits.
+        /// The delay of an answer, because AusweisApp loses one that arrives sooner. Only a server waits.
         package var answer: Int64 = 1
 
         package init() {}
@@ -114,7 +117,7 @@ package final class RemoteLink: Sendable {
             outbox.isOver = true
             outbox.frames = []
         }
-        // A consumer with too many messages learns only the end of the stream.
+        // If too many messages wait, this event is dropped and the consumer only sees the end of the stream.
         continuation.yield(.ended(ending))
         continuation.finish()
     }

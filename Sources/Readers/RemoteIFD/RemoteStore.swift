@@ -14,7 +14,7 @@ package struct RemoteDevice: Sendable, Equatable {
     package init(fingerprint: String, name: String) { (self.fingerprint, self.name) = (fingerprint, name) }
 }
 
-/// The own key and the pairings. A pairing is removed by a person only.
+/// The own key and the pairings. Only a user can remove a pairing.
 package actor RemoteStore {
     /// Which half of the protocol the other device has.
     package enum Partner: Sendable {
@@ -87,6 +87,7 @@ package actor RemoteStore {
         }
     }
 
+    /// Returns the paired devices with this half of the protocol.
     package func devices(_ partner: Partner) async throws(StoreError) -> [RemoteDevice] {
         let store = try await store.required()
         var devices: [RemoteDevice] = []
@@ -98,6 +99,7 @@ package actor RemoteStore {
         return devices
     }
 
+    /// Keeps a pairing, in place of an earlier one with the same fingerprint.
     package func add(_ device: RemoteDevice, _ partner: Partner) async throws(StoreError) {
         let value = JSON.object([.init("name", .string(device.name))]).bytes
         try await store.required().set(device.fingerprint, in: partner.space, to: SecretBox(Secret(value)))

@@ -3,7 +3,7 @@ import COpenSSL
 import Crypto
 package import Secrets
 
-/// How both sides of a connection know each other.
+/// How both sides of a connection authenticate each other.
 package enum LinkSecurity: Sendable {
     /// By the code that one device shows and the user types at the other: its digits. RSA-PSK, RFC 4279.
     case pairing(code: SecretBox)
@@ -16,7 +16,7 @@ final class TLSContext {
     let pointer: OpaquePointer
     private let identity: RemoteIdentity
     private let code: Secret?
-    /// nil: each device is accepted that knows the code.
+    /// nil: every device that knows the code is accepted.
     private let trusted: Set<String>?
     /// The fingerprint of the other device, after its certificates were accepted.
     private(set) var device: String?

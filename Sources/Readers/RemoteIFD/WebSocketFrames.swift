@@ -29,6 +29,7 @@ package struct WebSocketReader: Sendable {
     /// The opcode and the payload of a message that comes in fragments.
     private var message: (opcode: UInt8, payload: [UInt8])?
 
+    /// `limit` is the largest size of a message in bytes.
     package init(isMasked: Bool, limit: Int) { (self.isMasked, self.limit) = (isMasked, limit) }
 
     package mutating func append(_ bytes: some Collection<UInt8>) { buffer += bytes }
@@ -111,6 +112,7 @@ package struct WebSocketWriter: Sendable {
         case pong = 10
     }
 
+    /// Encodes a whole message in one frame. Throws when there are no random bytes for the mask.
     package func frame(_ opcode: Opcode, _ payload: [UInt8]) throws(CryptoError) -> [UInt8] {
         let bit: UInt8 = isMasked ? 0x80 : 0
         var frame: [UInt8] = [0x80 | opcode.rawValue]
@@ -128,6 +130,7 @@ package struct WebSocketWriter: Sendable {
         return frame + mask + payload.enumerated().map { $1 ^ mask[$0 & 3] }
     }
 
+    /// Encodes a close frame with a status code. RFC 6455, 5.5.1.
     package func close(_ code: UInt16) throws(CryptoError) -> [UInt8] {
         try frame(.close, withUnsafeBytes(of: code.bigEndian, Array.init))
     }

@@ -19,9 +19,9 @@ final class VirtualAliroCard: VirtualCardSoftware {
     private var answers: VirtualTapAnswers
     /// The keys for the fast phase, by identifier of the reader; the newest is the last.
     private var persistent: [(reader: [UInt8], key: SharedKey)] = []
-    /// What the card has done in its life.
+    /// The numbers of signatures and of cryptograms of the fast phase since the card was made.
     private var (signatures, cryptograms) = (0, 0)
-    /// The last status that a reader has told.
+    /// The last status that a reader has sent.
     private var status: UInt16?
     /// The first answer to AUTH1, for `replayed`.
     private var first: [UInt8]?
@@ -29,7 +29,7 @@ final class VirtualAliroCard: VirtualCardSoftware {
     private static let maximumReaders = 16
     private static let time = Array("2026-11-22T12:00:00Z".utf8)
 
-    /// How far a tap is.
+    /// The progress of a tap.
     private enum State {
         case idle
         case selected

@@ -38,8 +38,8 @@ extension CardOperatingSystem {
         return ResponseAPDU(.ok)
     }
 
-    /// Runs chip authentication with the key to which the terminal has committed itself, and returns nonce (81) and token
-    /// (82).
+    /// Runs chip authentication with the key to which the terminal has committed itself, and returns nonce (81) and
+    /// token (82).
     func authenticateChip(_ data: [UInt8], _ own: CardKey, _ cipher: AES) throws(Refusal) -> ResponseAPDU {
         session.chosen = nil
         let objects = try dynamicData(data)
@@ -63,7 +63,7 @@ extension CardOperatingSystem {
     }
 
     /// Restricted identification: takes the public key of a sector and returns the identifier. The key in A0 belongs to
-    /// the first hash in the certificate, the key in A2 to the second; the identifiers are in 81 and 83.
+    /// the first hash in the certificate, the key in A2 to the second. The identifiers are in 81 and 83.
     func identify(_ data: [UInt8], _ own: CardKey, _ digest: DigestAlgorithm) throws(Refusal) -> ResponseAPDU {
         let objects = try dynamicData(data)
         try objects.allow(only: [0xA0, 0xA2])

@@ -47,8 +47,8 @@ extension CardOperatingSystem {
         return ResponseAPDU(data: data, isShort ? StatusWord(0x6282) : .ok)
     }
 
-    /// READ BINARY with odd instruction: the file is in P1 and P2, the offset in data object 54, the answer in 53. Le counts
-    /// the whole data object 53.
+    /// READ BINARY with odd instruction: the file is in P1 and P2, the offset in data object 54, the answer in 53. Le
+    /// counts the whole data object 53.
     func readBinaryOdd(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
         guard let le = command.le, !command.data.isEmpty else { throw Refusal(0x6700) }
         let target = UInt16(command.p1) << 8 | UInt16(command.p2)

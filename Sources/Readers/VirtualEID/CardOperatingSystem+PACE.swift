@@ -21,8 +21,8 @@ struct PACERun: ~Copyable {
 
 /// PACE. TR-03110-3 B.1, B.11.1, B.11.5.
 extension CardOperatingSystem {
-    /// MSE:Set AT for PACE. The status word tells the state of the password; terminals use the command to read this
-    /// state, so it is refused for no password. TR-03110-3 B.11.1.
+    /// MSE:Set AT for PACE. The status word reports the state of the password; terminals use the command to read this
+    /// state, so it is accepted even for a password that is blocked. TR-03110-3 B.11.1.
     func setPACE(_ objects: DataObjects) throws(Refusal) -> ResponseAPDU {
         pace = nil
         session.chosen = nil
@@ -125,8 +125,8 @@ extension CardOperatingSystem {
 
     /// Refuses a suspended PIN (6985), a blocked PIN (6983) and a deactivated PIN (6984).
     ///
-    /// A PIN with one try left is suspended: it can be used only in a channel of the CAN, so that nobody at a distance can
-    /// block the PIN. MSE:Set AT is not refused. TR-03110-2 3.3, TR-03110-3 B.11.5.
+    /// A PIN with one try left is suspended: it can be used only in a channel of the CAN. So the PIN cannot be blocked
+    /// without the printed CAN. MSE:Set AT is not refused. TR-03110-2 3.3, TR-03110-3 B.11.5.
     private func checkPINIsUsable() throws(Refusal) {
         if passwords.isDeactivated { throw Refusal(0x6984) }
         switch passwords.retryCounter {

@@ -5,8 +5,8 @@ import Secrets
 
 /// PIN management. TR-03110-2 3.3, TR-03110-3 B.11.9 to B.11.11.
 extension CardOperatingSystem {
-    /// RESET RETRY COUNTER: sets a new PIN (02 03) in a channel of the PIN, or resets its retry counter (03 03) in a channel
-    /// of the PUK. A terminal with the right of PIN management may do both, and set a new CAN (02 02).
+    /// RESET RETRY COUNTER. Sets a new PIN (02 03) in a channel of the PIN. Resets the retry counter of the PIN (03 03)
+    /// in a channel of the PUK. A terminal with the right of PIN management may do both, and set a new CAN (02 02).
     func resetRetryCounter(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
         guard [[0x02, 0x02], [0x02, 0x03], [0x03, 0x03]].contains([command.p1, command.p2]) else {
             throw Refusal(0x6A86)

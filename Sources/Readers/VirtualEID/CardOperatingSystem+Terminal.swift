@@ -137,8 +137,8 @@ extension CardOperatingSystem {
         return ResponseAPDU(.ok)
     }
 
-    /// Whether the password of the channel allows terminal authentication: the PIN unless it is the transport PIN, and the
-    /// CAN for terminals with that right. TR-03110-2 2.3, TR-03127 3.5.
+    /// Whether the password of the channel allows terminal authentication: the PIN unless it is the transport PIN, and
+    /// the CAN for terminals with that right. TR-03110-2 2.3, TR-03127 3.5.
     private func maySucceed(with rights: AccessRights) -> Bool {
         switch session.password {
         case .pin: !passwords.isTransport

@@ -53,7 +53,8 @@ final class CardOperatingSystem: VirtualCardSoftware {
         ]
     }
 
-    /// Handles the loss of power or a reset by the reader. Only files, passwords, counters, trust points and the date stay.
+    /// Handles the loss of power or a reset by the reader. Only files, passwords, counters, trust points and the date
+    /// stay.
     func reset() {
         dropChannel()
         currentFile = nil

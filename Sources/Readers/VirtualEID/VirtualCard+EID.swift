@@ -4,7 +4,7 @@ package import Readers
 package import ReadersVirtual
 package import Secrets
 
-/// What a test may know of a virtual eID card; never a password.
+/// The state of a virtual eID card that tests can read; never a password.
 package struct VirtualEIDState: Sendable, Equatable {
     /// Command APDUs since the insertion.
     package var apdus: Int
@@ -54,7 +54,7 @@ extension VirtualCard {
         )
     }
 
-    /// Whether this is the PIN of the eID card. Costs no try; for tests, which must not guess.
+    /// Whether this is the PIN of the eID card. Does not use a try. Only for tests.
     package func hasPIN(_ pin: consuming Secret) -> Bool {
         guard let eid else { return false }
         return eid.passwords.hasPIN(pin)

@@ -7,6 +7,7 @@ package import Secrets
 /// What a virtual eID card is made of: the `simulator` object of the SDK and the `card` object of badged.
 /// docs/protocol/readers.md, Virtual reader.
 package struct VirtualEIDDescription: VirtualCardDescription {
+    /// A file of the card; `content` has at most 65535 bytes, `shortFileID` is 01 to 1E.
     package struct File: Sendable, Equatable {
         package var fileID: UInt16
         package var shortFileID: UInt8
@@ -47,8 +48,8 @@ package struct VirtualEIDDescription: VirtualCardDescription {
     package var options = VirtualCardOptions()
     /// The trust point: a self-signed CV certificate of an authority, DER. nil: the test authority of badged.
     package var trustPoint: [UInt8]?
-    /// The day that the card believes it is; nil: the day from which the trust point is valid. A card has no clock and
-    /// learns the day from certificates. TR-03110-2 2.3.2.
+    /// The current date of the card; nil: the day from which the trust point is valid. A card has no clock and takes
+    /// the date from certificates. TR-03110-2 2.3.2.
     package var currentDate: CVDate?
     package var random = CardRandom.system
 

@@ -17,8 +17,8 @@ final class VirtualKeypadConnection: KeypadConnection {
         (self.plain, self.card) = (plain, card)
     }
 
-    /// Sends a plain command through the channel of the reader, if there is one. A secured command belongs to the channel
-    /// of chip authentication and is sent unchanged. TR-03119 A.2.
+    /// Sends a plain command through the channel of the reader, if there is one. A secured command belongs to the
+    /// channel of chip authentication and is sent unchanged. TR-03119 A.2.
     func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
         guard command.cla & 0x0C == 0, let terminal = terminal.withLock({ $0 }), await terminal.hasChannel else {
             return try await plain.transmit(command)

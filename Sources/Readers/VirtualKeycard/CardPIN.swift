@@ -16,7 +16,7 @@ struct CardPIN: ~Copyable {
         (self.limit, self.tries) = (limit, tries ?? limit)
     }
 
-    /// Compares. A wrong value uses a try; a blocked PIN accepts no value.
+    /// Compares a value with this one. A wrong value uses a try; a blocked PIN accepts no value.
     mutating func check(_ candidate: borrowing Secret) -> Bool {
         guard tries > 0 else { return false }
         checks += 1
@@ -40,7 +40,7 @@ struct CardPIN: ~Copyable {
         resetAndUnblock()
     }
 
-    /// Forgets that the value was right.
+    /// Ends the validation, and restores the tries if the last value was right.
     mutating func reset() {
         if isValidated { resetAndUnblock() }
     }

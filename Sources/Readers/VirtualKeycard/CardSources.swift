@@ -11,7 +11,7 @@ package protocol AgreementKey: Sendable {
     func sharedX(with peer: PublicKey) throws(CryptoError) -> Secret
 }
 
-/// A key that was drawn.
+/// A random key.
 final class DrawnKey: AgreementKey {
     private let key: PrivateKey
 
@@ -48,8 +48,8 @@ package struct CardSources: Sendable {
 
     /// Signs as the applet does: each time with another nonce, s in the lower half.
     ///
-    /// The applet turns half of the numbers s, and writes those in 32 bytes also if they are shorter. Such a signature is
-    /// not minimal DER.
+    /// The applet replaces half of the numbers s by n - s, and writes those in 32 bytes even if they are shorter. Such
+    /// a signature is not minimal DER.
     private static func sign(
         _ hash: [UInt8],
         _ key: borrowing PrivateKey,

@@ -176,7 +176,7 @@ extension VirtualApplet {
 
     // MARK: Paths
 
-    /// Reads a path from the source in the upper bits of P1: master, parent of the current key, current key, or the key
+    /// Reads a path. The upper bits of P1 name its source: master, parent of the current key, current key, or key
     /// without a PIN.
     func sourcedPath(_ bytes: borrowing Secret, source: UInt8) throws(Refusal) -> DerivationPath {
         guard try isExtended() else {

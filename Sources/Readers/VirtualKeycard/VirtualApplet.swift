@@ -35,7 +35,7 @@ package final class VirtualApplet: VirtualCardSoftware {
     /// Certificate and identity key; 4.0 needs them.
     private(set) var identity: CardIdentity?
 
-    // 3.1
+    // Only version 3.1.
     private(set) var instanceUID: [UInt8]
     /// The key of the card for its channels; nil on 4.0, which makes one for each channel.
     var agreementKey: (any AgreementKey)?
@@ -45,7 +45,7 @@ package final class VirtualApplet: VirtualCardSoftware {
     var cbc: CBCChannel?
     var isAuthenticated = false
 
-    // 4.0
+    // Only version 4.0.
     var ccm: CCMChannel?
 
     package init(_ version: Version, identity: CardIdentity? = nil, sources: CardSources) throws(CryptoError) {
@@ -62,9 +62,9 @@ package final class VirtualApplet: VirtualCardSoftware {
 
     /// How the applet answers a command.
     enum Reply: ~Copyable {
-        /// As it is.
+        /// Without the channel.
         case clear([UInt8])
-        /// Through the channel, or as it is if there is none.
+        /// Through the channel, or unprotected if there is none.
         case protected(Secret)
     }
 

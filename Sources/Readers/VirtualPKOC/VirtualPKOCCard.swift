@@ -14,9 +14,9 @@ final class VirtualPKOCCard: VirtualCardSoftware {
     /// Whether the card has signed since its activation.
     private var hasSigned = false
     private var answers: VirtualTapAnswers
-    /// The signatures of this card in its life.
+    /// The number of signatures since the card was made.
     private var signatures = 0
-    /// What the card has signed first, for `replayed`.
+    /// The first signature of the card, for `replayed`.
     private var first: [UInt8]?
 
     private typealias Refusal = VirtualTapRefusal
