@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Credentials
 
-/// A credential that may open doors: a key and the sites that know it.
+/// A credential that may open doors: a key and the sites that accept it.
 package struct DoorCredential: Sendable {
     /// How clients name the key.
     package let id: String
@@ -17,11 +17,12 @@ package struct DoorCredential: Sendable {
 
 /// Supplies the credentials of a user.
 package protocol CredentialProvider: Sendable {
-    /// Returns the active credentials of this user that open PKOC readers; with `keyID` only the one with this identifier.
+    /// Returns the active credentials of this user that open PKOC readers; with `keyID` only the one with this
+    /// identifier.
     /// - Throws: `CredentialError` if the store cannot be read.
     func credentials(uid: UInt32, keyID: String?) async throws(CredentialError) -> [DoorCredential]
 
-    /// Remembers that this key was used at a reader.
+    /// Records that this key was used at a reader.
     func used(uid: UInt32, keyID: String) async
 }
 

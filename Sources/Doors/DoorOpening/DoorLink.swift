@@ -2,9 +2,9 @@
 package import Concurrency
 package import DoorReaders
 
-/// Where PKOC readers have their values in GATT. UUIDs are in lower case.
+/// The GATT services and characteristics of PKOC readers. UUIDs are in lower case.
 package enum PKOCService {
-    /// The services under which readers offer PKOC, the present one first.
+    /// The services under which readers offer PKOC, the current one first.
     package static let services = [
         "0000fff0-0000-1000-8000-00805f9b34fb", "41fb60a1-d4d0-4ae9-8cbb-b62b5ae81810",
     ]
@@ -29,10 +29,10 @@ package enum DoorLinkFailure: Error, Sendable, Equatable {
     /// The bytes that one write carries, which is three less than the MTU.
     var capacity: Int { get }
 
-    /// Returns the next notification. Notifications are kept until they are asked for.
+    /// Returns the next notification. Notifications are queued until they are read.
     func notification(within limit: Milliseconds) async throws(DoorLinkFailure) -> [UInt8]
 
-    /// Writes at most `capacity` bytes, and returns when the reader or the system has taken them.
+    /// Writes at most `capacity` bytes, and returns when the reader or the system has accepted them.
     func write(_ bytes: [UInt8], within limit: Milliseconds) async throws(DoorLinkFailure)
 
     /// Ends the connection, and returns when it has ended.
@@ -43,7 +43,7 @@ package enum DoorLinkFailure: Error, Sendable, Equatable {
 @Loop package protocol DoorConnector: AnyObject {
     /// Connects to a PKOC reader and switches its notifications on. After a failure nothing stays connected.
     /// - Parameters:
-    ///   - address: the present address of the reader.
+    ///   - address: the current address of the reader.
     ///   - adapter: the number of the adapter, such as 0 for hci0.
     ///   - limit: the time for the connection, the services and the notifications together.
     /// - Returns: the connection, which the caller ends with `disconnect`.

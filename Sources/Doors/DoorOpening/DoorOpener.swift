@@ -16,8 +16,8 @@ import Threads
 
     private let connector: any DoorConnector
     private var busyAdapters: Set<Int> = [] { didSet { waiters.check() } }
-    /// The readers whose dialogue is over and whose connection is about to end. bluetoothd takes two seconds for this, and
-    /// neither the result nor other readers wait for it.
+    /// The readers whose dialogue is over and whose connection is being closed. bluetoothd takes two seconds for this.
+    /// Neither the result nor other readers wait for it.
     private var leaving: Set<Place> = [] { didSet { waiters.check() } }
     private let waiters = Waiters()
 
@@ -26,10 +26,10 @@ import Threads
     /// Returns when no opening runs any more, so that no reader stays connected at the end of the process.
     package func waitUntilIdle() async { await waiters.wait { self.busyAdapters.isEmpty && self.leaving.isEmpty } }
 
-    /// Opens one reader. A cancelled task ends the opening. The reader is disconnected on every path; the connection may end
-    /// after the result, and a new opening of this reader waits for its end.
+    /// Opens one reader. A cancelled task ends the opening. The reader is disconnected on every path; the connection
+    /// may end after the result, and a new opening of this reader waits for its end.
     /// - Parameters:
-    ///   - address: the present address of the reader.
+    ///   - address: the current address of the reader.
     ///   - adapter: the number of the adapter.
     ///   - credentials: the credentials that may be used; not empty.
     ///   - timeouts: how long each step waits.
@@ -167,7 +167,7 @@ import Threads
         }
     }
 
-    /// Lets the key sign. The reader waits no longer than for a message, so a slower key has failed.
+    /// Signs a digest with the key. A key that takes longer than `limit` has failed, because the reader stops waiting.
     private static func sign(
         _ digest: [UInt8],
         _ credential: DoorCredential,

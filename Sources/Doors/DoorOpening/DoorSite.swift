@@ -15,7 +15,8 @@ package struct DoorSite: Sendable {
     package let issuerKey: ECPublicKey?
     /// The readers that the credential may open; empty: all readers of the site.
     package let locations: Set<[UInt8]>
-    /// The readers know only the flow without encryption, which gives the public key to anybody who claims to be the site.
+    /// The readers support only the flow without encryption. In this flow, anybody can pose as the site and get the
+    /// public key.
     package let isLegacy: Bool
     /// The newest list of revoked readers; nil if there is none.
     package let revocations: RevocationList?

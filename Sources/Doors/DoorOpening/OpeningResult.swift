@@ -3,7 +3,7 @@ package import DoorReaders
 
 /// How an opening has ended. The raw value is the name in messages.
 package enum OpeningStatus: String, Sendable, CaseIterable {
-    /// The dialogue was complete. Whether the door opens is told by `AccessDecision`, if at all.
+    /// The dialogue was complete. `AccessDecision` says whether the door opens, if the reader has reported it.
     case success
     case bluetoothCommunicationFailed
     /// There was no connection in time.
@@ -15,14 +15,14 @@ package enum OpeningStatus: String, Sendable, CaseIterable {
     case tapNotSupported
     case keyNotFound
     case readerAntiPassback
-    /// The reader has sent something wrong, has not proved its site, or has refused the dialogue.
+    /// The reader has sent a wrong message, has not proved its site, or has refused the dialogue.
     case readerFailure
     case communicationFailedWithDeadLock
     case deviceTimedOutEarly
     /// The key has not signed in time.
     case deviceTimedOutAPDU
     case deviceTimedOutFragment
-    /// The reader has not taken a write in time.
+    /// The reader has not accepted a write in time.
     case readerTimedOutBLE
     /// The reader has sent no message in time.
     case readerTimedOutAPDU
@@ -31,7 +31,7 @@ package enum OpeningStatus: String, Sendable, CaseIterable {
     case openingTypeNotSupported
 }
 
-/// What the reader says about the door. Nothing authenticates it.
+/// What the reader says about the door. The decision is not authenticated.
 package enum AccessDecision: String, Sendable {
     case granted, denied, unknown
 }
@@ -43,7 +43,7 @@ package struct OpeningResult: Sendable, Equatable {
     package let payload: [UInt8]
     /// The reason of a failure for people.
     package let reason: String?
-    /// The identifier of the key that was chosen; nil before the reader has told its site.
+    /// The identifier of the key that was chosen; nil before the reader has named its site.
     package var key: String?
 
     package init(
@@ -97,7 +97,7 @@ package struct OpeningTimeouts: Sendable, Equatable {
 
 package enum OpeningState: String, Sendable {
     case connecting
-    /// The reader is expected to speak.
+    /// The first message of the reader is awaited.
     case connected
     /// The reader has proved its site, or is legacy, and the key signs.
     case authenticating

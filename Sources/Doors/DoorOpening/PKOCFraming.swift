@@ -54,7 +54,7 @@ package struct PKOCFraming: Sendable {
     /// - Parameters:
     ///   - message: the whole message.
     ///   - capacity: the bytes that one write carries, which is three less than the MTU.
-    /// - Returns: nil if the message does not fit one write and the reader does not know pieces.
+    /// - Returns: nil if the message does not fit one write and the reader does not support pieces.
     package func divide(_ message: [UInt8], capacity: Int) -> [[UInt8]]? {
         guard dialect == .fragments else { return message.count <= capacity ? [message] : nil }
         let size = capacity - 1

@@ -6,8 +6,9 @@ import Secrets
 
 /// The dialogue of a PKOC credential with a reader over Bluetooth, without input and output.
 ///
-/// The reader speaks first. In the encrypted flow the reader proves that it belongs to the site before it learns anything
-/// of the credential. The flow without encryption is used only for sites that are marked as legacy.
+/// The reader sends the first message. In the encrypted flow, nothing about the credential is sent before the reader
+/// has proved that it belongs to the site. The flow without encryption is used only for sites that are marked as
+/// legacy.
 package struct PKOCHandshake: ~Copyable {
     package enum Step: Sendable, Equatable {
         /// Send this message and wait for the next one.
@@ -100,7 +101,7 @@ package struct PKOCHandshake: ~Copyable {
         chosen = credential
         if known.revokes(location) { throw .readerRevoked }
         var information = message[.protocolInformation] ?? []
-        // Readers know these lengths; others are not repeated.
+        // Only information of a length that readers support is sent back.
         if ![2, 5, 6].contains(information.count) { information = [3, 0, 0, 0, 1] }
         let isNew = dialect == .fragments || certificate != nil || information.count == 6
         let greeting = Greeting(

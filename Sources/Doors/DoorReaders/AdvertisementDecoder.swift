@@ -39,7 +39,8 @@ package struct AdvertisementDecoder: Sendable {
         static let pkoc = UUID128(0x41fb_60a1_d4d0_4ae9, 0x8cbb_b62b_5ae8_1810)
         static let ccc = UUID128(0x5810_bbc0_b499_11e9, 0xa2a3_2a2a_e2db_cce4)
 
-        /// The last 24 bits of 00009800-0000-1000-8000-00177Axxxxxx; nil for other UUIDs. 00177A is the OUI of ASSA ABLOY.
+        /// The last 24 bits of 00009800-0000-1000-8000-00177Axxxxxx; nil for other UUIDs. 00177A is the OUI of ASSA
+        /// ABLOY.
         var seosCode: UInt32? {
             guard high == 0x0000_9800_0000_1000, low >> 24 == 0x80_0000_177A else { return nil }
             return UInt32(low & 0xFF_FFFF)
@@ -134,8 +135,8 @@ package struct AdvertisementDecoder: Sendable {
         result.aliroReader = .init(group: group, subGroup: subGroup)
     }
 
-    /// UID (0x00), URL (0x10), TLM (0x20) and EID (0x30) frames. UID, URL and EID frames contain the power at a distance of
-    /// 0 m, which is 41 dB more than at one metre.
+    /// UID (0x00), URL (0x10), TLM (0x20) and EID (0x30) frames. UID, URL and EID frames contain the power at a
+    /// distance of 0 m, which is 41 dB more than at one metre.
     private func eddystone(_ data: Span<UInt8>, _ value: Range<Int>, _ result: inout DecodedAdvertisement) {
         guard value.count >= 2 else { return }
         switch data[value.lowerBound] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// Advertising data: a sequence of AD structures. Each has a length byte, which counts the bytes after it, a type byte and
-/// a value. Bluetooth Core, Vol 3, Part C, 11; the types are in the Assigned Numbers, 2.3.
+/// Advertising data: a sequence of AD structures. Each has a length byte, which counts the bytes after it, a type byte
+/// and a value. Bluetooth Core, Vol 3, Part C, 11; the types are in the Assigned Numbers, 2.3.
 package enum AdvertisingData {
     package enum DataType {
         package static let flags: UInt8 = 0x01

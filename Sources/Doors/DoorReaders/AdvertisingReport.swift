@@ -12,8 +12,8 @@ package struct AdvertisingReport: Sendable, Equatable {
     /// The advertising set of an extended advertisement; nil for a legacy advertisement.
     package var advertisingSet: UInt8?
     package var part: Part
-    /// The report follows another one of the same sender so soon that it is probably a later fragment of an advertisement,
-    /// which nobody has joined. Its data may begin within a structure.
+    /// The report follows another one of the same sender so soon that it is probably a later fragment of an
+    /// advertisement that was not reassembled. Its data may begin within a structure.
     package var isContinuation = false
 
     /// Which part of a fragmented advertisement a report has. `FragmentAssembly` joins the parts.

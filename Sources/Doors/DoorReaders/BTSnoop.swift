@@ -36,8 +36,8 @@ package enum BTSnoop {
         Int64(bitPattern: UInt64(uint32(bytes, start)) << 32 | UInt64(uint32(bytes, start + 4)))
     }
 
-    /// Calls `body` for every HCI event of the file: microseconds since 1970, adapter, and the range of the event in `file`.
-    /// Other packets are skipped.
+    /// Calls `body` for every HCI event of the file: microseconds since 1970, adapter, and the range of the event in
+    /// `file`. Other packets are skipped.
     package static func forEachEvent(
         in file: Span<UInt8>,
         _ body: (_ time: Int64, _ adapter: Int, _ event: Range<Int>) -> Void
@@ -69,7 +69,8 @@ package enum BTSnoop {
     /// The header of a file of HCI packets with type bytes.
     package static var header: [UInt8] { magic + bigEndian(DataLink.uart.rawValue) }
 
-    /// A record with an HCI event from the controller. `drops` is the number of packets that the file lacks before this one.
+    /// A record with an HCI event from the controller. `drops` is the number of packets that the file lacks before this
+    /// one.
     package static func record(event: [UInt8], microseconds: Int64, drops: Int = 0) -> [UInt8] {
         let length = bigEndian(UInt32(event.count + 1))
         // Flags 3: received, event.

@@ -9,8 +9,8 @@ extension DoorReader {
         (lastSeen, lastHeard) = (max(sample.time, lastSeen), max(sample.heard, lastHeard))
     }
 
-    /// Updates a moving average. An advertisement and its scan response arrive within 20 ms and count as one; a pause of
-    /// more than 15 s is not an interval.
+    /// Updates a moving average. An advertisement and its scan response arrive within 20 ms and count as one; a pause
+    /// of more than 15 s is not an interval.
     private func updateInterval(_ heard: Milliseconds) {
         let pause = heard - lastHeard
         guard (20...15_000).contains(pause) else { return }

@@ -10,6 +10,7 @@ package final class DoorReader {
     package let profile: ReaderProfile
     package internal(set) var address: DeviceAddress
     var facts = ReaderFacts()
+    /// When the first and the last advertisement were received, on the clock of the tracker.
     package let firstSeen: Milliseconds
     package internal(set) var lastSeen: Milliseconds
     /// `lastSeen` in listening time.
@@ -62,6 +63,7 @@ package final class DoorReader {
 
     package var openingTypes: OpeningTypes { facts.advertisedTypes ?? profile.usualOpeningTypes }
 
+    /// The signal strength from which on the reader is in range for an opening type.
     package func limit(_ type: OpeningType) -> RangeLimits.Limit {
         limits.limit(type, advertised: facts.advertisedLimits)
     }
@@ -74,12 +76,14 @@ package final class DoorReader {
 
     // MARK: Age
 
-    /// The reader is lost after this time without an advertisement: 10 s, or four of its intervals, 60 s at most. An interval
-    /// is not shorter than the time after which the radio reports a sender again. Pauses of the radio do not count.
+    /// The reader is lost after this time without an advertisement: 10 s, or four of its intervals, 60 s at most. An
+    /// interval is not shorter than the time after which the radio reports a sender again. Pauses of the radio do not
+    /// count.
     package var lossTimeout: Milliseconds {
         min(max(10_000, 4 * max(interval ?? 0, time.repeatInterval ?? 0)), 60_000)
     }
 
+    /// Whether an advertisement was received within `lossTimeout`.
     package func isActive(at now: Milliseconds) -> Bool { !isLost && time.heard(at: now) - lastHeard <= lossTimeout }
 
     /// Whether a sample is recent enough for decisions.
@@ -94,5 +98,6 @@ package final class DoorReader {
     /// Median of at most five fresh values; nil with fewer than two.
     package func median(at now: Milliseconds) -> Double? { signal.median(at: time.heard(at: now)) }
 
+    /// Whether the reader was opened so recently that it is not offered again.
     package func coolsDown(at now: Milliseconds) -> Bool { coolsDownUntil.map { now < $0 } ?? false }
 }

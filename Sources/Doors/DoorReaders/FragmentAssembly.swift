@@ -20,8 +20,8 @@ package struct FragmentAssembly: Sendable {
 
     package init() {}
 
-    /// Passes every report to `body` at once. The last fragment is passed with the data of all fragments; the others are
-    /// passed as `.more`, for their signal strength.
+    /// Passes every report to `body` at once. The last fragment is passed with the data of all fragments; the others
+    /// are passed as `.more`, for their signal strength.
     package mutating func add(
         _ report: AdvertisingReport,
         _ data: Span<UInt8>,

@@ -59,8 +59,8 @@ package enum HCIEvent {
         return 10 + length
     }
 
-    /// Reads event type (2 bytes), address type, address, two PHYs, SID, TX power, RSSI, interval (2), direct address with
-    /// its type (7), length and data; returns the size of the report.
+    /// Reads event type (2 bytes), address type, address, two PHYs, SID, TX power, RSSI, interval (2), direct address
+    /// with its type (7), length and data. Returns the size of the report.
     private static func extended(
         _ event: Span<UInt8>,
         _ start: Int,
@@ -89,8 +89,8 @@ package enum HCIEvent {
     /// 0 and 2 are public addresses, 1 and 3 random ones; 2 and 3 were resolved by the controller.
     private static func isRandom(_ type: UInt8) -> Bool { type & 1 == 1 }
 
-    /// Encodes a report as a controller does: as a legacy report where the data fits into 31 bytes, else as an extended one.
-    /// Data is cut to 229 bytes.
+    /// Encodes a report as a controller does: as a legacy report where the data fits into 31 bytes, else as an extended
+    /// one. Data is cut to 229 bytes.
     package static func event(_ report: AdvertisingReport, data: [UInt8]) -> [UInt8] {
         let addressType: UInt8 = report.address.isRandom ? 1 : 0
         let rssi = UInt8(bitPattern: report.rssi ?? 127)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// A sender with a changing address that may be a known reader with a new address. Nothing is told of the sender until this
-/// is decided.
+/// A sender with a changing address that may be a known reader with a new address. The sender is not reported until
+/// this is decided.
 struct HeldSender {
     struct Sample {
         let rssi: Int8

@@ -3,9 +3,9 @@ import Glibc
 
 /// A Kalman filter that estimates the signal strength without temporary obstacles.
 ///
-/// The state has three values: the level, its rate of change, and the shadow that bodies and furniture cast. A measurement
-/// is the sum of level, shadow and fading. The constants were fitted to generated walks (Tests/DoorWalks); tests and
-/// benchmarks use other seeds.
+/// The state has three values: the level, its rate of change, and the shadow that bodies and furniture cast. A
+/// measurement is the sum of level, shadow and fading. The constants were fitted to generated walks (Tests/DoorWalks);
+/// tests and benchmarks use other seeds.
 struct LevelFilter: Sendable {
     /// Process noise: how much the rate changes, in dB per second, within one second.
     private static let rateNoise = 0.5

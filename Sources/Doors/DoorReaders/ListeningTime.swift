@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// The time in which the radio has listened. While the radio pauses, nothing can be received, so this time stands still:
-/// a pause is no evidence that a reader is gone. The tracker and its readers share one object.
+/// The time in which the radio has listened. While the radio pauses, nothing can be received, so this time stands
+/// still: a pause is no evidence that a reader is gone. The tracker and its readers share one object.
 package final class ListeningTime {
     private var total: Milliseconds = 0
     private var pausedSince: Milliseconds?

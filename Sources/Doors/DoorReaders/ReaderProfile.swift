@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// The kind of a sender, by its advertising data, in order of precedence when several match. Anybody can send such data.
+/// The kind of a sender, by its advertising data, in order of precedence when several match. Anybody can send such
+/// data.
 package enum ReaderProfile: String, Sendable, CaseIterable {
-    /// A reader in the manner of HID Seos and ASSA ABLOY: service 00009800-0000-1000-8000-00177Axxxxxx or company 0x012E.
+    /// A reader in the manner of HID Seos and ASSA ABLOY: service 00009800-0000-1000-8000-00177Axxxxxx or company
+    /// 0x012E.
     case seos
     /// Public Key Open Credential of the Physical Security Interoperability Alliance: service 0xFFF0, or the older
     /// 41fb60a1-d4d0-4ae9-8cbb-b62b5ae81810.

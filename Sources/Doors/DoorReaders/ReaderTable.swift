@@ -35,7 +35,7 @@ struct ReaderTable {
         setIdentity(of: reader)
     }
 
-    /// Inserts the reader behind those that were seen before, which is at the end or near it.
+    /// Inserts the reader after those that were seen before it, which is at the end or near it.
     private mutating func insert(_ reader: DoorReader) {
         let place = readers.lastIndex { $0.lastHeard <= reader.lastHeard }
         readers.insert(reader, at: place.map { $0 + 1 } ?? 0)

@@ -2,7 +2,7 @@
 
 /// Recognises known readers whose address has changed.
 extension ReaderTracker {
-    /// Senders that may be held at the same time; further ones are told at once.
+    /// Senders that may be held at the same time; further ones are reported at once.
     private static let maximumHeld = 64
     /// How long a sender without a name is held, in listening time.
     private static let nameTime: Milliseconds = 2000
@@ -36,7 +36,7 @@ extension ReaderTracker {
         if isNew, sender.facts.name == nil, sender.aliroReader == nil, !sender.address.isStable { wantsNames?() }
     }
 
-    /// Decides on the senders whose time is over.
+    /// Decides on the senders that have been held long enough.
     func settleHeldSenders(at now: Milliseconds) {
         for address in held.keys { if let sender = held.removeValue(forKey: address) { settle(sender, at: now) } }
     }
@@ -68,8 +68,8 @@ extension ReaderTracker {
         }
     }
 
-    /// A reader that was not received for this time may have a new address: four of its intervals, 0.5 to 2 s. The time is
-    /// shorter than `SignalTrack.freshness`, so that a reader does not leave the range because of its new address.
+    /// A reader that was not received for this time may have a new address: four of its intervals, 0.5 to 2 s. The time
+    /// is shorter than `SignalTrack.freshness`, so that a reader does not leave the range because of its new address.
     private static func quietTime(_ reader: DoorReader) -> Milliseconds {
         min(max(4 * (reader.interval ?? 0), 500), 2000)
     }
@@ -100,8 +100,9 @@ extension ReaderTracker {
         reportPresence(of: reader, wasLost: wasLost)
     }
 
-    /// Handles a name that a scan response adds to a reader with a changing address after it was told. The name can show
-    /// that the reader is a known one with a new address. Then the known reader continues and this one is removed.
+    /// Handles a name that a scan response adds to a reader with a changing address after the reader was reported. The
+    /// name can show that the reader is a known one with a new address. Then the known reader continues and this one is
+    /// removed.
     /// - Returns: true when the readers were merged; the observer has been called.
     func mergeIntoKnownReader(_ reader: DoorReader, wasLost: Bool, at now: Milliseconds) -> Bool {
         guard case .ephemeral = reader.identity, let name = reader.name else { return false }

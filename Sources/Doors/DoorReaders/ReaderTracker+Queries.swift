@@ -23,8 +23,8 @@ extension ReaderTracker {
         case coolingDown
     }
 
-    /// The closest active reader, if it supports the opening type and is in range for it. Readers that are farther away are
-    /// no substitute, because the person stands in front of the closest one.
+    /// The closest active reader, if it supports the opening type and is in range for it. Readers that are farther away
+    /// are no substitute, because the person stands in front of the closest one.
     package func closest(
         for type: OpeningType,
         _ filter: ScanFilter,

@@ -6,8 +6,8 @@ extension ReaderTracker {
     /// Shortest time between two sweeps.
     private static let shortestPause: Milliseconds = 250
 
-    /// Finds readers that are not received any more: they leave the range, are lost, and are removed in the end. Must be
-    /// called at `nextSweep`; earlier calls are harmless.
+    /// Finds readers that are not received any more: they leave the range, are lost, and are removed in the end. Must
+    /// be called at `nextSweep`; earlier calls are harmless.
     package func sweep(at now: Milliseconds) {
         nextSweep = nil
         let heard = time.heard(at: now)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Host
 
-/// Turns received advertisements into readers that appear, change and are lost. An advertisement that matches no profile
-/// is counted and not stored.
+/// Turns received advertisements into readers that appear, change and are lost. An advertisement that matches no
+/// profile is counted and not stored.
 package final class ReaderTracker {
     package enum Change: Sendable {
         case appeared, updated, lost
@@ -22,6 +22,7 @@ package final class ReaderTracker {
         package var fragments = 0
     }
 
+    /// The largest number of readers that are remembered.
     package let capacity: Int
     private let decoder: AdvertisementDecoder
     /// Called for every change, before the call that caused it returns.
@@ -30,21 +31,23 @@ package final class ReaderTracker {
     /// When `sweep` must be called; nil: no reader can change without an advertisement.
     package internal(set) var nextSweep: Milliseconds?
 
-    /// Called when a new reader with a changing address has no name, by which it would be recognised under another address.
-    /// Names are often in scan responses only.
+    /// Called when a new reader with a changing address has no name, by which it would be recognised under another
+    /// address. Names are often in scan responses only.
     package var wantsNames: (() -> Void)?
 
+    /// How long a reader is not offered again after an opening.
     package static let coolDown: Milliseconds = 2200
     /// How many readers in range are skipped in search of one that can be evicted.
     private static let evictionSearch = 64
 
     var table = ReaderTable()
-    /// Senders of which nothing was told yet, by address.
+    /// Senders that are not reported yet, by address.
     var held: [DeviceAddress: HeldSender] = [:]
     /// How often the later fragments of a sender were ignored.
     private var fragmented: [DeviceAddress: Int] = [:]
     private static let maximumFragmented = 64
-    /// Two advertisements of one sender follow each other by chance a few times. This often they are fragments.
+    /// Two advertisements of one sender follow each other by chance a few times. From this number on, they are taken
+    /// for fragments.
     private static let fragmentProof = 10
     let time = ListeningTime()
     private let limits: RangeLimits
@@ -83,7 +86,8 @@ package final class ReaderTracker {
         }
     }
 
-    /// Ignores the content of a later fragment when it would make a new reader, because its data may begin within a structure.
+    /// Ignores the content of a later fragment when it would make a new reader, because its data may begin within a
+    /// structure.
     private func check(_ profile: ReaderProfile, _ report: AdvertisingReport, _ content: inout DecodedAdvertisement) {
         let known = table.reader(at: report.address)?.profile ?? held[report.address]?.profile
         guard known != profile else { return }
@@ -178,8 +182,8 @@ package final class ReaderTracker {
 
     // MARK: The radio
 
-    /// Must be called when the radio begins a pause in which it receives nothing, or ends it. A pause makes no reader leave
-    /// the range.
+    /// Must be called when the radio begins a pause in which it receives nothing, or ends it. A pause makes no reader
+    /// leave the range.
     package func setPaused(_ isPaused: Bool, at now: Milliseconds) {
         let wasPaused = time.isPaused
         time.setPaused(isPaused, at: now)

@@ -3,8 +3,8 @@
 /// The readers that one client wants to see.
 package struct ScanFilter: Sendable, Equatable {
     package var openingTypes: OpeningTypes
-    /// Accepted lock service codes of Seos-style readers; empty: every code, known or not. Readers of other profiles have
-    /// no code and always match.
+    /// Accepted lock service codes of Seos-style readers; empty: every code, known or not. Readers of other profiles
+    /// have no code and always match.
     package var lockServiceCodes: Set<Int>
     package var profiles: Set<ReaderProfile>
 

@@ -9,8 +9,8 @@ package struct SignalTrack: Sendable {
     package static let freshness: Milliseconds = 3000
     package static let historyLength = 50
     package static let listLength = 3
-    /// Time constants of the average in milliseconds. The average follows a stronger signal fast and a weaker one slowly,
-    /// because obstacles only weaken a signal and most of them are temporary.
+    /// Time constants of the average in milliseconds. The average follows a stronger signal fast and a weaker one
+    /// slowly, because obstacles only weaken a signal and most of them are temporary.
     private static let (riseTime, fallTime) = (500.0, 2500.0)
 
     private struct Sample {
@@ -42,6 +42,7 @@ package struct SignalTrack: Sendable {
         samples.append(Sample(time: lastHeard, rssi: rssi))
     }
 
+    /// Adds a sample in dBm. `heard` is `now` in listening time; nil: the radio has always listened.
     package mutating func add(_ rssi: Int8, at now: Milliseconds, heard: Milliseconds? = nil) {
         let heard = heard ?? now
         let value = Double(rssi)
@@ -59,8 +60,10 @@ package struct SignalTrack: Sendable {
         append(rssi)
     }
 
+    /// The newest value of any age.
     package var last: Int8 { samples.last?.rssi ?? 0 }
 
+    /// Whether the newest sample is at most `freshness` old.
     package func isFresh(at heard: Milliseconds) -> Bool { heard - lastHeard <= Self.freshness }
 
     /// The number of fresh samples.

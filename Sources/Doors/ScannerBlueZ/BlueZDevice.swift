@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import DoorReaders
 
-/// A device of bluetoothd: org.bluez.Device1. bluetoothd provides decoded properties instead of advertising data, so the data
-/// is encoded again from the properties.
+/// A device of bluetoothd: org.bluez.Device1. bluetoothd provides decoded properties instead of advertising data, so
+/// the data is encoded again from the properties.
 struct BlueZDevice {
     var address: String?
     /// nil until bluetoothd has reported the type of the address.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import DoorReaders
 
-/// The devices of bluetoothd, by object path. They are stored from the first signal on, because a signal contains only the
-/// properties that have changed.
+/// The devices of bluetoothd, by object path. They are stored from the first signal on, because a signal contains only
+/// the properties that have changed.
 struct BlueZDevices {
     private var devices: [String: BlueZDevice] = [:]
     /// More than the readers in a `ReaderTracker`.
@@ -15,8 +15,8 @@ struct BlueZDevices {
         devices[path] = device
     }
 
-    /// Forgets the devices that match no profile; if too many match, all of them. `BlueZScanner` reads the properties of a
-    /// forgotten device again when it is received.
+    /// Forgets the devices that match no profile; if too many match, forgets all devices. `BlueZScanner` reads the
+    /// properties of a forgotten device again when it is received.
     private mutating func makeRoom() {
         let decoder = AdvertisementDecoder()
         devices = devices.filter { decoder.decode($0.value.advertisingData.span).profile != nil }

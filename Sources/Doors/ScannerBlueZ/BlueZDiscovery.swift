@@ -58,7 +58,8 @@ import Scanners
             state = .off
             onOutcome(.notReady)
         } else {
-            // InProgress can be a start of this process that hangs, so it is stopped before the next attempt.
+            // InProgress can mean that an earlier start of this process hangs. So the discovery is stopped before the
+            // next attempt.
             state = .refused
             call("StopDiscovery")
             onOutcome(.refused)

@@ -8,8 +8,8 @@ import Concurrency
     private let onChange: @Loop () -> Void
     private var alarm: Loop.Alarm?
 
-    /// Creates a duty cycle of `on` milliseconds of discovery and `off` milliseconds of pause. `onChange` is called when a
-    /// pause begins or ends.
+    /// Creates a duty cycle of `on` milliseconds of discovery and `off` milliseconds of pause. `onChange` is called
+    /// when a pause begins or ends.
     init(on: Int64, off: Int64, onChange: @escaping @Loop () -> Void) {
         (self.on, self.off, self.onChange) = (on, off, onChange)
     }

@@ -13,8 +13,8 @@ import Scanners
         (self.continuation, self.hasAdapter) = (continuation, hasAdapter)
     }
 
-    /// Returns the status of the adapters. `hasAdapter` is whether the kernel has an adapter; without one bluetoothd does
-    /// not run, which is no fault. After `timeout` milliseconds without an answer the status has a fault.
+    /// Returns the status of the adapters. `hasAdapter` is whether the kernel has an adapter; without one bluetoothd
+    /// does not run, which is no fault. After `timeout` milliseconds without an answer the status has a fault.
     static func status(
         _ place: SystemBus.Place,
         hasAdapter: Bool,

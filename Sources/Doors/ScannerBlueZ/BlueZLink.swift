@@ -25,7 +25,7 @@ import Threads
     /// Fulfilled at the next change of the values above.
     private var change: OneShot<Void>?
 
-    /// A reader that sends more than this before it is asked is disconnected.
+    /// The connection fails if more notifications than this are waiting to be read.
     private static let mostNotifications = 64
     /// How long the end of a connection may take, in milliseconds.
     private static let disconnectLimit: Milliseconds = 5000
@@ -66,12 +66,12 @@ import Threads
         if gatt.isRandom != nil, gatt.isRandom != isRandom {
             throw .failed("bluetoothd knows the address of the reader with another type")
         }
-        // The reader has spoken already, and does not speak again in this connection.
+        // The reader has already sent its first message, and does not repeat it in this connection.
         if gatt.isConnected, gatt.isListenedTo { throw .inUse("another program is connected to the reader") }
         mayBeConnected = true
         try await call(devicePath, BlueZName.device, "Connect", until: deadline)
         isConnected = true
-        // What was signalled before may be of an earlier connection.
+        // Earlier signals may belong to an earlier connection.
         try await readObjects(until: deadline)
         if gatt.isResolved { isResolved = true }
         try await wait(until: deadline) { self.isResolved }
@@ -93,7 +93,7 @@ import Threads
         }
         try await call(adapterPath, BlueZName.adapter, "StartDiscovery", until: deadline)
         try await wait(until: deadline) { self.gatt.hasDevice }
-        // A controller connects more reliably while it does not search.
+        // A controller connects more reliably while no discovery runs.
         try await call(adapterPath, BlueZName.adapter, "StopDiscovery", until: deadline)
     }
 
@@ -102,7 +102,7 @@ import Threads
         gatt = try await ask(
             (BlueZName.service, "/", BlueZName.objects, "GetManagedObjects"),
             until: deadline,
-            refusal: "bluetoothd does not tell its objects"
+            refusal: "bluetoothd does not list its objects"
         ) { answer throws(BusMessage.Malformed) in
             var gatt = BlueZGATT()
             try answer.eachInterface { path, name throws(BusMessage.Malformed) in
@@ -115,7 +115,7 @@ import Threads
     // MARK: DoorLink
 
     func notification(within limit: Milliseconds) async throws(DoorLinkFailure) -> [UInt8] {
-        // What was received before the end of the connection still counts.
+        // Notifications that were received before the end of the connection are still returned.
         if notifications.isEmpty { try await wait(until: Loop.now + limit) { !self.notifications.isEmpty } }
         guard !notifications.isEmpty else { throw .timedOut }
         return notifications.removeFirst()
@@ -137,7 +137,7 @@ import Threads
             arguments: write,
             until: Loop.now + limit
         ) { [weak self] _ throws(BusMessage.Malformed) in
-            // What the reader says now is new.
+            // The next notification is new, even if its value is the same.
             self?.last = nil
         }
     }
@@ -303,12 +303,12 @@ import Threads
     }
 }
 
-/// What bluetoothd tells about an adapter, a reader and the values of PKOC on this reader.
+/// What bluetoothd reports about an adapter, a reader, and the PKOC characteristics of this reader.
 struct BlueZGATT: Sendable {
     private(set) var hasAdapter = false
     private(set) var isPowered = false
     private(set) var hasDevice = false
-    /// nil until bluetoothd has told the type of the address.
+    /// nil until bluetoothd has reported the type of the address.
     private(set) var isRandom: Bool?
     private(set) var isResolved = false
     private(set) var isConnected = false
@@ -324,7 +324,7 @@ struct BlueZGATT: Sendable {
         var isListenedTo = false
     }
 
-    /// A reader with more objects is hostile.
+    /// A reader has two characteristics of PKOC; those beyond this number are ignored.
     private static let mostCharacteristics = 256
 
     /// Reads the properties of one interface of one object; those of other objects are skipped.
@@ -396,11 +396,12 @@ struct BlueZGATT: Sendable {
     }
 
     var notifyPath: String? { notifyCharacteristic?.path }
-    /// Whether a program listens. bluetoothd switches the notifications on for it in each connection.
+    /// Whether a program has subscribed to the notifications. bluetoothd enables them for the program in each
+    /// connection.
     var isListenedTo: Bool { notifyCharacteristic?.isListenedTo ?? false }
     /// Whether the reader confirms writes.
     var writesWithResponse: Bool { writeCharacteristic?.flags.contains("write") ?? false }
 
-    /// The MTU of the connection: 23 unless bluetoothd tells another one.
+    /// The MTU of the connection, 23 to 517: 23 unless bluetoothd reports another one.
     var mtu: Int { min(max(Int(writeCharacteristic?.mtu ?? 0), 23), 517) }
 }

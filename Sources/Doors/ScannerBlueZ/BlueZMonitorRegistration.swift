@@ -2,7 +2,8 @@
 import Concurrency
 import DoorReaders
 
-/// Registers monitors of advertisements for each adapter that supports them, and answers the calls of bluetoothd to them.
+/// Registers monitors of advertisements for each adapter that supports them, and answers the calls of bluetoothd to
+/// them.
 @Loop final class BlueZMonitorRegistration {
     private let bus: SystemBus
     private var monitors: BlueZMonitors
@@ -54,7 +55,8 @@ import DoorReaders
         )
     }
 
-    /// Answers a call: bluetoothd reads the monitors, activates them, and reports devices, which the scanner knows already.
+    /// Answers a call: bluetoothd reads the monitors, activates them, and reports devices, which the scanner knows
+    /// already.
     func answer(_ call: BusMessage) {
         switch (call.interface, call.member) {
         case (BlueZName.objects, "GetManagedObjects") where call.path == BlueZMonitors.root:

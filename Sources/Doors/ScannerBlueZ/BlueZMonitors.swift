@@ -3,13 +3,14 @@ import DoorReaders
 
 /// Monitors of advertisements, which bluetoothd reads from this process: org.bluez.AdvertisementMonitor1.
 ///
-/// While a monitor is active, the kernel does not let the controller drop repeated advertisements. This is their only purpose:
-/// advertisements arrive as changes of devices, with and without monitors.
+/// While a monitor is active, the kernel does not let the controller drop repeated advertisements. This is their only
+/// purpose: advertisements arrive as changes of devices, with and without monitors.
 struct BlueZMonitors {
     static let manager = "org.bluez.AdvertisementMonitorManager1"
     static let monitor = "org.bluez.AdvertisementMonitor1"
     static let root = "/org/badged/monitors"
-    /// bluetoothd 5.66 counts the bytes of a monitor in 8 bits. With eight patterns it writes beyond its buffer and crashes.
+    /// bluetoothd 5.66 counts the bytes of a monitor in 8 bits. With eight patterns it writes beyond its buffer and
+    /// crashes.
     static let maximumPatterns = 7
 
     /// The patterns of each monitor.

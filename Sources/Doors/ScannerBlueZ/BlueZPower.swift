@@ -2,8 +2,8 @@
 import Concurrency
 import Scanners
 
-/// Switches the power of one adapter of bluetoothd: org.bluez.Adapter1. It has its own connection, because the connection of
-/// the scan ends with the scan.
+/// Switches the power of one adapter of bluetoothd: org.bluez.Adapter1. It has its own connection, because the
+/// connection of the scan ends with the scan.
 @Loop final class BlueZPower: PowerSwitch {
     private let address: String
     private let path: String

@@ -5,8 +5,9 @@ package import Scanners
 
 /// Scans through bluetoothd, which needs no privileges and shares the adapters with other programs.
 ///
-/// The scan is a discovery whose filter passes every change of the signal strength, with monitors of advertisements where
-/// bluetoothd supports them. The scanner reads the objects of bluetoothd once and follows its signals from then on.
+/// The scan is a discovery whose filter passes every change of the signal strength, with monitors of advertisements
+/// where bluetoothd supports them. The scanner reads the objects of bluetoothd once and follows its signals from then
+/// on.
 @Loop package final class BlueZScanner: Scanner {
     package nonisolated let name = "bluez"
     package weak var observer: (any ScannerObserver)?
@@ -56,8 +57,8 @@ package import Scanners
         self?.dutyCycleChanged()
     }
 
-    /// Creates a scanner on the bus with this address; nil: the system's bus. With `mayDisconnect` recovery may switch an
-    /// adapter off and on while other programs have connections. Tests use shorter times.
+    /// Creates a scanner on the bus with this address; nil: the system's bus. With `mayDisconnect` recovery may switch
+    /// an adapter off and on while other programs have connections. Tests use shorter times.
     package init(address: String? = nil, mayDisconnect: Bool = false, timing: Timing = Timing()) {
         place = .address(address ?? SystemBus.standardAddress)
         (self.mayDisconnect, self.timing) = (mayDisconnect, timing)
@@ -174,8 +175,8 @@ package import Scanners
 
     // MARK: Status
 
-    /// The kernel starts its scan again after 10.3 to 10.9 s; before that a controller that drops repeated advertisements
-    /// reports no sender again.
+    /// The kernel starts its scan again after 10.3 to 10.9 s; before that a controller that drops repeated
+    /// advertisements reports no sender again.
     private static let repeatInterval: Milliseconds = 10_900
 
     func fail(_ fault: ScannerFault) {

@@ -85,8 +85,8 @@ final class BusMessage {
         try check(csystemd_message_exit_container(raw))
     }
 
-    /// Calls `body` for every entry of an `a{sv}` whose key and type are in `types`, to read the value. Other entries are
-    /// skipped.
+    /// Calls `body` for every entry of an `a{sv}` whose key and type are in `types`, to read the value. Other entries
+    /// are skipped.
     func properties(_ types: [String: String], _ body: (String) throws(Malformed) -> Void) throws(Malformed) {
         try each("{sv}") { () throws(Malformed) in
             try enter("e", "sv") { () throws(Malformed) in

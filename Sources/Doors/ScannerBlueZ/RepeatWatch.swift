@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import DoorReaders
 
-/// Finds out whether a controller drops repeated advertisements. Such a controller reports each sender once in a scan of the
-/// kernel, which lasts 10.24 s, and once after each pause of the discovery.
+/// Finds out whether a controller drops repeated advertisements. Such a controller reports each sender once in a scan
+/// of the kernel, which lasts 10.24 s, and once after each pause of the discovery.
 struct RepeatWatch {
     enum Result {
         case unknown
@@ -12,23 +12,24 @@ struct RepeatWatch {
     }
 
     private struct Device {
-        /// When the device was received last, in the time of the discovery without its pauses.
+        /// When the device was last received. This time does not include pauses of the discovery.
         var time: Milliseconds
-        /// The discovery in which this was.
+        /// The discovery in which the device was last received.
         var discovery: Int
-        /// The number of short gaps without a longer one between.
+        /// The number of successive short gaps.
         var shortGaps = 0
     }
 
     private(set) var result = Result.unknown
     private var devices: [String: Device] = [:]
     private var discovery = 0
-    /// The number of long gaps of all devices since a device proved the opposite.
+    /// The number of long gaps of all devices since the result was last set to `passes`.
     private var longGaps = 0
 
     /// An advertisement and its scan response are at most this far apart.
     private static let pair: Milliseconds = 500
-    /// A gap up to this length is short. Two short gaps in succession have three values in fewer than two scans.
+    /// A gap up to this length is short. Two successive short gaps mean three reports within 10 s, which overlap at
+    /// most two scans.
     private static let short: Milliseconds = 5000
     /// A gap from this length on is long.
     private static let long: Milliseconds = 7000

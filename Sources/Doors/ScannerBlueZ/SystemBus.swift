@@ -95,8 +95,8 @@ import Glibc
 
     // MARK: Calls
 
-    /// Calls a method; `arguments` writes its arguments. `answer` is called with the answer or error, and with nil when there
-    /// is none within 25 s.
+    /// Calls a method; `arguments` writes its arguments. `answer` is called with the answer or error, and with nil when
+    /// there is none within 25 s.
     /// - Returns: false when the call cannot be sent; `answer` is not called then.
     @discardableResult func call(
         _ destination: String,

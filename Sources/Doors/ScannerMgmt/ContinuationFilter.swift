@@ -3,9 +3,9 @@ import DoorReaders
 
 /// Recognises later fragments of extended advertisements.
 ///
-/// The kernel reports each fragment as an advertisement of its own, cut to its complete structures, and does not say that it
-/// is a fragment. So the fragments cannot be joined here. The fragments of one advertisement follow each other at once, while
-/// a sender waits at least 20 ms between two advertisements.
+/// The kernel reports each fragment as an advertisement of its own, cut to its complete structures, and does not say
+/// that it is a fragment. So the fragments cannot be joined here. The fragments of one advertisement follow each other
+/// at once, while a sender waits at least 20 ms between two advertisements.
 struct ContinuationFilter {
     private struct Sender {
         let address: DeviceAddress
@@ -22,8 +22,8 @@ struct ContinuationFilter {
     /// The fragments of an advertisement arrive within this time: the kernel's packets are read in batches.
     private static let duration: Milliseconds = 30
 
-    /// Whether the report is a later fragment: it has another beginning than the advertisement right before. Scan responses
-    /// are none.
+    /// Whether the report is a later fragment: it has another beginning than the advertisement right before. A scan
+    /// response is never a fragment.
     mutating func isContinuation(
         _ report: AdvertisingReport,
         _ data: Span<UInt8>,

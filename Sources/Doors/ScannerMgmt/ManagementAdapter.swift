@@ -52,8 +52,8 @@ import Scanners
         return isOn && !wasOn
     }
 
-    /// The kernel has switched the adapter after a command of this process. Only the answer to the command reports this, and
-    /// an adapter that is off for a moment is not reported to clients.
+    /// The kernel has switched the adapter after a command of this process. Only the answer to the command reports
+    /// this, and an adapter that is off for a moment is not reported to clients.
     /// - Returns: true when the adapter was switched on.
     func powerSwitched(_ settings: ManagementSettings) -> Bool {
         discovery = .off
@@ -87,7 +87,8 @@ import Scanners
     /// The kernel has answered the command to add a monitor; nil: it has refused.
     func monitorAdded(_ handle: UInt16?) { (isAddingMonitor, monitor) = (false, handle ?? monitor) }
 
-    /// The kernel has removed a monitor, or all monitors when the handle is 0. The monitor of this process is added again.
+    /// The kernel has removed a monitor, or all monitors when the handle is 0. The monitor of this process is added
+    /// again.
     func monitorRemoved(_ handle: UInt16, _ patterns: [AdvertisementPattern]) {
         guard let monitor, handle == 0 || handle == monitor else { return }
         self.monitor = nil
@@ -101,7 +102,8 @@ import Scanners
         discovery = .starting
     }
 
-    /// The kernel has answered the start. A refusal means that another program discovers, and its results are reported to all.
+    /// The kernel has answered the start. A refusal means that another program runs a discovery, whose results the
+    /// kernel reports to all programs.
     func discoveryStarted(_ isStarted: Bool) { discovery = isStarted ? .on : .off }
 
     /// The kernel has answered the stop. A new start may have been sent meanwhile.

@@ -84,8 +84,8 @@ package enum ManagementEvent: Equatable, Sendable {
         guard start + 14 + length <= packet.count,
             let address = DeviceAddress(packet, at: start, isRandom: packet[start + 6] == 2)
         else { return nil }
-        // Flag 2: not connectable; flag 5: a scan response alone. Otherwise the data may contain an advertisement and its scan
-        // response.
+        // Flag 2: not connectable; flag 5: a scan response alone. Otherwise the data may contain an advertisement and
+        // its scan response.
         let report = AdvertisingReport(
             address: address,
             rssi: Int8(bitPattern: packet[start + 7]),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 
-/// Reads the management socket in batches with pauses between them, because waking up costs more than processing a packet.
+/// Reads the management socket in batches with pauses between them, because waking up costs more than processing a
+/// packet.
 @Loop final class ManagementReader {
     /// Milliseconds between two batches.
     private static let interval: Int64 = 15

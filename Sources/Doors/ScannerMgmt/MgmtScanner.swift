@@ -3,12 +3,12 @@ package import Concurrency
 import DoorReaders
 package import Scanners
 
-/// Scans through the kernel's management socket: a monitor receives advertisements passively all the time, and short windows
-/// of discovery request scan responses.
+/// Scans through the kernel's management socket: a monitor receives advertisements passively all the time, and short
+/// windows of discovery request scan responses.
 ///
 /// Every report has the raw data and the signal strength. When the controller cannot filter, the kernel reports all
-/// advertisements, also those that match no pattern. bluetoothd removes the monitors of other programs when it starts to use
-/// an adapter; this scanner adds its monitor again.
+/// advertisements, also those that match no pattern. bluetoothd removes the monitors of other programs when it starts
+/// to use an adapter; this scanner adds its monitor again.
 @Loop package final class MgmtScanner: Scanner {
     package nonisolated let name = "mgmt"
     package weak var observer: (any ScannerObserver)?
@@ -23,7 +23,8 @@ package import Scanners
         package var retry: Int64 = 1000
         /// Window of discovery of the recovery step `probe`.
         package var probe: Int64 = ScanWatchdog.probeTime
-        /// Shortest time between two windows that `requestScanResponses` opens. Forged advertisements can cause requests.
+        /// Shortest time between two windows that `requestScanResponses` opens. Forged advertisements can cause
+        /// requests.
         package var request: Int64 = 10_000
         /// Time until an inspection without an answer fails.
         package var inspection: Int64 = 2000
@@ -55,14 +56,14 @@ package import Scanners
     private var nextRequest: Int64 = 0
     var retryAlarm: Loop.Alarm?
     private weak var inspection: ManagementInspection?
-    /// Adapters for which a command to add a monitor was unanswered at the end of the scan. The answer has the handle with
-    /// which the monitor is removed.
+    /// Adapters for which a command to add a monitor was unanswered at the end of the scan. The answer has the handle
+    /// with which the monitor is removed.
     var unwantedMonitors: Set<UInt16> = []
     private var unwantedAlarm: Loop.Alarm?
     let waiters = Waiters()
 
-    /// Creates a scanner. Without a socket it has a permanent fault. With `mayDisconnect` recovery may switch an adapter off
-    /// and on while other programs have connections. Tests use shorter times.
+    /// Creates a scanner. Without a socket it has a permanent fault. With `mayDisconnect` recovery may switch an
+    /// adapter off and on while other programs have connections. Tests use shorter times.
     package init(socket: ManagementSocket?, mayDisconnect: Bool = false, timing: Timing = Timing()) {
         (self.socket, self.mayDisconnect, self.timing) = (socket, mayDisconnect, timing)
         power = socket.map { ManagementPower($0, timeout: timing.answer) }

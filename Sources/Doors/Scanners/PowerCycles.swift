@@ -2,7 +2,7 @@
 package import Concurrency
 
 /// Switches adapters off and on again. Every adapter that is switched off is switched on again, even when the scan has
-/// ended meanwhile; attempts are repeated until one succeeds or the adapter is removed.
+/// ended meanwhile. Attempts are repeated until one succeeds or the adapter is removed.
 @Loop package final class PowerCycles {
     /// Milliseconds.
     package struct Timing: Sendable {
@@ -27,7 +27,8 @@ package import Concurrency
 
     package var isActive: Bool { !active.isEmpty }
 
-    /// Returns when no adapter is switched off any more. Ends pauses between attempts, so the next attempt is made at once.
+    /// Returns when no adapter is switched off any more. Ends pauses between attempts, so the next attempt is made at
+    /// once.
     package func restorePower() async {
         for adapter in pauses.keys { endPause(adapter) }
         await waiters.wait { self.switchedOff.isEmpty }
@@ -36,8 +37,8 @@ package import Concurrency
     /// Returns when no power cycle is in progress.
     package func waitUntilIdle() async { await waiters.wait { self.active.isEmpty } }
 
-    /// Starts a power cycle, unless one is in progress for this adapter. With `mayDisconnect` the adapter is switched off even
-    /// when other programs have connections. `isWanted` is called right before; false cancels the power cycle.
+    /// Starts a power cycle, unless one is in progress for this adapter. With `mayDisconnect` the adapter is switched
+    /// off even when other programs have connections. `isWanted` is called right before; false cancels the power cycle.
     package func begin(
         _ adapter: Int,
         _ power: any PowerSwitch,

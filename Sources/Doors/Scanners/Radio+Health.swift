@@ -27,7 +27,7 @@ extension Radio {
         return fault
     }
 
-    /// The checks in the order in which they need each other: what comes after the failed one is unknown.
+    /// The checks in the order of their dependencies. After a failed check, the state of the following ones is unknown.
     private static func checks(_ fault: ScannerFault?, errorAgo: Milliseconds? = nil) -> [HealthCheck] {
         var hasFailed = false
         return [ScannerFault.Kind.service, .access, .adapter].map { kind in

@@ -41,7 +41,7 @@ package import Host
     private var listeners: [ObjectIdentifier: any Listener] = [:]
     private(set) var demand: ScanDemand?
     let silenceMonitor: SilenceMonitor
-    /// The status check in progress, which clients share that ask for the health at the same time.
+    /// The inspection in progress. Clients that ask for the health at the same time share it.
     var inspection: Task<ScannerFault?, Never>?
 
     /// Creates a radio whose scanners are used in order of preference.
@@ -68,11 +68,13 @@ package import Host
 
     // MARK: Listeners
 
+    /// Adds a client. The first one starts the scan; a further one can change its demand.
     package func add(_ listener: any Listener) {
         listeners[ObjectIdentifier(listener)] = listener
         listenersChanged()
     }
 
+    /// Removes a client. The scan ends with the last one, and all readers are forgotten.
     package func remove(_ listener: any Listener) {
         guard listeners.removeValue(forKey: ObjectIdentifier(listener)) != nil else { return }
         listenersChanged()

@@ -3,8 +3,8 @@ package import Concurrency
 import DoorReaders
 import Glibc
 
-/// Replays a capture file in a loop, at the speed of the recording: for demonstrations, and for tests of clients without
-/// a radio.
+/// Replays a capture file in a loop, at the speed of the recording: for demonstrations, and for tests of clients
+/// without a radio.
 @Loop package final class ReplayScanner: Scanner {
     package nonisolated let name = "replay"
     package weak var observer: (any ScannerObserver)?

@@ -3,9 +3,9 @@ package import DoorReaders
 
 /// Detects that a scan receives nothing any more and decides the recovery steps.
 ///
-/// Silence is no proof of a fault: there may be no sender, or none that passes the filter. So the first step is a probe, a
-/// scan without a filter. Then come steps that disturb nobody. The power cycle is used only when an advertisement was
-/// received before.
+/// Silence is no proof of a fault: there may be no sender, or none that passes the filter. So the first step is a
+/// probe, a scan without a filter. The next steps do not affect other programs. The power cycle is used only when an
+/// advertisement was received before.
 package struct ScanWatchdog: Sendable {
     /// Time without an advertisement after which the probe starts.
     package let timeout: Milliseconds

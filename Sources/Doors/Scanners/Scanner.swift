@@ -2,8 +2,8 @@
 package import Concurrency
 package import DoorReaders
 
-/// A backend that scans for advertisements. A new backend is one target with one type that conforms to this protocol, and
-/// one line in the program that creates it.
+/// A backend that scans for advertisements. A new backend is one target with one type that conforms to this protocol,
+/// and one line in the program that creates it.
 @Loop package protocol Scanner: AnyObject {
     /// The name in INFO, SCAN and logs, such as `bluez`.
     nonisolated var name: String { get }
@@ -16,8 +16,8 @@ package import DoorReaders
     /// Starts the scan, or changes its demand. A failure appears in `status`; the scanner tries again by itself.
     func scan(_ demand: ScanDemand)
 
-    /// Stops the scan and releases what it uses of the radio. An adapter that recovery has switched off is still switched
-    /// on again.
+    /// Stops the scan and releases what it uses of the radio. An adapter that recovery has switched off is still
+    /// switched on again.
     func stop()
 
     /// Returns when every adapter that recovery has switched off is on again. Is called after `stop`, at the end of the
@@ -41,8 +41,8 @@ extension Scanner {
 
 /// Receives the results of a scanner.
 @Loop package protocol ScannerObserver: AnyObject {
-    /// An advertisement was received. `data` is empty when the scanner knows only a new signal strength. `data` is valid
-    /// during the call.
+    /// An advertisement was received. `data` is empty when the scanner knows only a new signal strength. `data` is
+    /// valid during the call.
     func received(_ report: AdvertisingReport, _ data: Span<UInt8>, adapter: Int)
 
     /// `status` has changed.

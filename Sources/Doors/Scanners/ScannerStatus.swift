@@ -8,8 +8,8 @@ package struct ScannerStatus: Sendable, Equatable {
     package var adapters: [RadioAdapter] = []
     /// The scan pauses as planned, to be continued soon. Meanwhile the radio receives nothing.
     package var isPausing = false
-    /// Milliseconds after which the radio reports a sender again, because it drops repeated advertisements or may do so; nil:
-    /// every advertisement is reported.
+    /// Milliseconds after which the radio reports a sender again, because it drops repeated advertisements or may do
+    /// so; nil: every advertisement is reported.
     package var repeatInterval: Milliseconds?
     /// Why the scan does not run, or what it lacks.
     package var fault: ScannerFault?

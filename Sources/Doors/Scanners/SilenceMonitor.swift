@@ -15,15 +15,15 @@ import DoorReaders
         var names: String { adapters.map { "hci\($0)" }.joined(separator: ", ") }
     }
 
-    /// After a time this long in which no adapter received anything, the timeouts of the adapters start again. Planned pauses do
-    /// not count.
+    /// After a time this long in which no adapter received anything, the timeouts of the adapters start again. Planned
+    /// pauses do not count.
     private static let commonSilence: Milliseconds = 5000
 
     private var scan: ScanWatchdog
     /// Empty unless several adapters listen, because an adapter is compared with the others.
     private var adapters: [Int: ScanWatchdog] = [:]
     private(set) var lastReceived: Milliseconds?
-    /// The time of the last advertisement, later by the planned pauses since.
+    /// The time of the last advertisement, plus the planned pauses since then.
     private var quietSince: Milliseconds?
     private var pausingSince: Milliseconds?
 
@@ -71,8 +71,8 @@ import DoorReaders
         return next
     }
 
-    /// Takes the steps that are due. `recover` takes a step for one adapter or, with nil, for all; it returns false when the
-    /// step is not possible.
+    /// Takes the steps that are due. `recover` takes a step for one adapter or, with nil, for all; it returns false
+    /// when the step is not possible.
     /// - Returns: lines for the log.
     func check(at now: Milliseconds, recover: (RecoveryStep, Int?) -> Bool) -> [String] {
         var log: [String] = []
