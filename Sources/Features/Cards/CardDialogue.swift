@@ -5,8 +5,8 @@ import Wire
 
 /// The common part of all card workflows: finds a card, uses the card, and begins again when the card is lost.
 ///
-/// An answer of the client is bound to one insertion and used once: after any loss of the card the client is asked again.
-/// docs/architecture.md, How one PIN moves.
+/// An answer of the client is bound to one insertion and used once: after any loss of the card the client is asked
+/// again. docs/architecture.md, How one PIN moves.
 @Loop package final class CardDialogue<Requirements: CardRequirements, Reason: Sendable> {
     package let workflow: Workflow
     private let selection: CardSelection<Requirements>

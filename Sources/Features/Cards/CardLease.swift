@@ -31,7 +31,7 @@ package import Server
     /// Reports new properties of the card to clients.
     package func update(_ profile: any CardProfile) { registry.update(reader, insertion, profile) }
 
-    /// Resets and releases the card. A virtual card is taken out at the end of its workflow.
+    /// Resets and releases the card. With `removingVirtualCard` a virtual card is also removed from its reader.
     package func release(removingVirtualCard: Bool) async {
         await connection.disconnect(reset: true)
         if removingVirtualCard { await registry.removeVirtualCard(from: reader, insertion) }

@@ -9,7 +9,7 @@ package struct SecretQuestion: Sendable {
     let reader: ReaderState
     /// The user of the workflow; nil for a workflow without users.
     let userID: String?
-    /// The tries that are left; nil if the message does not tell them.
+    /// The tries that are left; nil if the message does not contain them.
     let retryCounter: Int?
     /// What was wrong with the last value.
     let error: String?

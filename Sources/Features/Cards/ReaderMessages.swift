@@ -3,7 +3,8 @@ import Server
 package import Text
 package import Wire
 
-/// A reader as one client sees it: the members of READER, of an entry of READER_LIST, and of `reader` in ENTER messages.
+/// A reader as one client sees it: the members of READER, of an entry of READER_LIST, and of `reader` in ENTER
+/// messages.
 package struct ReaderState: Sendable, Equatable {
     var name: String
     /// The state of the reader; nil if there is no such reader. Then the message has no other member.

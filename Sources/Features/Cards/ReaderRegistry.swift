@@ -40,6 +40,7 @@ package import Readers
 
     package var drivers: [String] { backends.map(\.name) }
 
+    /// Adds a backend, and handles its events from now on.
     package func add(_ backend: any ReaderBackend) {
         backends.append(backend)
         let events = backend.events
@@ -342,8 +343,8 @@ package import Readers
         }
     }
 
-    /// Returns the checks that backends have sent and those that they make on demand, in the order of the backends. A check
-    /// on demand replaces one of the same name.
+    /// Returns the checks that backends have sent and those that they make on demand, in the order of the backends. A
+    /// check on demand replaces one of the same name.
     func currentHealth() async -> [HealthCheck] {
         var checks: [HealthCheck] = []
         for backend in backends {

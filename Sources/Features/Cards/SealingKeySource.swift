@@ -25,8 +25,8 @@ package enum SealingKeyFailure: Error, Sendable, Equatable {
 @Loop package protocol SealingKeySource: AnyObject, Sendable {
     /// Borrows a card in the dialogue of `workflow`, and asks for its PIN. At the end the reader is free.
     ///
-    /// With `keyUID` the card must have these keys: another one is told to the client, and its PIN is not asked. Without
-    /// `readerName` the card may be in any reader.
+    /// With `keyUID` the card must have these keys. If a card has other keys, the client is told so and is not asked
+    /// for its PIN. Without `readerName` the card may be in any reader.
     func sealingKey(
         for workflow: Workflow,
         keyUID: [UInt8]?,

@@ -6,9 +6,9 @@ import Secrets
 import Store
 import Text
 
-/// The cards that were read before, so that they may use the fast phase.
+/// The bonds of the cards that were read before, with which they can use the fast phase.
 ///
-/// They are in the store, sealed. Without a store they are kept until the end of badged.
+/// The bonds are in the store, sealed. Without a store they are kept until badged ends.
 @Loop final class AliroBonds {
     private let store: StateStore
     /// The newest is the last.
@@ -16,7 +16,7 @@ import Text
     private var loading: Task<Void, Never>?
     /// The last change of the store.
     private var writing: Task<Void, Never>?
-    /// Bonds are of use only for one key and identifier of the readers, so their names begin with this.
+    /// The start of the names of bonds. A bond is valid only for one key and one identifier of the readers.
     private let prefix: String
 
     private nonisolated static let space = StoreSpace("aliro bonds")
@@ -47,7 +47,7 @@ import Text
     /// Returns when all changes are on the disk.
     func settled() async { await writing?.value }
 
-    /// A failure is in the log of the store; the fast phase then ends with badged.
+    /// Writes or removes a bond. The store logs a failure; then the change is lost when badged ends.
     private func write(_ bond: AliroBond, keeps: Bool) {
         let (before, name) = (writing, prefix + Self.hash(bond.key.uncompressed))
         writing = Task { [store] in
@@ -67,7 +67,7 @@ import Text
         let values = try? await store.transaction { entries throws(StoreError) in
             var values: [SecretBox] = []
             for name in try entries.names(in: Self.space) {
-                // A bond of readers with another key or identifier is of no use any more.
+                // A bond of readers with another key or identifier is no longer valid.
                 if !name.hasPrefix(prefix) {
                     try entries.remove(name, in: Self.space)
                 } else if let value = try? entries.value(name, in: Self.space) {
@@ -81,7 +81,7 @@ import Text
         }
     }
 
-    /// Names in the store are not secret, so they do not have the key of a person.
+    /// Names in the store are not encrypted, so they contain a hash instead of the key of a person.
     private nonisolated static func hash(_ bytes: [UInt8]) -> String {
         Hex.encode(Array(((try? DigestAlgorithm.sha256.hash(bytes)) ?? []).prefix(16)))
     }

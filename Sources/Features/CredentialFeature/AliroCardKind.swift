@@ -5,10 +5,10 @@ import Concurrency
 import ISO7816
 import Text
 
-/// Recognises a card or phone that speaks Aliro, and reads its credential if a client wants it.
+/// Recognises a card or phone that supports Aliro, and reads its credential if a client wants it.
 ///
-/// A card may have PKOC beside it. Aliro is tried first, because both sides prove themselves. PKOC follows if the card
-/// refuses this reader in Aliro, which a phone does that was given no key for this reader.
+/// A card may support PKOC, too. Aliro is tried first, because it authenticates both sides. PKOC is tried if the card
+/// refuses this reader in Aliro, as a phone without a key for this reader does.
 struct AliroCardKind: CardKind {
     private let watch: CredentialWatch
     private let site: AliroSite

@@ -9,7 +9,8 @@ package import Server
 package import Store
 import Wire
 
-/// Reads the credentials that people tap on readers, and reports them. docs/protocol/credentials.md.
+/// Reads the credentials of cards and phones that people hold to readers, and reports them.
+/// docs/protocol/credentials.md.
 @Loop package final class CredentialFeature: CardFeature {
     package let cardKinds: [any CardKind]
     private let watch: CredentialWatch

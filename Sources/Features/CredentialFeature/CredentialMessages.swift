@@ -23,7 +23,7 @@ struct CredentialsMessage: Message {
 
 /// CREDENTIAL: what a card that was put on a reader has shown.
 ///
-/// A key that the card has not proven is not told, so that no client takes it for a credential.
+/// A key without proof is not reported, so that no client accepts it as a credential.
 struct CredentialMessage: Message {
     static let name: StaticString = "CREDENTIAL"
     let reader: String
@@ -57,7 +57,7 @@ struct CredentialMessage: Message {
         }
     }
 
-    /// Other members than those of a valid certificate could be made by anybody.
+    /// The extensions are written only for a valid certificate, because anybody can make an invalid one.
     private func write(_ certificate: PKOCCertificate, _ problem: PKOCProblem?, to object: inout JSONWriter) {
         object.member("state", problem?.rawValue ?? "valid")
         object.member("issuer", Self.text(certificate.issuerReference))

@@ -13,7 +13,7 @@ struct CredentialReport: Sendable {
         /// The random bytes of this tap.
         let transaction: [UInt8]
         var certificate: PKOCCertificate?
-        /// Why the certificate does not count; nil: it is valid, or there is none.
+        /// Why the certificate is not valid; nil: it is valid, or there is none.
         var certificateProblem: PKOCProblem?
         /// Only with Aliro.
         var phase: AliroPhase?

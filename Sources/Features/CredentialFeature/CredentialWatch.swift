@@ -4,7 +4,7 @@ package import EID
 package import PKOC
 import Server
 
-/// Who wants the credentials that people tap, and how they are read.
+/// The clients that want credentials from tapped cards, and the settings for reading them.
 ///
 /// Without a client that wants them, a card is only recognised: no key is read and nothing is signed.
 @Loop package final class CredentialWatch {

@@ -22,7 +22,7 @@ struct AutoOpen {
 
     mutating func forgetVisits() { visited = [] }
 
-    /// Takes a change of a reader. The silence of a reader that is connected is not the end of a visit.
+    /// Handles a change of a reader. A connected reader does not advertise, so its loss does not end a visit.
     /// - Returns: whether to open the reader or to ask for it now.
     mutating func notice(_ reader: DoorReader, isLost: Bool, isConnected: Bool, at now: Milliseconds) -> Bool {
         if isConnected { return false }
@@ -49,7 +49,8 @@ enum DoorDriver {
     var openings: [Int: Task<Void, Never>] = [:]
     /// The questions without an answer, by token.
     var questions: [Int: Question] = [:]
-    /// When the openings of readers that have not come back into range since have ended, by number; `.max` for those that run.
+    /// The end of the last opening of each reader, by number, until the reader is in range again. `.max` while the
+    /// opening runs.
     private var ends: [Int: Milliseconds] = [:]
 
     func began(_ reader: DoorReader) { ends[reader.number] = .max }
@@ -66,7 +67,8 @@ enum DoorDriver {
         ends = [:]
     }
 
-    /// Whether the reader is out of range because it is connected, or was until now: connected readers do not advertise.
+    /// Whether the reader is out of range because it is connected, or was until now: connected readers do not
+    /// advertise.
     func isConnected(_ reader: DoorReader, at now: Milliseconds) -> Bool {
         guard let end = ends[reader.number] else { return false }
         let isBack = reader.lastSeen > end && reader.inRange.contains(autoOpen.openingType)
@@ -75,8 +77,8 @@ enum DoorDriver {
         return false
     }
 
-    /// How long a reader may take after an opening until it is in range again, in milliseconds: bluetoothd disconnects after two
-    /// seconds, and then the reader advertises.
+    /// How long a reader may take after an opening until it is in range again, in milliseconds. bluetoothd disconnects
+    /// after two seconds, and then the reader advertises.
     private static let returnTime: Milliseconds = 6000
 
     struct Question {

@@ -2,7 +2,7 @@
 package import DoorOpening
 package import Vault
 
-/// The keys of the vault, as the openers of doors want them.
+/// Supplies the keys of the vault as credentials for door readers.
 package struct VaultCredentials: CredentialProvider {
     private let vault: Vault
 
@@ -45,7 +45,7 @@ package struct VaultCredentials: CredentialProvider {
     }
 
     package func used(uid: UInt32, keyID: String) async {
-        // The opening has happened; a store that fails now is told by GET_LAST_AUTH.
+        // The opening is over, so a failure of the store does not change its result.
         try? await vault.used(keyID, isModified: false, of: uid)
     }
 }

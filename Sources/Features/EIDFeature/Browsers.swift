@@ -6,8 +6,7 @@ import Server
 import Text
 import Wire
 
-/// Authentications that a browser asks for, and the client that speaks with the user about them.
-/// docs/protocol/browsers.md.
+/// Authentications that a browser requests, and the client that shows them to the user. docs/protocol/browsers.md.
 extension EIDFeature {
     var browserCommands: [CommandSpec] {
         [
@@ -19,7 +18,8 @@ extension EIDFeature {
         ]
     }
 
-    /// The user interface that is in use for the browsers of a user; nil for a user whom the kernel does not tell.
+    /// The user interface for the browsers of a user: the last one of this user. nil if the kernel does not report the
+    /// user.
     private func userInterface(of uid: UInt32?) -> Session? {
         guard let uid else { return nil }
         return userInterfaces.last { $0.uid == uid }
@@ -64,7 +64,7 @@ extension EIDFeature {
         guard let userInterface = userInterface(forBrowser: session) else {
             let reason =
                 session.uid == nil
-                ? "the kernel does not tell the user of this browser"
+                ? "the kernel does not report the user of this browser"
                 : "this user has no user interface, such as badgectl agent"
             session.server.log(.notice, "\(session.name): \(reason)")
             return refuse(.noUserInterface)

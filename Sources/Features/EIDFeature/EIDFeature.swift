@@ -13,7 +13,7 @@ import Wire
     let now: Now
     /// Authentications that a connection of the browser port waits for.
     var browserAuthentications: [ObjectIdentifier: Authentication] = [:]
-    /// The clients that are user interfaces for browsers. Of each user the last one is the one in use.
+    /// The clients that are user interfaces for browsers. For each user, the last one is used.
     var userInterfaces: [Session] = []
     /// Whether a user interface of root serves the browsers of users without one.
     let rootServesAll: Bool

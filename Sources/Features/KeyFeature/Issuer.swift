@@ -130,7 +130,8 @@ struct Issuer: Sendable {
         return try checked(found)
     }
 
-    /// Checks what an issuer has sent. Garbled files may be right the next time.
+    /// Checks a file that an issuer has sent. A malformed file is reported as `deviceSetupRetry`, because the next
+    /// request may succeed.
     private func checked(_ bytes: [UInt8]) throws(KeyFailure) -> Enrolment {
         do throws(KeyFailure) {
             return try read(bytes)

@@ -62,8 +62,8 @@ extension KeyFeature {
 
     // MARK: Invitations
 
-    /// Gets a key for an invitation: a code, an address of the issuer, or an enrolment file. The same invitation gives the
-    /// same key again.
+    /// Gets a key for an invitation: a code, an address of the issuer, or an enrolment file. The same invitation gives
+    /// the same key again.
     private func redeem(_ invitation: String, _ uid: UInt32) async throws(KeyFailure) -> KeyRecord {
         if invitation.contains("."), !invitation.contains("/") {
             let file = try issuer.read(invitation.utf8)
@@ -82,19 +82,19 @@ extension KeyFeature {
             return try await install(file, for: key, uid)
         } catch {
             if key.pendingUntil != nil, [.invitationInvalid, .invitationForeign].contains(error.name) {
-                // Nothing else would ever save this key.
+                // The invitation is refused for good, so nothing would complete this key.
                 try? await vault.delete(key.id, of: uid)
             }
             throw error
         }
     }
 
-    /// What stands for the code of an invitation that is a file.
+    /// The name that replaces the code if the invitation is a file.
     private static func name(of file: Enrolment) -> String {
         file.invitation ?? "\(Hex.encode(file.issuerFingerprint.prefix(8)))/\(file.serial)/\(file.label)"
     }
 
-    /// The key that was made for an invitation, or a new one, which is on the disk before anybody hears of it.
+    /// Returns the key that was made for an invitation, or makes one. A new key is saved before it is returned.
     private func invitedKey(_ name: String, _ uid: UInt32) async throws(KeyFailure) -> KeyRecord {
         let end = vault.now() + Vault.pendingTime
         return try await vaulted { vault throws(VaultError) in

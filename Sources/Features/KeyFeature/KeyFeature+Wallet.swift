@@ -81,7 +81,7 @@ extension KeyFeature {
     /// The members of WALLET_PREPARE.
     struct NewPass: Sendable {
         let label: String
-        /// What the backend wants in the blob; nil: badged draws it.
+        /// The nonce that the backend requires in the blob; nil: badged generates one.
         let nonce: String?
 
         init(_ arguments: KeyArguments) throws(KeyFailure) {

@@ -22,7 +22,8 @@ final class CardSeal: Sendable {
         self.key = key
     }
 
-    /// Returns the salt, and the token as AES-256-GCM has sealed it. `owner` names the user and the purpose of the token.
+    /// Returns the salt, and the token as AES-256-GCM has sealed it. `owner` names the user and the purpose of the
+    /// token.
     func seal(_ token: borrowing Secret, of owner: String) throws(CryptoError) -> Secret {
         let salt = try Random.bytes(Self.saltCount)
         let sealed = try AuthenticatedAES.gcm.seal(

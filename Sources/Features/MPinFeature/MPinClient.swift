@@ -30,14 +30,14 @@ import Secrets
         let permit: (day: PermitDay, sum: SecretBox)?
         let begun: ContinuousClock.Instant
 
-        /// How long a permit is used. A server takes the permit of a day until 01:00 UTC of the next day; a permit of
+        /// How long a permit is used. A server accepts the permit of a day until 01:00 UTC of the next day. A permit of
         /// another day would count as a wrong PIN.
         static let lifetime = Duration.seconds(30 * 60)
     }
 }
 
-/// The client secret of a registration, between MPIN_CONFIRM_REGISTRATION and MPIN_FINISH_REGISTRATION. It is never on the
-/// disk: whoever has it needs no PIN.
+/// The client secret of a registration, between MPIN_CONFIRM_REGISTRATION and MPIN_FINISH_REGISTRATION. It is never
+/// written to the disk, because a login with it needs no PIN.
 @Loop final class PendingSecret {
     let regOTT: String
     var first: FirstShare?

@@ -7,7 +7,7 @@ import Server
 import Store
 import Wire
 
-/// What a user of MPinMFA proves.
+/// The options of a proof by a user of MPinMFA.
 struct ProofOptions: Sendable {
     var scope = ProofScope.login
     var accessCode = ""
@@ -120,7 +120,7 @@ extension MPinFeature {
         return .login(try await prove(workflow, dialogue, user, options, factors).result)
     }
 
-    /// With what a user proves who he is.
+    /// The factors that a user proves: the card that seals the tokens, if any, and the typed values.
     struct ProofFactors: Sendable {
         /// nil: no card seals the tokens.
         let seal: CardSeal?
@@ -140,9 +140,9 @@ extension MPinFeature {
         )
     }
 
-    /// Proves token and factors once. An identity that the service wants to be made again is made again, with the same
-    /// factors, and proves itself.
-    /// - Returns: what the service says, and the user as he is now.
+    /// Proves the token and the factors. If the service requires a new identity, makes one with the same factors and
+    /// proves it.
+    /// - Returns: the result of the service, and the user with the current identity.
     func prove(
         _ workflow: Workflow,
         _ dialogue: Dialogue,

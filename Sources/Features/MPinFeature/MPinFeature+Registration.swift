@@ -53,7 +53,7 @@ extension MPinFeature {
         }
     }
 
-    /// With what a token can be used.
+    /// What is needed to use a token.
     private struct TokenOptions: Sendable {
         /// Whether there is a second factor.
         let hasSecond: Bool
@@ -114,7 +114,8 @@ extension MPinFeature {
         throw MPinFailure(.flowError, "the user is \(user.state.rawValue), and must be \(names)")
     }
 
-    /// Fetches both shares of the client secret. The first one is served once, so it is kept until the second is there.
+    /// Fetches both shares of the client secret. The server sends the first one only once, so it is kept until the
+    /// second one has arrived.
     private func confirm(_ dialogue: Dialogue, _ user: MPinUser, push: String) async throws(MPinFailure) -> Content {
         try Self.check(user, [.startedRegistration, .activated])
         guard let registration = user.registration else {
@@ -145,7 +146,7 @@ extension MPinFeature {
                 try await complete(secret, dialogue)
             }
         } catch {
-            // After a refusal the first share is of no use any more, and the server gives it once.
+            // After a refusal the first share is useless, and the server does not send it again.
             guard (400...499).contains(error.http ?? 0) || error.status == .cryptoError else { throw error }
             dropPending(dialogue.name)
             throw error.advising("confirm the identity first, or send MPIN_RESTART_REGISTRATION if it was confirmed")

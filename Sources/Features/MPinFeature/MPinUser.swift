@@ -38,9 +38,9 @@ struct MPinUser: Sendable, Equatable {
     /// A user of MPinMFA.
     struct Account: Sendable, Equatable {
         let customer: String
-        /// With what the user logs in; nil before the registration.
+        /// The identity for logins; nil before the registration.
         var login: KeyedIdentity?
-        /// With what the user signs documents; nil before the registration for it.
+        /// The identity for signing documents; nil before the registration for it.
         var signer: KeyedIdentity?
     }
 

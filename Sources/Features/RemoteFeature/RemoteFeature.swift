@@ -208,7 +208,9 @@ import Wire
         guard let fingerprint = sharing.fingerprint, let opened = try? sharing.openPairing(),
             let end = sharing.pairingEnd
         else {
-            return failed(sharing.isPairing ? "Another client pairs: wait for its end" : "No reader is shared now")
+            return failed(
+                sharing.isPairing ? "Another client is pairing: wait until it has finished" : "No reader is shared now"
+            )
         }
         let seconds = Int(sharing.settings.pairingTime / 1000)
         let code = PairingCodeMessage.Shown(opened)

@@ -126,11 +126,11 @@ import Text
         return text + "}"
     }
 
-    /// Tells readers and cards that came, changed or left.
+    /// Releases cards that were removed, and reports changed readers to the device.
     private func tellChanges() {
         let now = sharing.statuses(for: self)
         for (handle, lease) in leases where !lease.isCurrent {
-            // The handle is void at once; the card is released beside.
+            // The handle is invalid at once; the card is released in another task.
             leases[handle] = nil
             Task { @Loop [sharing] in
                 await lease.release(removingVirtualCard: false)

@@ -24,8 +24,9 @@ import Threads
         /// The name of this host for other devices.
         package var name: String
         package var times = RemoteLink.Times()
-        /// Milliseconds between two announcements, and of the pairing mode.
+        /// Milliseconds between two announcements.
         package var offerTime: Int64 = 1000
+        /// Milliseconds after which the pairing mode ends.
         package var pairingTime: Int64 = 120_000
 
         package init(readers: [String], interfaces: [String] = [], name: String) {
@@ -81,8 +82,8 @@ import Threads
         (self.registry, self.store, self.settings, self.log) = (registry, store, settings, log)
     }
 
-    /// Opens a TCP port on each interface and begins to announce, when the own key is there. The first start makes the key,
-    /// which takes up to some seconds.
+    /// Opens a TCP port on each interface and begins to announce, when the own key is there. The first start makes the
+    /// key, which takes up to some seconds.
     package func start() { starting = Task { @Loop in await open() } }
 
     /// Returns when the start is over; `fault` says whether it has failed.
@@ -174,7 +175,7 @@ import Threads
         }
     }
 
-    /// How the next connection is checked; nil: it is closed.
+    /// How the next connection is authenticated; nil: the connection is closed.
     ///
     /// While a pairing is open there are never more handshakes than tries left, so a code is tried three times at most.
     private var security: LinkSecurity? {
@@ -186,7 +187,7 @@ import Threads
         return .paired(trusted: Set(borrowers.keys))
     }
 
-    /// A device has opened its connection. The result is nil if it is not wanted any more.
+    /// Handles a connection that a device has opened. Returns nil if the connection is no longer accepted.
     func opened(_ new: RemoteGuest, _ fingerprint: String) -> RemoteDevice? {
         if new.isPairing {
             return pairing == nil ? nil : RemoteDevice(fingerprint: fingerprint, name: "?")
@@ -215,13 +216,13 @@ import Threads
         if pairing.triesLeft == 0 { endPairing(.wrongCodes) }
     }
 
-    /// The name that a connected device has told.
+    /// Stores the name that a connected device has reported.
     func renamed(_ fingerprint: String, _ name: String) {
         guard borrowers[fingerprint] != nil else { return }
         borrowers[fingerprint]?.name = name
     }
 
-    /// The shared readers that are there, for a device.
+    /// The state of the shared readers that are present, for a device.
     func statuses(for owner: RemoteGuest) -> [IFDStatus] {
         settings.readers.compactMap { name in
             guard let reader = registry[name] else { return nil }

@@ -11,11 +11,11 @@ package import Store
     package let cardKinds: [any CardKind]
     let services: KeycardServices
     let antelope: AntelopeServices
-    /// What WALLET_INIT has told, by session.
+    /// The dapps that WALLET_INIT has named, by session.
     var dapps: [ObjectIdentifier: DApp] = [:]
 
-    /// `store` keeps the pairings with 3.x cards, the wallets that were loaded, and the registered devices. `trust` says
-    /// which cards are genuine. `antelope` names the chain and its node.
+    /// `store` keeps the pairings with 3.x cards, the wallets that were loaded, and the registered devices. `trust`
+    /// says which cards are genuine. `antelope` names the chain and its node.
     package init(
         _ registry: ReaderRegistry,
         _ store: StateStore,
@@ -30,7 +30,7 @@ package import Store
 
     package func health() async -> [HealthCheck] {
         do throws(StoreError) {
-            // badged that a person runs by hand has no folder for a store.
+            // Without a service manager, badged may have no folder for a store.
             return try await services.store.opened() == nil ? [] : [HealthCheck("store", ok: true)]
         } catch {
             return [HealthCheck("store", ok: false, advice: "The store cannot be used: \(error.text)")]

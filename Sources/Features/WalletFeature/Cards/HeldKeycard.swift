@@ -10,12 +10,12 @@ import Secp256k1
 @Loop final class HeldKeycard {
     let lease: CardLease
     let applet: KeycardApplet
-    /// What clients see of the card. A change is told to them.
+    /// What clients see of the card. A change is reported to them.
     var profile: KeycardProfile {
         didSet { lease.update(profile) }
     }
 
-    /// What the card has told at SELECT, INIT or LOAD KEY.
+    /// What the card has reported at SELECT, INIT or LOAD KEY.
     var info: KeycardInfo { profile.info }
     /// The counters of the card; nil until the channel is open.
     var status: KeycardStatus? { profile.status }
@@ -24,7 +24,7 @@ import Secp256k1
         (self.lease, self.applet, self.profile) = (lease, applet, profile)
     }
 
-    /// The name of this card, as long as it is not reset: 3.x the instance UID, 4.0 the identity key.
+    /// Identifies this card until it is reset: 3.x by the instance UID, 4.0 by the identity key.
     var identity: [UInt8]? { info.instanceUID ?? info.certificate?.identity.compressed }
 
     /// Reads the counters, which uses no try.

@@ -13,7 +13,7 @@ import Text
 /// The reason why the dialogue with one Keycard ends.
 typealias KeycardStop = CardStop<WalletFailure>
 
-/// What all workflows with Keycards share.
+/// The services that all workflows with Keycards use.
 struct KeycardServices: Sendable {
     let registry: ReaderRegistry
     let store: StateStore
@@ -28,10 +28,11 @@ struct KeycardServices: Sendable {
     }
 }
 
-/// The dialogue of a workflow with Keycards: finds a card, opens its channel, and asks for PIN and PUK as the card needs
-/// them.
+/// The dialogue of a workflow with Keycards: finds a card, opens its channel, and asks for PIN and PUK as the card
+/// needs them.
 ///
-/// A lost card is a lost card: the questions begin again with the next one. A card that answers wrongly ends the workflow.
+/// After the loss of a card, all questions are asked again for the next card. A card that answers wrongly ends the
+/// workflow.
 @Loop final class KeycardDialogue {
     let workflow: Workflow
     let services: KeycardServices
@@ -93,7 +94,7 @@ struct KeycardServices: Sendable {
         if Task.isCancelled { return .cancelled }
         guard case .card(let cause) = error else { return .failed(WalletFailure(error, at: name)) }
         base.cardLies(well: false)
-        // A card that stays in its reader and does not answer is tried a few times without a question.
+        // A card that stays in its reader and does not answer is tried again a few times without asking the client.
         if cause != .removed, card.lease.isCurrent {
             silentLosses += 1
             if silentLosses > Self.maximumSilentLosses {
@@ -164,8 +165,8 @@ struct KeycardServices: Sendable {
         }
         guard let pairing = found else { return false }
         let isOpen = try await step("OPEN SECURE CHANNEL", card) { () throws(KeycardError) in
-            // The card was reset, or the slot was given back by another computer. Nothing authenticates this answer, and a
-            // forgotten pairing costs a slot, so the card must give it twice.
+            // The card was reset, or the slot was given back by another computer. Nothing authenticates this answer,
+            // and a forgotten pairing costs a slot, so the card must give it twice.
             for _ in 1...2 {
                 do throws(KeycardError) {
                     try await card.applet.open(pairing)
@@ -243,7 +244,8 @@ struct KeycardServices: Sendable {
         case byPUK
     }
 
-    /// Asks for the PIN until the card accepts it; for the PUK and a new PIN when no tries are left. The channel is open.
+    /// Asks for the PIN until the card accepts it; for the PUK and a new PIN when no tries are left. The channel is
+    /// open.
     @discardableResult
     func unlock(_ card: HeldKeycard) async throws(KeycardStop) -> Unlocking {
         while true {

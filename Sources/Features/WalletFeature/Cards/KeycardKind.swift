@@ -5,7 +5,7 @@ package import Keycard
 import Store
 package import Text
 
-/// Recognises a Keycard and reads what it tells without a PIN.
+/// Recognises a Keycard and reads what is available without a PIN.
 package struct KeycardKind: CardKind {
     private let pairings: KeycardPairings
     private let trust: KeycardTrust

@@ -111,7 +111,7 @@ struct EnterPairingPasswordMessage: EnterMessage {
     let question: SecretQuestion
 }
 
-/// A message that tells that the card has refused a value.
+/// A message that reports a value that the card has refused.
 protocol InvalidValueMessage: Message {
     var userID: String? { get }
     /// The tries that are left.

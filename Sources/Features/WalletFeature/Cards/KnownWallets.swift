@@ -6,7 +6,7 @@ import Text
 
 /// The wallets whose keys badged has derived itself, in the store: the public key m/44'/60'/0'/0/0 of each key UID.
 ///
-/// A card that tells another public key for the key UID has opened its duress wallet, or is faulty.
+/// A card that reports another public key for the key UID has opened its duress wallet, or is faulty.
 struct KnownWallets: Sendable {
     private let store: StateStore
 

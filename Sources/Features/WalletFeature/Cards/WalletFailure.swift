@@ -126,7 +126,7 @@ struct WalletFailure: Error, Sendable, Equatable {
     private static func text(_ error: KeycardError) -> String {
         switch error {
         case .noChannel: "there is no secure channel"
-        case .wrongState: "it is in another state than it has told"
+        case .wrongState: "its state differs from the one that it has reported"
         case .wrongForm: "a value has a wrong form"
         case .crypto: "a cryptographic step failed"
         case .mnemonic: "the words are no mnemonic"

@@ -65,7 +65,7 @@ struct OperationRequest: Sendable {
 
     // MARK: Reading
 
-    /// What all commands have.
+    /// Reads the members that all commands have.
     private init(_ dapp: DApp, _ body: Body, _ members: Members, _ callbacks: CallbackRules) throws(OperationFailure) {
         (self.dapp, self.body) = (dapp, body)
         info = try members.text("info", 0...Self.maximumText)

@@ -64,7 +64,7 @@ extension WalletOperation {
         }
     }
 
-    /// Ends the dialogue with the card by a reason that is not the card's.
+    /// Makes the stop of a dialogue for a reason other than a failure of the card.
     func stop(_ failure: OperationFailure) -> KeycardStop {
         stopped = failure
         return .failed(WalletFailure(.cardFailed, failure.message))
@@ -139,7 +139,7 @@ extension WalletOperation {
         _ card: HeldKeycard
     ) async throws(KeycardStop) -> CompactSignature {
         guard let path = Self.path, let expected = publicKey.flatMap({ try? PublicKey($0.content) }) else {
-            throw .failed(WalletFailure(.cardFailed, "The card told no key"))
+            throw .failed(WalletFailure(.cardFailed, "The card returned no key"))
         }
         workflow.workBegins()
         for _ in 0..<Self.maximumSignatures {

@@ -32,7 +32,8 @@ extension WalletOperation {
 
     /// Asks the node.
     ///
-    /// If a client has named the `subject`, a refusal is a fault of that name. A senseless answer has the code `senseless`.
+    /// If the client has named the `subject`, a refusal has the code `badField`. A malformed answer has the code
+    /// `senseless`.
     func asking<T: Sendable>(
         _ node: AntelopeNode,
         about subject: String? = nil,

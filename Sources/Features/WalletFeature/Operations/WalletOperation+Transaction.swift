@@ -12,7 +12,7 @@ extension WalletOperation {
         let permission = try permission
         let node = try connect()
         defer { node.client.close() }
-        // A node of another chain is refused before anything of it is used.
+        // A node of another chain is refused before any of its data is used.
         _ = try await asking(node.node) { node throws(NodeFailure) in try await node.info() }
         let known = try await self.known(account, node.node)
         let plan = try await plan(account, permission, node.node)
@@ -44,7 +44,7 @@ extension WalletOperation {
         return message
     }
 
-    /// The packed actions of a transaction, which stay the same if it has to be dated anew.
+    /// The packed actions of a transaction, which stay the same if the transaction needs a new time.
     private struct Plan {
         var actions: [ShownRequest.ShownAction]
         var packed: [UInt8]

@@ -89,7 +89,7 @@ struct VerifyDataMessage: Message {
     }
 }
 
-/// SHOW_SESSION_KEY tells the private key of a new session, once. ACCEPT answers.
+/// SHOW_SESSION_KEY shows the private key of a new session, once. ACCEPT answers.
 struct SessionKeyPrompt: AcknowledgedPrompt {
     let key: SessionKey
     let userID: String

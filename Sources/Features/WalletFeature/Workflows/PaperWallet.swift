@@ -30,7 +30,8 @@ final class PaperWallet: Sendable {
         self.mnemonic = mnemonic
     }
 
-    /// Whether typed text has exactly the words at these positions, which count from 1. Case and white space do not matter.
+    /// Whether typed text has exactly the words at these positions, which count from 1. Case and white space do not
+    /// matter.
     func matches(_ typed: borrowing Secret, at positions: [Int]) -> Bool {
         typed.withBytes { bytes in
             let words = bytes.split { $0 == 0x20 || (0x09...0x0D).contains($0) }

@@ -118,7 +118,7 @@ package enum QRPayload: Sendable, Equatable {
         return transaction
     }
 
-    /// Version 2 of AS: `AS|ddv|da|sa|sl|et|sig`, with addresses without `0x`. Parts behind the signature have no meaning.
+    /// Version 2 of AS: `AS|ddv|da|sa|sl|et|sig`, with addresses without `0x`. Parts after the signature are ignored.
     private static func line(_ text: String) -> QRPayload? {
         let parts = text.split(separator: "|", maxSplits: 16, omittingEmptySubsequences: false).map(String.init)
         guard parts.count >= 7, parts.count <= 16, parts[0] == "AS", isVersion(.string(parts[1])),
@@ -185,7 +185,7 @@ extension EthereumAddress {
 }
 
 extension QRPayload {
-    /// What the payload is about, for the user `userMembers` tells.
+    /// The entity of the payload. `userMembers` name its user and token.
     func entity(_ userMembers: [JSON.Member]) -> ContextEntity {
         switch self {
         case .authorizeDevice(let address), .revokeDevice(let address):

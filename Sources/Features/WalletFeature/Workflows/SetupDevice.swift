@@ -28,7 +28,7 @@ struct SetupDevice: WalletWorkflow {
             if card.info.keyUID == nil { try await makeKeys(setup, card) }
             try await setup.readDevice(card)
         }
-        guard let device = setup.device else { throw WalletFailure(.cardFailed, "The card told no keys") }
+        guard let device = setup.device else { throw WalletFailure(.cardFailed, "The card returned no keys") }
         return try await register(device, flow)
     }
 
@@ -130,7 +130,7 @@ struct AuthorizeDevice: WalletWorkflow {
             }
             try await setup.readDevice(card)
         }
-        guard let device = setup.device else { throw WalletFailure(.cardFailed, "The card told no keys") }
+        guard let device = setup.device else { throw WalletFailure(.cardFailed, "The card returned no keys") }
         return device.entity(flow, status: "CREATED")
     }
 
@@ -153,7 +153,7 @@ struct AuthorizeDevice: WalletWorkflow {
     }
 }
 
-/// What setting up a card and restoring one share.
+/// The steps that are common to setting up a card and restoring one.
 @Loop final class CardSetup {
     let dialogue: KeycardDialogue
     let flow: WalletFlow
@@ -166,7 +166,7 @@ struct AuthorizeDevice: WalletWorkflow {
     private var hasLoaded = false
     private(set) var device: Device?
 
-    /// The device that the card is.
+    /// The device that the card represents.
     struct Device: Sendable {
         let address: String
         let signer: String
@@ -235,7 +235,7 @@ struct AuthorizeDevice: WalletWorkflow {
         }
     }
 
-    /// Asks for the PUK of a new card, or draws and tells it.
+    /// Asks for the PUK of a new card, or generates and shows it.
     private func newPUK(_ card: HeldKeycard) async throws(KeycardStop) -> Secret {
         guard drawsPUK else { return try await dialogue.ask(.newPUK, card) }
         let drawn: PUKPrompt.Drawn
@@ -250,7 +250,8 @@ struct AuthorizeDevice: WalletWorkflow {
 
     /// Loads the keys of words into a card without keys, and compares what the card derives.
     func load(_ words: PaperWallet, _ card: HeldKeycard) async throws(KeycardStop) {
-        // Kept before LOAD KEY: if its answer is lost, the key UID still tells which public key the card must have.
+        // Kept before LOAD KEY: if its answer is lost, the key UID still identifies the public key that the card must
+        // have.
         try await dialogue.keeping { () throws(StoreError) in
             try await flow.services.wallets.keep(words.wallet.firstKey, of: words.wallet.keyUID)
         }

@@ -46,7 +46,7 @@ struct FlowStartedMessage: Message {
     }
 }
 
-/// A message that tells what the workflow is about.
+/// A message with the entity of its workflow.
 protocol FlowEntityMessage: Message {
     var context: WorkflowContext { get }
     var entity: ContextEntity { get }

@@ -6,7 +6,7 @@ import Server
 import Text
 import Wire
 
-/// SHOW_PAPER_WALLET tells the words of a new wallet, once. ACCEPT answers.
+/// SHOW_PAPER_WALLET shows the words of a new wallet, once. ACCEPT answers.
 ///
 /// The prompt stays open while the card is away, because writing the words down takes minutes.
 struct PaperWalletPrompt: AcknowledgedPrompt {
@@ -147,7 +147,7 @@ struct EnterWordsMessage: Message {
     }
 }
 
-/// SHOW_PUK tells the PUK that badged has drawn for a new card, once. ACCEPT answers.
+/// SHOW_PUK shows the PUK that badged has generated for a new card, once. ACCEPT answers.
 struct PUKPrompt: AcknowledgedPrompt {
     /// Twelve digits.
     final class Drawn: Sendable {
