@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# reference.sh SYMBOLS FOLDER: makes the reference of the client library with docc, as FOLDER/badged.doccarchive. SYMBOLS has the
-# symbol graphs that the compiler emits. Every public symbol of the modules that an app imports is in it.
+# reference.sh SYMBOLS FOLDER: makes the reference of the client library with docc, as
+# FOLDER/badged.doccarchive. SYMBOLS has the symbol graphs that the compiler emits. The reference
+# has every public symbol of the modules that an app imports.
 set -eu
 symbols=$(realpath "$1") folder=$(realpath -m "$2")
 cd "$(dirname "$0")"

@@ -56,7 +56,7 @@ public struct BridgeSignature: Sendable, Equatable {
     public var strV: [UInt8]
     /// 128 bytes.
     public var strPublicKey: [UInt8]
-    /// The trust authorities, which the verifier of today's service wants to know, too.
+    /// The trust authorities, which the verifier of the service also needs.
     public var dtas: String
     /// Seconds since 1970.
     public var epochTime: UInt32

@@ -2,8 +2,8 @@
 public import BadgedClient
 public import Secrets
 
-/// The calls that block the calling thread until badged has answered, as those of the original SDK do. What they do is
-/// written at the `async` methods of the same names.
+/// The calls that block the calling thread until badged has answered, as those of the original SDK do. The `async`
+/// methods of the same names describe them.
 extension MPinMFA {
     // MARK: The SDK
 

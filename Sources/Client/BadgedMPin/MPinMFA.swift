@@ -27,7 +27,7 @@ public final class MPinMFA: MPinSDK {
 
     // MARK: The SDK
 
-    /// Says for which customer of the service the following calls are.
+    /// Sets the customer of the service for the following calls.
     public func setClientId(_ clientId: String) async throws(ClientError) -> MpinStatus {
         try await session.run(Calls.setClientId(clientId))
     }
@@ -52,7 +52,7 @@ public final class MPinMFA: MPinSDK {
         try await session.run(Calls.getServiceDetails(url))
     }
 
-    /// Says that the access code was taken, and asks about its session; nil unless the status is OK.
+    /// Reports that the access code was taken, and asks about its session; nil unless the status is OK.
     public func getSessionDetails(
         _ accessCode: String
     ) async throws(ClientError) -> (status: MpinStatus, details: SessionDetails?) {

@@ -3,9 +3,9 @@ public import BadgedClient
 
 /// The calls that `MPin` and `MPinMFA` have in common.
 ///
-/// Each call exists twice, with the same name: an `async` method, and one that blocks the calling thread until badged has
-/// answered, as in the original SDK. In an `async` function Swift takes the first one. The second one would block a
-/// thread of the cooperative pool there, so it cannot be called from `async` code.
+/// Each call exists twice, with the same name. One is an `async` method. The other one blocks the calling thread until
+/// badged has answered, as in the original SDK. It cannot be called from an `async` function, because it would block a
+/// thread of the cooperative pool there.
 ///
 /// A call ends with a status; it throws only if badged cannot be asked. A connection runs one call at a time: during a
 /// call that asks a server or the user, another one throws `workflowRunning`. Cancelling the task of an `async` call

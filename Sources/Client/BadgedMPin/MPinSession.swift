@@ -34,7 +34,7 @@ public struct MPinSession: Sendable {
     }
 
     /// Sends a command that is answered at once. A task of its own reads the answer, also if the calling task is
-    /// cancelled: as an event, the answer could be taken for the result of the next workflow.
+    /// cancelled. Otherwise the answer would become an event, and could be taken for the result of the next workflow.
     private func request(_ command: String, _ members: [JSON.Member]) async throws(ClientError) -> JSON {
         let task = Task { [connection] () -> Result<JSON, ClientError> in
             do throws(ClientError) {
@@ -60,7 +60,7 @@ public struct MPinSession: Sendable {
     }
 }
 
-/// Answers the questions of one call: with its factors, and as the app does if they are about a card.
+/// Answers the questions of one call with its factors. The app answers the questions about a card.
 private struct Answers: MPinUser {
     let factors: Factors
     let cardUser: (any CardUser)?
@@ -76,7 +76,7 @@ private struct Answers: MPinUser {
 
     func insertCard(error: String?, reader: String?) async {
         if let cardUser { return await cardUser.insertCard(error: error, reader: reader) }
-        // Nobody can be asked for the card, so the call would never end.
+        // The app has no user for cards, so no card would come and the call would never end.
         _ = try? await connection.cancel()
     }
 

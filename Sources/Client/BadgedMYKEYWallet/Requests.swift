@@ -88,7 +88,8 @@ public class BaseRequest {
 public final class AuthorizeRequest: BaseRequest {
     /// The name of the user at the app.
     public var userName = ""
-    /// The account of the chain. MYKEY knew the account of its user; badged must be told. Empty: `userName`.
+    /// The account of the chain. The app MYKEY knew the account of its user; here the request names it. Empty:
+    /// `userName`.
     public var account = ""
 
     /// Another spelling of `callbackUrl`.

@@ -35,7 +35,7 @@ public final class TerminalWalletUser: WalletUser {
         let prompt = "\(name(question.kind)): "
         guard let first = await ask((lines + [prompt]).joined(separator: "\n"), echoes: false) else { return nil }
         guard question.kind == .newPIN || question.kind == .newPUK else { return first }
-        // A slip would be hard to undo.
+        // The user types the secret twice, because a typing error would be hard to undo.
         guard let second = await ask("Repeat the \(prompt)", echoes: false)?.take(), let typed = first.take() else {
             return nil
         }

@@ -17,7 +17,7 @@ final class AnswerDelegate<Answer: Sendable>: OstBaseDelegate {
 
     init(_ shot: OneShot<Reply>) { self.shot = shot }
 
-    // Nobody can answer any more.
+    // The app has released the delegate, so no answer can follow.
     deinit { shot.fill(.cancelled(OstError("", .userCanceled, message: "the app has not answered"))) }
 
     func cancelFlow(_ ostError: OstError) { shot.fill(.cancelled(ostError)) }

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a card asks beyond the functions of the SDK. A delegate of a workflow that conforms to this protocol, too, is asked
-/// here.
+/// What a card asks beyond the functions of the SDK. A workflow asks its delegate if the delegate also conforms to this
+/// protocol.
 ///
-/// For other delegates: a new card gets the PIN of `getPin`, and its PUK is told to nobody, so that only the words help
-/// against a blocked PIN. The words that are asked back are those of `showPaperWallet`. A question that has no such answer
-/// ends the workflow.
+/// For other delegates, a new card gets the PIN of `getPin`. Its PUK is not shown, so after a blocked PIN only the
+/// words restore the wallet. The library repeats the words of `showPaperWallet` when they are asked back. Any other
+/// question of the card ends the workflow.
 public protocol OstCardDelegate: AnyObject {
     /// A card is needed. `error` says why the card in `reader` cannot be used.
     func insertCard(error: String?, reader: String?)
 
-    /// The PIN that the card shall have, 6 digits. `error` says what was wrong with the last one.
+    /// The new PIN of the card, 6 digits. `error` says what was wrong with the last one.
     func getNewPin(_ userId: String, error: String?, delegate: any OstPinAcceptDelegate)
 
     /// The PIN is blocked, and the card needs its PUK, 12 digits. The new PIN follows.
     func getPuk(_ userId: String, retryCounter: Int?, delegate: any OstPinAcceptDelegate)
 
-    /// The PUK of a new card, 12 digits. It is told once. `dataVerified` means that the user has written it down.
+    /// The PUK of a new card, 12 digits. It is shown once. `dataVerified` means that the user has written it down.
     func showPuk(_ puk: String, delegate: any OstValidateDataDelegate)
 
     /// The words at these positions of the words of `showPaperWallet`, which count from 1. `error` says what was wrong with
@@ -29,7 +29,8 @@ public protocol OstCardDelegate: AnyObject {
     /// The pairing password of a card that was paired with its own one.
     func getPairingPassword(_ userId: String, delegate: any OstPinAcceptDelegate)
 
-    /// The private key of a new session, 64 hexadecimal digits. It is told once. `dataVerified` means that the app keeps it.
+    /// The private key of a new session, 64 hexadecimal digits. It is passed on once. `dataVerified` means that the app
+    /// keeps it.
     func keepSessionKey(address: String, privateKey: String, delegate: any OstValidateDataDelegate)
 }
 

@@ -25,7 +25,7 @@ public protocol OstWorkFlowCallbackDelegate: AnyObject {
     /// The card has accepted the PIN.
     func pinValidated(_ userId: String)
 
-    /// The words of a new wallet. They are told once, before the card gets its keys.
+    /// The words of a new wallet. They are passed on once, before the card gets its keys.
     func showPaperWallet(mnemonics: [String])
 
     /// The server of the app has registered the device.
@@ -34,7 +34,7 @@ public protocol OstWorkFlowCallbackDelegate: AnyObject {
     /// The workflow has reached its end.
     func flowComplete(workflowContext: OstWorkflowContext, ostContextEntity: OstContextEntity)
 
-    /// The workflow has ended before. `error` says why.
+    /// The workflow has failed or was cancelled. `error` says why.
     func flowInterrupted(workflowContext: OstWorkflowContext, error: OstError)
 }
 

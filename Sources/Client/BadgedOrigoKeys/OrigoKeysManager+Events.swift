@@ -3,7 +3,7 @@ import BadgedClient
 import Synchronization
 import Text
 
-/// What badged tells of readers and openings.
+/// Handles the events of badged about readers and openings.
 extension OrigoKeysManager {
     func receive(_ event: Event, _ connection: DaemonConnection) {
         switch event.message {
@@ -78,7 +78,7 @@ extension OrigoKeysManager {
         if let opening { tell { $0.origoKeysDidConnect(to: opening.reader, openingType: opening.type) } }
     }
 
-    /// The connection to badged has ended, and with it all openings. The next badged reports its readers anew.
+    /// Ends all openings, because the connection to badged has ended. The next connection reports its readers again.
     func connectionEnded() {
         let (openings, readers) = state.withLock { state in
             defer { state.openings = [:] }

@@ -28,7 +28,7 @@ extension OrigoKeysManager {
             error?.pointee = NSError(.badScanConfiguration, "give ways of opening, and lock service codes as numbers")
             return
         }
-        // A program may choose any reader.
+        // With `applicationSpecific` the program may choose any reader, so the scan has no filter.
         let filter = types.contains(.applicationSpecific) ? nil : types.compactMap(\.name)
         let options = ScanOptions(
             mode: scanMode == .optimizePerformance ? .performance : .powerSaving,
@@ -60,7 +60,7 @@ extension OrigoKeysManager {
         }
         state.withLock { ($0.scan, $0.openingTypes) = (options, types) }
         let automatic = [.seamless, .proximity, .enhancedTap].first { types.contains($0) }?.name
-        // Without the permission to open, the app still hears of readers.
+        // A user without the permission to open still receives readers.
         _ = try? await connection.setAutomaticOpening(automatic == nil ? .off : .ask, by: automatic ?? "proximity")
         return status.error.map { NSError(.bluetoothLENotAvailable, $0) }
     }
@@ -126,7 +126,7 @@ extension OrigoKeysManager {
         return answer["reader"].flatMap(OrigoKeysReader.init)
     }
 
-    /// Has no effect: a scan knows all readers.
+    /// Has no effect: a scan finds all readers.
     public func enableNearByReaders(_ enable: Bool) {}
 
     /// The same as `listReaders()`. badged keeps no favourites.
@@ -134,8 +134,8 @@ extension OrigoKeysManager {
 
     // MARK: Opening
 
-    /// Opens a reader. The delegate hears of the connection and of the end. If the opening was not begun, `error` says why,
-    /// and there is no callback.
+    /// Opens a reader. The delegate is called after the connection and at the end. If the opening was not begun,
+    /// `error` says why, and there is no callback.
     public func connect(to reader: OrigoKeysReader, openingType: OrigoKeysOpeningType, error: NSErrorPointer) {
         guard let type = openingType.name, state.withLock({ $0.openingTypes.contains(openingType) }) else {
             error?.pointee = NSError(.openingTypeNotPermitted, "the scan was not started for \(openingType)")
@@ -183,7 +183,7 @@ extension OrigoKeysManager {
             limit(timeoutConfiguration.maxConnectionTime)
         )
         _ = try? calls.wait { [self] () async throws(NSError) in
-            // Without badged the next connection gets the limits.
+            // If badged cannot be reached now, the next connection gets the limits.
             let connection = try? await calls.connection()
             state.withLock { $0.timeouts = limits }
             if let connection { await setTimeouts(of: connection) }

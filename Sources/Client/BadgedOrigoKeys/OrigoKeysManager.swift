@@ -14,7 +14,7 @@ public final class OrigoKeysManager: Sendable {
     struct Opening {
         let reader: OrigoKeysReader
         let type: OrigoKeysOpeningType
-        /// Whether the app has called `connect`, and not badged has found the reader in range.
+        /// Whether the app has called `connect`. false: badged opens the reader because it came into range.
         let isCall: Bool
         var isConnected = false
     }
@@ -54,7 +54,7 @@ public final class OrigoKeysManager: Sendable {
     }
 
     /// - Parameters:
-    ///   - delegate: hears of the ends of calls and of readers. The manager does not keep it.
+    ///   - delegate: receives the results of calls and the events of readers. The reference is weak.
     ///   - options: values of `OrigoKeysOption` names.
     ///   - socketPath: the socket of badged; nil: the default of this system.
     ///   - callbackQueue: the serial queue on which the delegate is called. The main queue needs `dispatchMain()` or a run
@@ -192,7 +192,7 @@ public final class OrigoKeysManager: Sendable {
         }
     }
 
-    /// Removes the endpoint with all keys of this user. A failure is told as that of an update.
+    /// Removes the endpoint with all keys of this user. A failure is reported as that of an update.
     public func unregisterEndpoint() {
         run({ $0.origoKeysDidFail(toUpdateEndpoint: $1) }) { manager throws(NSError) in
             _ = try await manager.ask("REMOVE_ENDPOINT", [.init("confirm", .bool(true))])

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Hears of the ends of calls and of readers, on the callback queue. An app implements the first four.
+/// Receives the results of calls and the events of readers, on the callback queue. An app implements the first four.
 public protocol OrigoKeysManagerDelegate: AnyObject {
     func origoKeysDidStartup()
     func origoKeysDidFail(toStartup error: any Error)
@@ -29,17 +29,18 @@ public protocol OrigoKeysManagerDelegate: AnyObject {
         openingType type: OrigoKeysOpeningType,
         openingResult result: OrigoKeysOpeningResult
     )
-    /// May this reader, which has come into range, be opened? An app that does not implement this opens nothing by itself.
+    /// Asks whether badged may open this reader, which has come into range. In an app that does not implement this, no
+    /// reader opens automatically.
     func origoKeysShouldAttempt(toOpen reader: OrigoKeysReader, openingType type: OrigoKeysOpeningType) -> Bool
-    /// The same question with the type of later versions of the SDK. An app implements one of both.
+    /// The same question with the type of later versions of the SDK. An app implements one of the two.
     func origoKeysShouldAttempt(toOpen reader: OrigoKeysReader?, openingType type: OrigoKeysOpeningType) -> Bool
 
     func origoKeysReaderAppeared(_ reader: OrigoKeysReader)
     func origoKeysReaderUpdated(_ reader: OrigoKeysReader)
     func origoKeysReaderDisappeared(_ reader: OrigoKeysReader)
 
-    /// Should this reader count? false: this message about it is dropped, and it is not opened by itself. badged joins
-    /// advertisements, so the question comes at most twice a second for each reader.
+    /// Asks whether the app uses this reader. false: the event about the reader is dropped, and the reader does not
+    /// open automatically. badged joins advertisements, so the question comes at most twice a second for each reader.
     func origoKeysShouldInteract(withScannedReader origoKeysReader: OrigoKeysReader) -> Bool
     /// `unlockGesture()` was called.
     func origoKeysUserDidUnlockGesture()

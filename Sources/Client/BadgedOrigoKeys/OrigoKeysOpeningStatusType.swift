@@ -2,7 +2,7 @@
 
 /// How an opening has ended.
 public enum OrigoKeysOpeningStatusType: Int, Sendable, CaseIterable {
-    /// The dialogue was complete. Whether the door opens is another matter.
+    /// The dialogue was complete. This does not say whether the door opens.
     case success = 0
     case bluetoothCommunicationFailed = 1
     case timedOut = 2

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The names of the options of `OrigoKeysManager`. badged needs none of them: applications are told apart by their user.
+// The names of the options of `OrigoKeysManager`. badged needs none of them: it identifies an application by its user.
 
 /// The name of the application.
 public let OrigoKeysOptionApplicationId = "OrigoKeysOptionApplicationId"

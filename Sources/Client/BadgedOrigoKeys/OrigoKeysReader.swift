@@ -14,7 +14,7 @@ public final class OrigoKeysReader: Sendable, CustomStringConvertible {
     public let readerType = OrigoKeysReaderType.blePeripheral
     /// Always nil: badged keeps no raw advertisements of readers.
     public let optionalScanResponseData: Data? = nil
-    /// Always nil: no reader that badged opens tells a serial number.
+    /// Always nil: no reader that badged opens sends a serial number.
     public let readerPSN: String? = nil
 
     let id: String

@@ -77,7 +77,8 @@ public final class WorkflowController: Sendable {
             state.withLock { ($0.isStarted, $0.question) = (true, nil) }
             report { $0.onStarted() }
         case .message(let message):
-            // On the queue: until the callbacks know the new question, the app answers the one before.
+            // This runs on the queue. Until the callbacks have received the new question, an answer is for the earlier
+            // one.
             queue.async { [self] in
                 if message.isQuestion { state.withLock { $0.question = message["question"] } }
                 reportNow { message.deliver(to: $0) }

@@ -6,8 +6,8 @@ import Text
 
 /// Adds passes for doors, whose keys badged keeps. The names are those of the WaveLynx SDK.
 ///
-/// Every call returns at once, and ends with one call of the delegate; `saveToWallet` may tell that it is pending
-/// before.
+/// Every call returns at once, and ends with one call of the delegate; `saveToWallet` may report before that the pass
+/// is pending.
 public final class WlWalletController: Sendable {
     /// The controller of this process. It uses the default socket, and calls back on the main queue.
     public static let shared = WlWalletController()
@@ -29,7 +29,7 @@ public final class WlWalletController: Sendable {
         (self.socketPath, queue) = (socketPath, callbackQueue)
     }
 
-    /// Hears the results. The controller does not keep it.
+    /// Receives the results. The reference is weak.
     public var delegate: (any WlWalletControllerDelegate)? {
         get { reference.withLock(\.self).delegate }
         set {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Hears the results of a `WlWalletController`, on its callback queue.
+/// Receives the results of a `WlWalletController`, on its callback queue.
 public protocol WlWalletControllerDelegate: AnyObject {
     func wlWalletController(_ controller: WlWalletController, onEligibilityResult isEligible: Bool)
     /// The app gives the blob to its backend, which answers with a reference.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import Text
 
-/// The messages between browsers and the program that speaks with the user for them.
+/// The messages between badged and the user interface for browsers.
 let browserMessages: [any NamedMessage.Type] = [UserInterface.self, ShowUI.self]
 
-/// Whether this connection speaks with the user for browsers: USER_INTERFACE.
+/// Whether this connection is the user interface for the user's browsers: USER_INTERFACE.
 public struct UserInterface: ServerMessage, NamedMessage {
     static let names = ["USER_INTERFACE"]
 
@@ -26,11 +26,12 @@ public struct ShowUI: ServerMessage, NamedMessage {
     init(_ json: JSON) throws(UnreadableMember) { self.init(module: try json.required("module", as: \.string)) }
 }
 
-/// The commands of a program that speaks with the user for browsers. docs/protocol/browsers.md.
+/// The commands of a user interface for browsers. docs/protocol/browsers.md.
 extension DaemonConnection {
-    /// SET_USER_INTERFACE: this connection speaks with its user for the user's browsers. Another connection of the same
-    /// user that asks for the same takes the role over: `UserInterface` arrives as an event, with `isActive` false, and
-    /// true when that connection ends. While the role is held, AUTH comes without RUN_AUTH, and `authenticateForBrowser` runs the workflow.
+    /// SET_USER_INTERFACE: makes this connection the user interface for the browsers of its user. A later call by
+    /// another connection of the same user takes the role over. Then `UserInterface` arrives here as an event, with
+    /// `isActive` false, and again with true when that connection ends. While this connection has the role, AUTH comes
+    /// without RUN_AUTH, and `authenticateForBrowser` runs the workflow.
     public func setUserInterface(_ isActive: Bool) async throws(ClientError) {
         let _: UserInterface = try await ask("SET_USER_INTERFACE", [.init("active", .bool(isActive))])
     }

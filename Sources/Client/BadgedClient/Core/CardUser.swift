@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 public import Secrets
 
-/// Whoever answers a workflow's questions for the secrets of a card.
+/// Answers the questions of a workflow for the secrets of a card.
 public protocol CardUser: WorkflowUser {
     /// ENTER_PIN and the other ENTER_ messages of `SecretQuestion`: returns the value, or nil to cancel the workflow. It
     /// is sent once and wiped. After a wrong value the same question comes again.

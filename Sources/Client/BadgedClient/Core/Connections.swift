@@ -31,7 +31,7 @@ extension DaemonConnection {
     ///   - timeout: as for `connect`.
     ///   - onMessage: as for `connect`.
     /// - Returns: a sequence that ends when the calling task is cancelled. The sequence throws when too many tries have
-    ///   failed, and at once for an error that no further try can mend.
+    ///   failed, and at once for an error that another try cannot fix.
     public static func connections(
         to path: String = SocketPath.standard,
         retry: RetryPolicy = RetryPolicy(),

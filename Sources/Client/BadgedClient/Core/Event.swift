@@ -19,7 +19,7 @@ public struct Event: Sendable {
     /// Whether this is the direct answer to the command that was sent under `id`.
     public func answers(_ id: RequestID) -> Bool { json["request"]?.string == id.text }
 
-    /// Whether the message tells a secret, such as the words of a wallet. Then it belongs in no log.
+    /// Whether the message contains a secret, such as the words of a wallet. Do not log such a message.
     public var tellsSecret: Bool { MessageTable.type(name) is any SecretMessage.Type }
 
     package init(_ line: UnsafeRawBufferPointer) throws(ClientError) {

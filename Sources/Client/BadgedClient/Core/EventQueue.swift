@@ -46,7 +46,7 @@ struct EventQueue {
 
     mutating func forget(_ reader: OneShot<Event?>) { readers.removeAll { $0 === reader } }
 
-    /// Tells the tasks that wait that no more events arrive.
+    /// Resumes the waiting tasks, because no more events arrive.
     mutating func end() {
         for reader in readers { reader.fill(nil) }
         readers = []

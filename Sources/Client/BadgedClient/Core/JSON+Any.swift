@@ -23,7 +23,7 @@ extension JSON {
 
     /// Reads a value of Swift. Any other value becomes its description.
     package init(any value: Any) {
-        // NSNumber of Foundation is a number and a Bool.
+        // An NSNumber of Foundation casts to Bool, too.
         if type(of: value) == Bool.self, let flag = value as? Bool {
             self = .bool(flag)
             return

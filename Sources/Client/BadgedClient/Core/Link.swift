@@ -21,9 +21,9 @@ final class Link: Sendable {
         var queue: [Outgoing] = []
         /// Bytes of the first entry of the queue that are sent.
         var sent = 0
-        /// Whether the socket takes no more bytes. The reading side finds out why.
+        /// Whether the socket takes no more bytes. The next read reports why.
         var isBroken = false
-        /// When badged must have sent something; nil: no command waits for an answer.
+        /// The time by which badged must have sent something; nil: no command waits for an answer.
         var deadline: ContinuousClock.Instant?
         /// The last command. badged answers in order, so its answer shows that badged has read all commands. nil for
         /// raw lines of the application.
@@ -135,7 +135,8 @@ final class Link: Sendable {
     /// Reads and writes until either side closes.
     private func pump() throws(ClientError) {
         let buffer = LineBuffer()
-        // The first message, if it is INTERNAL_ERROR and the last one, too: badged serves no more clients.
+        // The error of an INTERNAL_ERROR that is the first and the last message. It means that badged serves no more
+        // clients.
         var refusal: String?
         var isFirst = true
         while true {
@@ -143,7 +144,7 @@ final class Link: Sendable {
                 ($0.isClosed, !$0.queue.isEmpty && !$0.isBroken, $0.deadline)
             }
             if isClosed { return }
-            // While this side does not read, the silence is not badged's fault.
+            // While this side does not read, a missing answer is not a fault of badged.
             let isReading = !inbox.isFull
             let ready = socket.wait(toRead: isReading, toWrite: hasOutput, until: isReading ? deadline : nil)
             if ready.canWrite { state.withLock { flush(&$0) } }
@@ -190,7 +191,7 @@ final class Link: Sendable {
             guard let deadline = state.deadline, deadline <= .now else { return false }
             defer { state.deadline = .now + timeout }
             if state.isInsideLine {
-                // Only a badged that takes no bytes is silent: it cannot answer half a line.
+                // badged cannot answer half a line. Only bytes that it does not take show that it is stuck.
                 let isStuck = !state.queue.isEmpty
                 defer { state.hasPinged = isStuck }
                 return isStuck && state.hasPinged

@@ -26,7 +26,7 @@ extension NamedMessage {
     static var errorIsRefusal: Bool { true }
 }
 
-/// A message that tells a secret, so that it belongs in no log.
+/// A message with a secret, which must not be logged.
 protocol SecretMessage: NamedMessage {}
 
 /// A member that a message must have is missing or has the wrong type.

@@ -26,7 +26,7 @@ struct OpenQuestion: Sendable {
         workflow.submit(Submission(prompt: prompt, reader: reader), number)
     }
 
-    /// Cancels the workflow, because the user wants it so or because of a failure.
+    /// Cancels the workflow. `failure` is nil when the user cancels it.
     func cancel(because failure: ClientError? = nil) async { await workflow.cancel(because: failure) }
 }
 
@@ -58,7 +58,7 @@ final class Workflow: Sendable {
         /// Counts the questions that were opened or closed. The answer to a question with a lower number is dropped.
         var number = 0
         var submission: Submission?
-        /// Why this side has cancelled the workflow; nil when the user wanted it so.
+        /// Why this side has cancelled the workflow; nil when the user has cancelled it.
         var failure: ClientError?
     }
 

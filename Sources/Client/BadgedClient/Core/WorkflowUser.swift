@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whoever answers for the user while a workflow runs. Each feature adds the questions of its own workflows, such as
+/// Answers the questions of a workflow for the user. Each feature adds the questions of its own workflows, such as
 /// `EIDUser` and `WalletUser`.
 ///
 /// A question can become void: the card leaves, or the workflow ends. Then the task that runs the method is cancelled,

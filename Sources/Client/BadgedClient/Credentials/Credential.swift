@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import Text
 
-/// What a card or phone has shown that was put on a reader: CREDENTIAL.
+/// The credential of a card or phone on a reader, or why it has shown none: CREDENTIAL.
 ///
-/// A key that is verified says that somebody holds it, and nothing about who may enter. docs/protocol/credentials.md.
+/// A verified key proves that the card holds it. It does not prove that its holder may enter.
+/// docs/protocol/credentials.md.
 public struct Credential: ServerMessage, NamedMessage {
     static let names = ["CREDENTIAL"]
 
@@ -19,7 +20,7 @@ public struct Credential: ServerMessage, NamedMessage {
     public var reason: String?
     /// The certificate of the card; nil: it has none, or was read without it.
     public var certificate: Certificate?
-    /// The random bytes of this tap, which the card has signed, or with which it has proven its key in another way.
+    /// The random bytes of this tap. The card has signed them, or has proven its key with them in another way.
     public var transaction: [UInt8]
 
     /// A key that the card has proven.
@@ -102,7 +103,7 @@ extension Credential.Certificate {
     }
 }
 
-/// Whether badged tells this client of credentials: CREDENTIALS.
+/// Whether badged reports credentials to this client: CREDENTIALS.
 public struct CredentialStatus: ServerMessage, NamedMessage {
     static let names = ["CREDENTIALS"]
 

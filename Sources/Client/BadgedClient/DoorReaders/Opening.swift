@@ -58,7 +58,7 @@ public enum DoorOpeningAnswer: Sendable, Equatable {
     case ended(DoorOpeningResult)
 }
 
-/// May this reader be opened? ASK_OPEN. `answerOpening` answers it.
+/// badged asks whether it may open this reader: ASK_OPEN. `answerOpening` answers.
 public struct DoorOpeningQuestion: ServerMessage, NamedMessage, Equatable {
     static let names = ["ASK_OPEN"]
 

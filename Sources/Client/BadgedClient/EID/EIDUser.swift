@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 public import Secrets
 
-/// Whoever answers the questions of `changePIN` and `authenticate`.
+/// Answers the questions of `changePIN` and `authenticate`.
 public protocol EIDUser: CardUser {
     /// ACCESS_RIGHTS and CERTIFICATE: returns the optional rights that the service may have in addition to the required
     /// ones, or nil to cancel the workflow. A name that this library does not know is a right, too: show it to the

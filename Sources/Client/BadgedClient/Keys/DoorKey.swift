@@ -15,7 +15,7 @@ public struct DoorKey: Sendable, Equatable, Identifiable {
     public let isExpired: Bool
     public let isActive: Bool
     public let isRevoked: Bool
-    /// When the key is forgotten unless it is saved; nil for a key that is saved.
+    /// When the key is deleted unless it is saved; nil for a saved key.
     public let pendingUntil: String?
     public let origin: String
     public let protection: String

@@ -68,7 +68,7 @@ public struct MPinQuestion: ServerMessage, NamedMessage {
     }
 }
 
-/// Whoever answers the questions of `runMPin`. A user with a token under a card is also asked about the card.
+/// Answers the questions of `runMPin`. A user with a token under a card is also asked about the card.
 public protocol MPinUser: CardUser {
     /// Returns the PIN or the second factor, or nil to cancel. The value is sent once and wiped. After a value of a wrong
     /// form the same question comes again.

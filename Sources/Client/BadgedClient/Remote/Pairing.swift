@@ -7,7 +7,7 @@ public struct PairingResult: Sendable, Equatable {
     public var success: Bool
     /// Why the devices are not paired, for people.
     public var error: String?
-    /// The other device; nil where badged did not hear of one.
+    /// The other device; nil if badged knows none.
     public var fingerprint: String?
     public var name: String?
 
@@ -78,13 +78,13 @@ public struct PairingCode: ServerMessage, SecretMessage {
 
 /// badged asks for the four digits that the other device shows: ENTER_PAIRING_CODE.
 ///
-/// The digits do not stop somebody who sits in the middle while the devices pair. Show the user both fingerprints, and say
-/// that only a network that the user trusts is safe.
+/// The digits do not protect against a man in the middle during the pairing. Show the user both fingerprints, and warn
+/// the user to pair only in a trusted network.
 public struct PairingCodeQuestion: ServerMessage, NamedMessage {
     static let names = ["ENTER_PAIRING_CODE"]
     static let errorIsRefusal = false
 
-    /// What the other device calls itself.
+    /// The name that the other device gives itself.
     public var name: String
     /// The fingerprint of the other device, as its announcement says; a device with another one is refused.
     public var fingerprint: String

@@ -3,9 +3,9 @@ import Text
 
 /// Another device that lends readers to this host, or borrows those of this host.
 public struct RemoteDevice: Sendable, Equatable {
-    /// SHA-256 of the certificate of the device: 64 lower-case digits. Only this tells devices apart.
+    /// SHA-256 of the certificate of the device: 64 lower-case digits. Only the fingerprint identifies a device.
     public var fingerprint: String
-    /// What the device calls itself. Nothing authenticates it.
+    /// The name that the device gives itself. Nothing authenticates it.
     public var name: String
     public var isPaired: Bool
     public var isConnected: Bool
@@ -96,7 +96,7 @@ extension DaemonConnection {
     @discardableResult
     public func askForRemoteReaders() async throws(ClientError) -> RequestID { try await send("GET_REMOTE") }
 
-    /// REMOVE_REMOTE: removes the pairing with the device that has this fingerprint. The device is not told.
+    /// REMOVE_REMOTE: removes the pairing with the device that has this fingerprint. The device gets no message.
     @discardableResult
     public func removeRemote(_ fingerprint: String) async throws(ClientError) -> RemoteReaders {
         try await ask("REMOVE_REMOTE", [.init("fingerprint", .string(fingerprint))])

@@ -37,7 +37,7 @@ public struct WalletResult: Sendable, Equatable {
     public var signature: String?
     /// Why the result could not be sent to the address of the app.
     public var callbackError: String?
-    /// The address with which an app of SimpleWallet wants to be called.
+    /// The callback address that an app of SimpleWallet has requested.
     public var callback: String?
 
     public init(

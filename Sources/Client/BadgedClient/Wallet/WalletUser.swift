@@ -2,7 +2,7 @@
 public import Secrets
 public import Text
 
-/// Whoever answers the questions of `runWallet` and of the operations with an account, such as `transfer`.
+/// Answers the questions of `runWallet` and of the operations with an account, such as `transfer`.
 ///
 /// The defaults agree to nothing and show nothing: they cancel the workflow.
 public protocol WalletUser: CardUser {
@@ -34,7 +34,7 @@ public protocol WalletUser: CardUser {
 extension WalletUser {
     public func agree(to request: WalletRequest) async -> Bool { false }
     public func verify(_ data: DataToVerify) async -> Bool { false }
-    /// Registers the device at no server: badged alone knows it.
+    /// Registers the device at no server: only badged stores it.
     public func register(_ device: DeviceRegistration) async -> JSON? {
         device.error == nil ? device.apiParams : nil
     }
