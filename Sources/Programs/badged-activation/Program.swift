@@ -47,7 +47,7 @@ import Wire
     }
 
     /// Makes a connection to the daemon for a client: a pair of sockets, one of which the daemon gets. The daemon also
-    /// gets the client's address, by which the kernel tells the user.
+    /// gets the client's address, with which it asks the kernel for the user.
     private static func connect(through daemon: Int32, for client: Int32) -> Int32? {
         guard let note = LoopbackClient(socket: client)?.bytes else { return nil }
         var pair: [Int32] = [-1, -1]

@@ -73,7 +73,7 @@ import Server
             guard socket >= 0 else {
                 program.registration.cancel()
                 close(program.descriptor)
-                // A program that breaks the rules still has the listening sockets.
+                // A program that has sent an invalid message may still run and hold the listening sockets.
                 if program.process >= 0 {
                     clinux_kill_process(program.process)
                     close(program.process)

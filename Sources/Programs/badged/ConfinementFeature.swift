@@ -3,7 +3,7 @@ import Concurrency
 import Host
 import Server
 
-/// Tells in GET_HEALTH whether the programs of badged that read bytes of strangers can give up their rights.
+/// Reports in GET_HEALTH whether the programs of badged that read untrusted bytes can give up their rights.
 @Loop final class ConfinementFeature: Feature {
     let commands: [CommandSpec] = []
     private let hasPrograms: Bool
@@ -12,7 +12,7 @@ import Server
         hasPrograms = settings.isNFCEnabled || configuration.isActivationEnabled
     }
 
-    /// Without seccomp the programs do not start, and say so; without Landlock one of them keeps rights.
+    /// Without seccomp the programs do not start, and report that. Without Landlock one of them keeps rights.
     func health() async -> [HealthCheck] {
         guard hasPrograms else { return [] }
         guard !Landlock.isSupported else { return [HealthCheck("confinement", ok: true)] }

@@ -37,7 +37,8 @@ extension AliroSite {
     private static let maximumKeyFile = 1024
 
     /// Makes the site of `[credentials]`; nil: cards with Aliro are not read.
-    /// - Throws: `StartError` if the key cannot be read, or if a part is missing. Aliro is never left out for a fault.
+    /// - Throws: `StartError` if the key cannot be read, or if a part is missing. A fault never switches Aliro off
+    ///   without an error.
     static func read(
         _ settings: Settings,
         environment: @escaping Environment = systemEnvironment

@@ -16,7 +16,7 @@ extension Daemon {
         return radio
     }
 
-    /// Creates what opens readers; nil when readers are not received by radio.
+    /// Creates the opener of door readers; nil when no scanner receives readers by radio.
     func makeOpener(_ configuration: RadioConfiguration) -> DoorOpener? {
         guard configuration.isEnabled, configuration.backend != .replay else { return nil }
         return DoorOpener(BlueZConnector())

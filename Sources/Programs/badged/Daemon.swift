@@ -270,7 +270,7 @@ import Wire
     }
 
     /// Waits up to 10 s until the readers that are being opened are disconnected, and until recovery has switched an
-    /// adapter on again. Nothing else would do that.
+    /// adapter on again. No other program would do that.
     private func leave() async -> Never {
         socket.close()
         let deadline = Loop.Alarm {

@@ -21,7 +21,7 @@ extension IssuerSettings {
             issuer.place = .folder(text)
             return issuer
         }
-        // Without TLS anybody on the way would see who has which key.
+        // Without TLS an eavesdropper would see which user has which key.
         guard let address = WebAddress(text), address.isSecure || IssuerSettings.isLoopback(address.origin.host),
             !address.text.contains("?")
         else {

@@ -15,7 +15,7 @@ import WalletFeature
 @main struct Program {
     static func main() {
         ProcessHardening.apply()
-        // The kernel removes ended children, which nobody waits for.
+        // The kernel removes ended child processes, because badged does not wait for them.
         signal(SIGCHLD, SIG_IGN)
         do throws(StartError) {
             let options = try CommandLineOptions(arguments: CommandLine.arguments.dropFirst())

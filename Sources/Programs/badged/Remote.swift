@@ -14,7 +14,7 @@ import Store
     let lenders: RemoteLenders?
     let sharing: RemoteSharing?
 
-    /// nil when both halves are off, which costs nothing then.
+    /// nil when both halves are off.
     init?(_ configuration: RemoteConfiguration, _ registry: ReaderRegistry, _ state: StateStore) {
         guard configuration.isEnabled || configuration.isShared else { return nil }
         let store = RemoteStore(state)

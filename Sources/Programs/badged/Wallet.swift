@@ -47,7 +47,7 @@ extension AntelopeServices {
         services.allowsHTTPCallbacks = node.allowsHTTPCallbacks
         if let file = node.authorityFile { services.nodeAuthorities = .file(file) }
         guard let text = node.address else { return services }
-        // Without TLS anybody on the way could decide what the user is shown.
+        // Without TLS an attacker in the network could change what badged shows the user.
         guard let address = WebAddress(text), address.isSecure || CallbackRules.isLoopback(address.origin.host),
             !address.text.contains("?")
         else {

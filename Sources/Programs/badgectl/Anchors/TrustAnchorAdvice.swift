@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 
-/// Says before an authentication that badged trusts no country authority, so that nobody contacts a service in vain.
+/// Warns before an authentication that badged trusts no country authority, because no authentication can succeed then.
 enum TrustAnchorAdvice {
     static func check(_ workflow: WorkflowRun) async throws(Failure) {
         let checks: [HealthCheck]

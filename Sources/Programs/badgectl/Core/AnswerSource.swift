@@ -15,7 +15,7 @@ struct SecretForm: Sendable {
     /// Such as `new PIN`.
     var name: String
     var content: Content
-    /// Whether the user types the secret twice, because a slip would be hard to undo.
+    /// Whether the user types the secret twice, because a typing error would be hard to undo.
     var isTypedTwice = false
 
     init(name: String, content: Content) { (self.name, self.content) = (name, content) }
@@ -192,7 +192,7 @@ actor StreamSource: AnswerSource {
     init?(_ terminal: TerminalSource?) {
         guard let input = LineSource(STDIN_FILENO) else { return nil }
         (self.input, self.terminal) = (input, terminal)
-        // Somebody may type the values here.
+        // If standard input is a terminal, the user types the values there.
         if isatty(STDIN_FILENO) == 1 { Terminal.begin(on: STDIN_FILENO, input) }
     }
 

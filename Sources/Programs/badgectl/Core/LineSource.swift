@@ -135,7 +135,7 @@ final class LineSource: Sendable {
         var count = 0
         let typed = Secret(count: 256) { count = Glibc.read(descriptor, $0.baseAddress, $0.count) }
         guard count > 0 else { return .nothing }
-        // Ctrl-D is no line end, but a wish to end.
+        // 4 is Ctrl-D, with which the user ends the input.
         let ends = [UInt8(ascii: "\n"), UInt8(ascii: "\r"), 4]
         return typed.withBytes { ends.contains($0[count - 1]) } ? .lineEnd : .unfinished
     }

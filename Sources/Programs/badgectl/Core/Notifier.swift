@@ -16,7 +16,7 @@ struct Notifier: Sendable {
         self.program = program
     }
 
-    /// Shows a text. It may be lost: nobody may see the desktop.
+    /// Shows a text. The user may miss it, so it must not be the only message.
     func show(_ title: String, _ text: String) {
         guard let process = ChildProcess.start(program, ["--app-name=badged", "--", title, Self.markup(text)]) else {
             return

@@ -88,7 +88,7 @@ enum Terminal {
         }
     }
 
-    /// Ends the dialogue. If the user is in the middle of a line, waits for the end of the line and drops it: otherwise
+    /// Ends the dialogue. If the user has typed a part of a line, waits for the end of the line and drops it. Otherwise
     /// the shell would get the rest of a PIN as a command.
     static func finish() async {
         guard let input = dialogue.withLock({ $0?.input }) else { return }

@@ -23,7 +23,7 @@ struct WorkflowRun: Sendable {
     init(_ invocation: Invocation, notDone: String, waits: Bool = false) async throws(Failure) {
         let isScript = invocation.has("--pin-stdin")
         let pinentry = try invocation.pinentry()
-        // A script that asks nobody leaves the terminal alone.
+        // A script without questions does not use the terminal.
         let terminal = isScript && !invocation.asksForConsent ? nil : TerminalSource()
         var source: any AnswerSource = NoSource()
         if let pinentry {

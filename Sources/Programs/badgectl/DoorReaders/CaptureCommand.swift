@@ -29,7 +29,7 @@ enum CaptureCommand {
         let addresses: ScanOptions.Addresses = invocation.has("--raw") ? .raw : .hashed
         let options = ScanOptions(mode: .performance, lockServiceCodes: [], advertisements: addresses)
         ScanCommand.warn(try await ScanCommand.start(connection, options))
-        // After the answer: a user without the permission must not lose the old file.
+        // The file is opened after the answer, so that a user without the permission does not lose the old file.
         let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard file >= 0 else {
             throw Failure(.failed, "cannot write \(path): \(String(cString: strerror(errno)))")

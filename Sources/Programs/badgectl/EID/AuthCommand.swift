@@ -56,7 +56,7 @@ enum AuthCommand {
             } catch {
                 failure = error
             }
-            // Also after an error the service has something to say.
+            // The service may show a page after an error, too.
             if let url = result.url, result.isSuccess || workflow.user.ending == nil {
                 try ServiceVisit.run(url, invocation, workflow.user)
             }

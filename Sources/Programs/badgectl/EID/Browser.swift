@@ -15,7 +15,7 @@ enum Browser {
                 hint: "install it (Debian: apt install xdg-utils), or open the address yourself"
             )
         }
-        // The browser gets what badgectl has set for itself back as it was.
+        // The browser must not inherit the umask and the variables that badgectl has set for itself.
         umask(0o022)
         unsetenv("GNUTLS_NO_IMPLICIT_INIT")
         unsetenv("LIBDISPATCH_LOG")

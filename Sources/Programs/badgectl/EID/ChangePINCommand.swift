@@ -52,7 +52,7 @@ enum ChangePINCommand {
         if result.success, result.reason == nil { return user.tell(result: "The PIN has been changed.") }
         var failure = failure(reason: result.reason)
         if let ending = user.ending {
-            // A signal does not make an uncertain PIN certain.
+            // After a signal the user still needs the failure that says that the PIN is uncertain.
             guard failure.hint == findOut else { throw ending }
             failure.status = ending.status
         }
