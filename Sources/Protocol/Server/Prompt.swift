@@ -134,7 +134,7 @@ extension Workflow {
         guard !isCancelled else { throw .cancelled }
         guard prompt.isCurrent else { throw .outdated }
         let number = session.nextPromptNumber()
-        // A wrong answer does not extend the time, so that no client holds a card for ever.
+        // A wrong answer does not extend the time, so that no client can hold a card without end.
         let alarm = Loop.Alarm { [weak self] in self?.openPrompt?.interrupt(.timedOut) }
         alarm.set(after: Int64(session.server.limits.promptTimeout / .milliseconds(1)))
         defer { alarm.cancel() }

@@ -11,7 +11,7 @@ package import Wire
     package let permissions: Permissions
     /// The name of the client in the log.
     package let name: String
-    /// The user of the client; nil if the kernel does not tell it.
+    /// The user of the client; nil if the kernel does not report it.
     package let uid: UInt32?
 
     package internal(set) var level = APILevel.three

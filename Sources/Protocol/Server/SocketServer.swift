@@ -114,7 +114,8 @@ package import Wire
         }
     }
 
-    /// Serves a client of the browser port. `origin` is its name in the log, and `uid` its user, if the kernel tells it.
+    /// Serves a client of the browser port. `origin` is its name in the log, and `uid` its user, if the kernel reports
+    /// it.
     package func serve(_ socket: Int32, _ permissions: Permissions, from origin: String, uid: UInt32? = nil) {
         guard hasRoom(for: uid) else { return refuse(socket) }
         begin(socket, permissions, from: origin, uid: uid)

@@ -5,7 +5,7 @@ package import Text
 package protocol Message {
     /// The name of the message, `msg`.
     static var name: StaticString { get }
-    /// Whether the message tells a secret, such as words. Its bytes are wiped when they are sent.
+    /// Whether the message contains a secret, such as words. Its bytes are wiped when they are sent.
     static var isSecret: Bool { get }
     /// Writes the members other than `msg` and `request`, in an order that is easy to read.
     func write(to object: inout JSONWriter, _ level: APILevel)
