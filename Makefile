@@ -5,8 +5,9 @@ SWIFT ?= swift
 export SWIFT
 # The libraries of Swift are linked statically: the programs start faster and run where no Swift is installed.
 CHECKS = --explicit-target-dependency-import-check error
-# The build id connects a program with the debug symbols in its own Debian package. Programs are optimised for size, since
-# they stay in memory: the little that needs a fast processor is in libraries.
+# The build id connects a program with the debug symbols in its own Debian package. Programs are
+# optimised for size, since they stay in memory: the little that needs a fast processor is in
+# libraries.
 RELEASE = -c release -Xswiftc -Osize --static-swift-stdlib -Xlinker --build-id=sha1 $(CHECKS)
 BIN = .build/release
 
