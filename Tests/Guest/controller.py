@@ -4,7 +4,7 @@ linked.py has controllers that do.
 
 The program reads one JSON command per line and answers each with one line; `guest.Controller` uses it. Commands and events are
 those of the Bluetooth Core Specification, Vol 4, Part E. A packet of /dev/vhci begins with its type: 1 is a command, 4 an event,
-0xFF a message of the driver (FF 00 creates a controller; the answer is FF 00 and the number of the controller).
+0xFF a message of the driver. FF 00 creates a controller; the answer is FF 00 and the number of the controller.
 """
 import argparse
 import errno

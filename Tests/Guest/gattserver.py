@@ -2,7 +2,7 @@
 """A GATT server over the kernel's L2CAP: the channel of ATT on one controller, and the management socket that lets it advertise.
 
 The protocol is that of the Bluetooth Core Specification, Vol 3, Part F. The server belongs to a reader, which says what it offers
-and hears what is written.
+and receives what is written.
 """
 import ctypes
 import socket
@@ -104,8 +104,8 @@ class Attributes:
 
 
 class GATTConnection:
-    """A connection of a central. `written` is called with the handle and the value of each write, after the answer to the write, or
-    before it if the server is hasty."""
+    """A connection of a central. `written` is called with the handle and the value of each write. It is called after the answer
+    to the write; if the server is hasty, before the answer."""
 
     def __init__(self, channel, attributes, mtu, is_hasty, written):
         self.channel, self.attributes, self.offered, self.written = channel, attributes, mtu, written

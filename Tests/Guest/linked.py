@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Virtual Bluetooth LE controllers on /dev/vhci that hear and connect to one another; `doors.Radio` uses the program.
+"""Virtual Bluetooth LE controllers on /dev/vhci that receive and connect to one another; `doors.Radio` uses the program.
 
-Controller 0 hears the advertisements of all others; the others hear a phone only, so that their scans are not silent. The phone
+Controller 0 receives the advertisements of all others; the others receive only a phone, so that their scans are not silent. The phone
 answers scan requests: in a discovery the kernel reports a single sender only together with its scan response. Packets of a connection
-arrive at once, or with --paced at the next connection event. A controller whose signal is weaker than REACH is not heard, and a
+arrive at once, or with --paced at the next connection event. A controller whose signal is weaker than REACH is not received, and a
 connection to it ends after its supervision timeout. Events and commands are those of the Bluetooth Core Specification, Vol 4, Part E.
 The program reads one JSON command per line and answers each with one line.
 """
@@ -276,7 +276,7 @@ class Air:
             os.write(receiver.file, packet)
 
     def end(self, link, reason, by=None, tells=None):
-        """Ends a connection; the host that has asked for it is told another reason than the other one."""
+        """Ends a connection; the host that has asked for it gets another reason than the other host."""
         if by:
             self.play(link, time.monotonic())
         if link in self.links:

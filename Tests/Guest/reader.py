@@ -127,7 +127,7 @@ class Reader:
         self.certificate, self.mtu, self.fragments, self.code = None, 247, True, GRANTED
         # Whether the reader speaks before it confirms that notifications are on.
         self.is_hasty = False
-        # Whether the reader knows only the flow without encryption.
+        # Whether the reader supports only the flow without encryption.
         self.is_old = False
         # What the reader does wrong: a name in `Visit`, or a function that is called instead of the proof.
         self.fault = None
@@ -255,7 +255,7 @@ class Visit:
         self.notify(encode((RESPONSE, bytes([self.reader.code]))))
 
     def leave(self):
-        """Disconnects, as a reader does that has lost its patience."""
+        """Disconnects, as a reader does after its own timeout."""
         self.reader.management.disconnect(self.central)
 
 

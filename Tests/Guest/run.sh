@@ -1,12 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# run.sh [--short] [SCENARIO...]: runs scenarios/*, each in a guest of its own: a User-mode Linux kernel whose root is the file
-# system of the host, which it does not change. --short: only the scenarios with the line `# short`. The last line is
-# "N passed, N failed".
+# run.sh [--short] [SCENARIO...]: runs scenarios/*, each in a guest of its own. A guest is a
+# User-mode Linux kernel. Its root is the file system of the host, which the guest does not change.
+# --short: only the scenarios with the line `# short`. The last line is "N passed, N failed".
 #
-# Comments at the head of a scenario that have an effect: `# short`; `# kernel: OPTION...`, options of the kernel; `# debian`: the
-# root is a minimal Debian of its own, whose first process is systemd; `# limit: SECONDS`, after which a scenario that hangs is ended. With the option time-travel the guest's clock skips idle time; with
-# time-travel=inf-cpu it also stands still while a program computes, so that a scenario does not depend on the load of the host.
+# Some comments at the head of a scenario have an effect:
+#   # short              marks a short scenario
+#   # kernel: OPTION...  sets options of the kernel
+#   # debian             the root is a minimal Debian of its own, whose first process is systemd
+#   # limit: SECONDS     the time after which a scenario that hangs is ended
+# With the kernel option time-travel the guest's clock skips idle time. With time-travel=inf-cpu the
+# clock also stands still while a program computes. Then a scenario does not depend on the load of
+# the host.
 set -u
 cd "$(dirname "$0")" || exit 1
 root=$(cd ../.. && pwd)
@@ -21,8 +26,9 @@ trap 'exit 1' INT TERM HUP
 # The kernel keeps the memory of the guest in a file; /dev/shm is not on a disk.
 [ ! -w /dev/shm ] || export TMPDIR=/dev/shm
 
-# The guest has one processor, which several processes of the host emulate in turn. System calls of the guest take twice as long when
-# these processes run on different processors, so they are bound to one. Which one depends on the process number of this script.
+# The guest has one processor, which several processes of the host emulate in turn. System calls of
+# the guest take twice as long when these processes run on different processors, so they are bound
+# to one. Which one depends on the process number of this script.
 pin="taskset -c $(taskset -cp $$ | sed 's/.*: //' | tr , '\n' |
     awk -F- -v chosen=$$ '{ for (i = $1; i <= $NF; i++) all[n++] = i } END { print all[chosen % n] }')"
 

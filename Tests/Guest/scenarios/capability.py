@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# badged as its unit starts it: as user badged, without a capability, and with the kernel's management socket, which
-# badged-bluetooth has opened as root and stored at systemd (the scenario plays systemd). A badged that has CAP_NET_ADMIN opens the
-# socket itself and gives up the capability. Without both, or with backend = bluez, badged scans through bluetoothd.
+# badged as its unit starts it: as user badged, without a capability, and with the kernel's
+# management socket. badged-bluetooth has opened this socket as root and stored it at systemd, which
+# the scenario simulates. A badged that has CAP_NET_ADMIN opens the socket itself and gives up the
+# capability. Without both, or with backend = bluez, badged scans through bluetoothd.
 # short
 # kernel: time-travel=inf-cpu
 import os

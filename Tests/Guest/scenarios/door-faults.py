@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Faults of PKOC readers, over real connections: wrong proofs and certificates, replayed and garbled notifications, ends of the
-# connection, small packets, readers without encryption, other programs at the reader, two readers of one name.
+# Faults of PKOC readers, over real connections: wrong proofs and certificates, replayed and garbled
+# notifications, ends of the connection, small packets, and readers without encryption. Other
+# programs at the reader, and two readers of one name.
 # kernel: time-travel=inf-cpu
 import os
 import time
@@ -11,14 +12,14 @@ from plainclient import PlainClient
 from reader import DEVICE_KEY, ENCRYPTED, PUBLIC_KEY, certificate, point, revocations
 
 DEVICE = "/org/bluez/hci0/dev_00_AA_EE_00_00_02"
-# What a reader may hear at most: nothing, an ephemeral key, or the sealed credential.
+# What a reader may receive at most: nothing, an ephemeral key, or the sealed credential.
 NOTHING, EPHEMERAL, SEALED = [], [DEVICE_KEY], [DEVICE_KEY, ENCRYPTED]
 
 
 def run_faults(backend):
     bluetoothd = start_bluetoothd()
     radio = Radio("--paced", "--controllers", "3")
-    # The readers of the old site know no encryption.
+    # The readers of the old site do not support encryption.
     site, old = Site(), Site()
     reader = site.reader(radio, 1, "front")
     badged = DoorBadged(backend, site)
@@ -30,7 +31,7 @@ def run_faults(backend):
     door = client.find("front")
 
     def meets(what, status, learned, granted=False):
-        """Tries to open the reader, and compares the result and what the reader has learned."""
+        """Tries to open the reader, and compares the result and what the reader has received."""
         visits = len(reader.visitors)
         before = len(reader.connections)
         result = client.open(door)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# How long an opening takes beyond the link, which is a client that exchanges as many bytes and knows no PKOC. The guest has one
-# processor, which also runs the controllers and the reader, so the figures serve for comparison only.
+# How long an opening takes beyond the link. The link is measured with a client that exchanges as
+# many bytes without PKOC. The guest has one processor, which also runs the controllers and the
+# reader, so the figures serve for comparison only.
 # limit: 300
 import time
 
@@ -14,8 +15,8 @@ NOTIFICATION, WRITES = "in 1b", ("out 12", "out 52")
 
 
 def own_time(trace, begun, received):
-    """The milliseconds that an opening spends at the host of badged: from each notification to the write that answers it, and from
-    the last one to the result."""
+    """The milliseconds that an opening spends at the host of badged. They run from each notification to the write that answers it,
+    and from the last notification to the result."""
     total, since = 0, None
     for at, number, what in trace:
         if number or not begun <= at <= received:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# People walk to a PKOC door and away from it, also in the middle of an opening, are asked before it opens, and open it with a
-# gesture; what an idle badged with an open vault costs.
+# People walk to a PKOC door and away from it, also in the middle of an opening. They are asked
+# before it opens, and open it with a gesture. The wake-ups of an idle badged with an open vault are
+# counted, too.
 # kernel: time-travel=inf-cpu
 import os
 import time
@@ -24,7 +25,7 @@ start_bus()
 start_bluetoothd()
 for backend in BACKENDS:
     radio = Radio("--paced")
-    # The reader's kernel wants at least 30 ms.
+    # The reader's kernel asks for at least 30 ms.
     adapter = Management(radio.indexes[0])
     adapter.wait_for_power()
     adapter.set_interval(7.5)

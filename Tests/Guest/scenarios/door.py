@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A PKOC door opens, with a real bluetoothd and the kernel on both sides of an emulated link; a stranger's reader learns nothing.
+# A PKOC door opens, with a real bluetoothd and the kernel on both sides of an emulated link. A
+# foreign reader gets no key.
 # short
 # kernel: time-travel=inf-cpu
 from doors import DoorBadged, Radio, Site

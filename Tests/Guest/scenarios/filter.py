@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Many controllers report each device once and drop repeated advertisements, when the system asks them to. Then badged gets a
-# signal strength every ten seconds only. A monitor of advertisements keeps the system from asking: a monitor in the kernel, or
-# one in bluetoothd, where bluetoothd supports it (5.66: with option -E). Without a monitor badged says what is wrong, and does not
-# take a reader for lost between two values.
+# Many controllers report each device once and drop repeated advertisements, when the system asks
+# them to. Then badged gets a signal strength every ten seconds only. A monitor of advertisements
+# prevents this. It is a monitor in the kernel, or one in bluetoothd, if bluetoothd supports it
+# (5.66: with option -E). Without a monitor badged reports the fault, and does not take a reader for
+# lost between two values.
 # short
 # kernel: time-travel=inf-cpu
 from guest import Controller, check, figure, finish, scan, seos, start_bluetoothd, start_bus, stop

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# 5000 advertisements a second from addresses that are always new, all of them door readers: other clients are answered, memory
-# and table stay within bounds, and afterwards a reader at the door is received.
+# 5000 advertisements a second from door readers, each with a new address. Other clients are
+# answered, and memory and table stay within bounds. Afterwards a reader at the door is received.
 # limit: 600
 import time
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Extended advertisements that the controller reports in fragments. The kernel drops the structure in which a fragment ends, so they
-# cannot be joined. What is left is taken for what it is: through the management socket no later fragment makes a reader.
+# Extended advertisements that the controller reports in fragments. The kernel drops the structure
+# in which a fragment ends, so they cannot be joined. Through the management socket a later fragment
+# never makes a reader.
 # short
 # kernel: time-travel=inf-cpu
 from controller import structure

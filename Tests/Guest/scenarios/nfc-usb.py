@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# NFC boards on USB: real udev with the installed rule, real libusb and libnfc, and badged as the user to whom the rule gives the
-# boards.
+# NFC boards on USB, with real udev and the installed rule, and real libusb and libnfc. badged runs
+# as the user to whom the rule gives the boards.
 # short
 # kernel: time-travel=inf-cpu
 import grp
@@ -175,7 +175,8 @@ for model, name, identity, types, devices, goal in (
     figure(f"wake-ups of badged and badged-nfc with a {model} on USB and no card, per second", f"{rate:.1f}", f"at most {goal}")
     check(f"without a card, badged wakes up at most {goal} times a second", rate <= goal, rate)
 
-    # A board that fails again and again soon after it was opened comes back by itself. Nobody asks for the health here.
+    # A board that fails again and again soon after it was opened comes back by itself, without a
+    # request for the health.
     waiting = Client(badged.path)
     waiting.send(cmd="RUN_CHANGE_PIN")
     waiting.wait_for("INSERT_CARD")

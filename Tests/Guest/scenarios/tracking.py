@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# What badged says of readers is compared with what the controller has sent: a motionless reader stays in range, also in the pauses
-# of power saving and when its address changes; nothing is lost of what a reader says in parts.
+# The readers that badged reports are compared with the advertisements that the controller has sent.
+# A motionless reader stays in range, also in the pauses of power saving and when its address
+# changes. The data that a reader sends in parts are complete.
 # short
 # kernel: time-travel=inf-cpu
 import time
@@ -17,8 +18,8 @@ def service(code):
 
 
 def questions(client, controller, seconds):
-    """Asks for the closest reader twice a second; returns the number of answers by reason or id, and of readers that were lost,
-    and how many advertisements were sent meanwhile."""
+    """Asks for the closest reader twice a second. Returns the number of answers by reason or id, the number of lost readers, and
+    the number of advertisements that were sent meanwhile."""
     answers, sent = {}, [sender["sent"] for sender in controller.state()["senders"]]
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -64,7 +65,8 @@ for backend in BACKENDS:
         badged.end()
         controller.unplug()
 
-    # What a reader says in parts: the name first, then the service; two lock service codes.
+    # The data that a reader sends in parts: the name first, then the service; two lock service
+    # codes.
     parts = {"address": "5B:44:22:11:00:00", "data": (structure(1, b"\6") + structure(9, b"Gate") + structure(10, b"\4")).hex(),
              "rssi": -60, "every": 200}
     two = seos(3, code=2) | {"response": service(33).hex()}
