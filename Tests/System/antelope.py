@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node of an Antelope chain and the server of a dapp on this computer: a fake, which checks what nodeos checks of a
-transaction and its signatures, with keys and encodings of its own."""
+"""A fake of a node of an Antelope chain and of the server of a dapp, on this computer. It checks transactions and signatures
+as nodeos does, with keys and encodings of its own."""
 
 import base64
 import hashlib

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Authentications with badged, badgectl and badged-eidserver: both models of the server, memory and threads after many of
-# them, link certificates over a restart, and badged without libcurl.
+# Authentications with badged, badgectl and badged-eidserver: both models of the server, and memory
+# and threads after many authentications. Link certificates over a restart, and badged without
+# libcurl.
 . "$(dirname "$0")/lib.sh"
 needs_programs badged badgectl badged-eidserver
 start_eidserver

@@ -83,7 +83,7 @@ commands = virtual.state()["apdus"]
 virtual.remove()
 await_card(client, False)
 
-# A fault at each command. No wrong key is told, and the next tap is read.
+# A fault at each command. No wrong key is reported, and the next tap is read.
 for count in range(commands):
     # The whole table is in CredentialFeatureTests; an insertion into vpcd takes half a second.
     for fault in (FAULTS[count % len(FAULTS)], FAULTS[(count + 3) % len(FAULTS)]):
@@ -108,7 +108,8 @@ for count in range(commands):
 program = subprocess.Popen([f"{binaries}/badgectl", "--socket", path, "credentials"], stdout=subprocess.PIPE, text=True)
 children.append(program)
 while True:
-    # The program has no sign of its start, so the card is tapped until the program has heard of it.
+    # No event reports that the program has started, so the card is tapped until the program reports
+    # it.
     virtual = card(CERTIFIED)
     client.wait_for("CREDENTIAL")
     virtual.remove()

@@ -101,7 +101,7 @@ daemon.end()
 check("no PIN and no CAN is in the log, even at level debug",
       not re.search("271828|314159|161803", daemon.log()) and "CHANGE_PIN ended" in daemon.log(), daemon.log())
 
-# A log that nobody reads
+# A log that no program reads
 read, write = os.pipe()
 daemon = Daemon(program, usual + ["--log-level", "debug"], work, stderr=write)
 os.close(write)
@@ -134,7 +134,7 @@ if is_root:
     os.chmod(path, 0o666)
 
     def as_nobody(command, answer, uid=nobody):
-        """The name of the message that a user gets. A fork, because nobody may be unable to start Python."""
+        """The name of the message that a user gets. A fork, because the user `nobody` may be unable to start Python."""
         read, write = os.pipe()
         if os.fork() == 0:
             os.setgroups([])

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# `make demo`: badged with a virtual card on a socket of its own. badgectl changes the PIN; then a program does the same
-# message by message, with a wrong PIN and the CAN; then a service asks for an online authentication.
+# `make demo`: badged with a virtual card on a socket of its own. First badgectl changes the PIN.
+# Then a program does the same message by message, with a wrong PIN and the CAN. Last a service asks
+# for an online authentication.
 . "$(dirname "$0")/lib.sh"
 needs_programs badged badgectl badged-eidserver
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The documents are complete: manual pages are well formed and have every option, badged.conf(5) has every key, the pages
-# of the protocol have every command, message, failure reason and fault. Links in them work.
+# Checks that the documents are complete. Manual pages are well formed and have every option.
+# badged.conf(5) has every key. The pages of the protocol have every command, message, failure
+# reason and fault. Links in them work.
 . "$(dirname "$0")/lib.sh"
 needs man python3
 needs_programs badged badgectl badged-virtual-card

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The programs of docs/examples: built as packages of their own, as an app would do, they change the PIN of a virtual card.
+# The programs of docs/examples: built as packages of their own, as an app would do, they change the
+# PIN of a virtual card.
 . "$(dirname "$0")/lib.sh"
 needs swift python3 setpriv
 needs_programs badged badgectl
@@ -15,8 +16,9 @@ check "the reference compiles, and its links lead to symbols" \
     "$root/Sources/Client/reference.sh" "$built/symbols" "$work/reference"
 pages=$work/reference/badged.doccarchive/data/documentation
 check "the reference has the tutorial" test -e "$pages/badgedclient/changeapin.json"
-# Every public type has a page: the path in the symbol graph is the path of the page. A part of the path has the kind of the
-# symbol, too, if another symbol has the same name in lower case, such as events-swift.struct.
+# Every public type has a page: the path in the symbol graph is the path of the page. A part of the
+# path has the kind of the symbol, too, if another symbol has the same name in lower case, such as
+# events-swift.struct.
 cat >"$work/types.py" <<'END'
 import json, os, re, sys
 symbols, pages, *modules = sys.argv[1:]
@@ -64,7 +66,8 @@ check "the example in Python changes a PIN" with_badged python3 "$root/docs/exam
 check "the example in Python has at most 15 lines" \
     test "$(grep -cvE '^(#|"""|$)' "$root/docs/examples/change_pin.py")" -le 15
 
-# refused COMMAND...: runs the command while nobody may open the socket. root gives up the right to open it anyway.
+# refused COMMAND...: runs the command while no user may open the socket. root gives up the right to
+# open it anyway.
 refused() {
     [ "$(id -u)" != 0 ] || set -- setpriv --bounding-set=-dac_override,-dac_read_search "$@"
     chmod 0 "$socket"

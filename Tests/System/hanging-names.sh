@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# badged beside name services that never answer: getaddrinfo and getpwnam_r are replaced by functions that wait for ever.
+# badged beside name services that never answer: getaddrinfo and getpwnam_r are replaced by
+# functions that wait for ever.
 . "$(dirname "$0")/lib.sh"
 needs clang python3
 needs_programs badged

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# in-namespace.sh COMMAND...: runs the command in namespaces of its own, where it can start, stop and kill a real pcscd. It
-# has an empty /run, a network of the loopback alone, and private process ids. What it leaves running ends with it.
-# Needs no root where the kernel lets users make namespaces.
+# in-namespace.sh COMMAND...: runs the command in namespaces of its own, where it can start, stop
+# and kill a real pcscd. It has an empty /run, a network of the loopback alone, and private process
+# ids. What it leaves running ends with it. Needs no root where the kernel lets users make
+# namespaces.
 set -eu
 PATH=$PATH:/usr/sbin:/sbin
 for tool in unshare ip; do

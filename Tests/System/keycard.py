@@ -28,7 +28,8 @@ daemon, path = start_badged(f"{binaries}/badged", work, [AUTHORITY], node)
 wallet = Wallet(path)
 wallet.card(present=False)
 
-# What a card is; what READER must say. A 3.1 card tells its counters to a paired computer only.
+# Each card, and the members of READER for it. A 3.1 card shows its counters only to a paired
+# computer.
 UID = key_uid(WORDS)
 for name, description, expected in [
         ("a new 3.1 card", {"initialised": False}, (None, False, None, None, None)),
@@ -49,7 +50,8 @@ for name, description, expected in [
     virtual.remove()
     wallet.card(present=False)
 
-# The card leaves at each command of the recognition. After the next insertion it is told as it is.
+# The card leaves at each command of the recognition. After the next insertion READER has the right
+# members.
 for version in ("3.1", "4.0"):
     virtual = card({"version": version, "words": WORDS})
     wallet.card()

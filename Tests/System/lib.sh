@@ -84,7 +84,8 @@ make_user() {
 socket=$work/badged.sock
 badgectl() { "$bin/badgectl" --socket "$socket" "$@"; }
 
-# start_badged COMMAND...: starts badged by this command, and waits until badged answers at $socket. Its log is $work/log.
+# start_badged COMMAND...: starts badged by this command, and waits until badged answers at $socket.
+# Its log is $work/log.
 start_badged() {
     "$@" 2>"$work/log" &
     daemon=$!
@@ -109,7 +110,8 @@ stop_all() {
     daemon='' server=''
 }
 
-# start_eidserver [OPTION...]: starts badged-eidserver and waits until it listens at $url. Its roots go to $work/anchors/test.
+# start_eidserver [OPTION...]: starts badged-eidserver and waits until it listens at $url. Its roots
+# go to $work/anchors/test.
 start_eidserver() {
     mkdir -p "$work/anchors/test"
     "$bin/badged-eidserver" --out "$work/anchors/test" "$@" >"$work/server.out" 2>"$work/server.log" &

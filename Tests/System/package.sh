@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The Debian packages, built without a network: what they contain, what they need, and what lintian says of them. The scenario
-# `apt` of Tests/Guest installs them.
+# The Debian packages, built without a network: what they contain, what they need, and what lintian
+# says of them. The scenario `apt` of Tests/Guest installs them.
 . "$(dirname "$0")/lib.sh"
 needs dpkg-buildpackage dh lintian
 needs_programs badged badgectl badged-virtual-card badged-activation badged-bluetooth badged-nfc
@@ -40,8 +40,8 @@ check "badged-activation needs the same version of badged" sh -c "dpkg-deb -f '$
 dpkg-deb --ctrl-tarfile "$(deb badged)" | tar xO ./conffiles >"$work/conffiles"
 check "the configuration is the only conffile" test "$(cat "$work/conffiles")" = /etc/badged/badged.conf
 
-# The same files as `make install`. Debian puts units and rules below /lib, packs manual pages, has the texts of licences in
-# one place, and adds what belongs to a package.
+# The same files as `make install`. Debian puts units and rules below /lib, packs manual pages, has
+# the texts of licences in one place, and adds what belongs to a package.
 mkdir "$work/packages" "$work/installed"
 for name in badged badged-activation badged-virtual-card; do dpkg-deb -x "$(deb $name)" "$work/packages"; done
 make -s install DESTDIR="$work/installed" PREFIX=/usr BIN="$bin"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The programs that badged starts, badged-activation and badged-nfc: which descriptors they have while badged has
-# connections to clients, pcscd and an eID-Server, and how they are confined.
+# The programs that badged starts, badged-activation and badged-nfc. Checks how they are confined,
+# and which descriptors they have while badged is connected to clients, pcscd and an eID-Server.
 . "$(dirname "$0")/lib.sh"
 needs python3 pcscd unshare ip
 needs_programs badged badged-activation badged-nfc badged-eidserver

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Authentications through a real HTTP proxy (tinyproxy) that wants a name and a password: every connection is a tunnel,
-# nothing goes out directly, and the password is in no log.
+# Authentications through a real HTTP proxy (tinyproxy) that requires a name and a password. Every
+# connection is a tunnel, no connection is direct, and the password is in no log.
 . "$(dirname "$0")/lib.sh"
 needs_programs badged badgectl badged-eidserver
 needs tinyproxy python3

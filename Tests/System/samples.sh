@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The samples of README.md, docs/ and the tutorial: Swift is compiled against the library, Python is run, commands of a shell
-# are checked. The commands of README.md that install badged are run by the scenario `apt` of the guest.
+# The samples of README.md, docs/ and the tutorial: Swift is compiled against the library, Python is
+# run, commands of a shell are checked. The commands of README.md that install badged are run by the
+# scenario `apt` of the guest.
 . "$(dirname "$0")/lib.sh"
 needs swift python3
 needs_programs badged badgectl badged-virtual-card badged-eidserver
@@ -56,8 +57,8 @@ END
 stub make <<'END'
 exec /usr/bin/make -n "$@"
 END
-# badgectl reads the command line first. There is no badged, so a valid one ends with another code than 2. An import needs
-# no badged, so it gets a folder of the test.
+# badgectl reads the command line first. There is no badged, so a valid one ends with another code
+# than 2. An import needs no badged, so it gets a folder of the test.
 stub badgectl <<END
 case "\$1 \$2" in "anchors import") set -- "\$@" --folder "$work/anchors" ;; esac
 "$bin/badgectl" --socket /nowhere/badged.sock "\$@" </dev/null

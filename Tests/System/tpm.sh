@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# badged with a real TPM in software (swtpm): where keys are, a TPM that is gone, cleared or forbidden, and badged without
-# libtss2.
+# badged with a real TPM in software (swtpm): where keys are, a TPM that is gone, cleared or
+# forbidden, and badged without libtss2.
 . "$(dirname "$0")/lib.sh"
 needs swtpm
 needs_programs badged badgectl

@@ -50,13 +50,13 @@ class Wallet:
         return message
 
     def card(self, present=True):
-        """Waits until badged has told of a card in the reader, or of none. Returns its members."""
+        """Waits until badged has reported a card in the reader, or none. Returns its members."""
         return self._told(lambda card: (card is not None) == present)
 
     def keycard(self):
         """Waits until badged has recognised the wallet card in the reader. Returns its members.
 
-        A card that leaves while badged recognises it can be told as an unknown one, without members."""
+        A card that leaves while badged recognises it can be reported as an unknown one, without members."""
         return self._told(lambda card: card is not None and card.get("kind") == "keycard")
 
     def _told(self, fits):

@@ -121,7 +121,7 @@ def sign(wallet, name, words):
 
 
 def pins(wallet, name, tries):
-    """PIN and PUK. `tries` tells the counters of the card."""
+    """PIN and PUK. `tries` returns the counters of the card."""
     messages = wallet.run("RESET_PIN", {"ENTER_PIN": [WRONG, PIN], "ENTER_NEW_PIN": [NEW_PIN]})
     check(f"{name}: RESET_PIN after a wrong PIN", names(messages) == [
         "FLOW_STARTED", "ENTER_PIN", "INVALID_PIN", "ENTER_PIN", "PIN_VALIDATED", "ENTER_NEW_PIN", "FLOW_COMPLETE"], messages)

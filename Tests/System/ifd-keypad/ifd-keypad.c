@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
- * A reader driver for pcscd that knows nothing itself: what pcscd wants of the reader goes over a Unix socket to a
- * test, which plays the reader, its keypad and the card. DEVICENAME in reader.conf is the path of that socket.
+ * A reader driver for pcscd that passes each request over a Unix socket to a test. The test simulates the reader, its
+ * keypad and the card. DEVICENAME in reader.conf is the path of that socket.
  *
- * Two connections per reader. Each begins with one byte from here that says which it is:
+ * Each reader has two connections. The driver begins each of them with one byte that says which one it is:
  *   'C' commands. Request: operation (1), number (4), length (4), data. Answer: IFD code (4), length (4), data.
  *       Numbers are big-endian. One request at a time, each is answered.
- *   'E' events. The test writes a byte whenever the card came or went, and pcscd asks at once.
- * When the test hangs up the reader is gone. */
+ *   'E' events. The test writes a byte whenever the card was inserted or removed, and pcscd asks at once.
+ * When the test closes the connection, the reader is gone. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -84,7 +84,7 @@ static RESPONSECODE ask(struct reader *reader, enum operation operation, uint32_
         && receive_all(reader->commands, reply, sizeof reply) == 0) {
         uint32_t size = get32(reply + 4);
         if (size > room) {
-            /* The connection is out of step now: end it. */
+            /* The rest of the answer would be taken for the next answer, so the connection ends. */
             shutdown(reader->commands, SHUT_RDWR);
             code = IFD_ERROR_INSUFFICIENT_BUFFER;
         } else if (receive_all(reader->commands, answer, size) == 0) {

@@ -86,7 +86,8 @@ told = client.wait_for("CREDENTIAL")
 check("a card that trusts another key refuses our readers", (told["verified"], told["reason"]) == (False, "refused"), told)
 device.end()
 await_card(False)
-# badged tells when pcscd knows a card. It only recognises the card, before the reader of others reads it.
+# badged reports when pcscd has a card. It only recognises the card, before the reader of others
+# reads it.
 client.ask("CREDENTIALS", cmd="STOP_CREDENTIALS")
 
 

@@ -51,7 +51,8 @@ for peer in ("p1", "p3"):
     while client.wait_for("READER").get("card") is not None:
         pass
 
-# badged tells when pcscd knows a card. It only recognises the card, before the reader of others reads it.
+# badged reports when pcscd has a card. It only recognises the card, before the reader of others
+# reads it.
 client.ask("CREDENTIALS", cmd="STOP_CREDENTIALS")
 here = os.path.dirname(os.path.abspath(__file__))
 with open(os.path.join(here, "../../Vectors/pkoc-nfc.json"), encoding="utf-8") as file:

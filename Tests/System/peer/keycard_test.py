@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The Keycard applet of the vendor, unmodified, behind a real pcscd: our card layer and badged use it. Started by run.sh.
 
-$KEYCARD_LAB is the folder whose `jars` has the applet and the simulator of Java cards; $KEYCARD_APPLET is the folder of the
-tool that runs them (docs/testing.md, The Keycard applet).
+$KEYCARD_LAB is the folder whose `jars` has the applet and the simulator of Java cards. $KEYCARD_APPLET is the folder of the
+tool that runs them; docs/testing.md, The Keycard applet.
 """
 
 import os
@@ -36,7 +36,7 @@ def card_layer(card, root):
 
 
 def reader_facts(card, wallet):
-    """What READER tells of the applet, and that it costs nothing."""
+    """The members of READER for the applet. Recognition costs no try and no pairing slot."""
     uid = key_uid(WORDS)
     for name, make, expected in [
             ("a new card", lambda: card.fresh(), (None, False, None)),

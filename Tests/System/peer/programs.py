@@ -140,7 +140,7 @@ def launch_peer(folder, port=24727, roots=(), user_interface=("--ui", "websocket
 
 
 def wait_for_listener(process, port):
-    """AusweisApp2 does not tell anybody that it listens."""
+    """Waits until AusweisApp2 listens. No event reports this."""
     while True:
         try:
             return socket.create_connection(("127.0.0.1", port)).close()

@@ -1,13 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# run.sh [TEST...]: AusweisApp2 of Debian, an independent client of the card, is the judge of our virtual card and of our
-# eID-Server; `make peer-test`, docs/testing.md. The tests: `pin` changes PINs through a real pcscd and vpcd, `auth`
-# authenticates to badged-eidserver, `speed` authenticates in turns with badged. `chromium` opens WebSockets of badged from
-# web pages. `keycard` uses the Keycard applet of its vendor, where KEYCARD_LAB and KEYCARD_APPLET name it. `mpin` logs in at
-# M-Pin servers, whose folder is in the variable MILAGRO. `remote` lets AusweisApp2 use a reader that badged lends over the
-# network, and badged pair with AusweisApp2. `credentials` reads PKOC cards of others, and lets readers
-# of others read ours; the programs in the folder PKOC_PEERS play them. `aliro` does the same for Aliro with those in
-# ALIRO_PEER. Installs the packages that are missing.
+# run.sh [TEST...]: tests our virtual card and our eID-Server with AusweisApp2 of Debian, an
+# independent client of the card; `make peer-test`, docs/testing.md. The tests: `pin` changes PINs
+# through a real pcscd and vpcd, `auth` authenticates to badged-eidserver, `speed` authenticates in
+# turns with badged. `chromium` opens WebSockets of badged from web pages. `keycard` uses the
+# Keycard applet of its vendor, where KEYCARD_LAB and KEYCARD_APPLET name it. `mpin` logs in at
+# M-Pin servers, whose folder is in the variable MILAGRO. `remote` lets AusweisApp2 use a reader
+# that badged lends over the network, and badged pair with AusweisApp2. `credentials` reads PKOC
+# cards of others, and lets readers of others read ours; the programs in the folder PKOC_PEERS
+# simulate them. `aliro` does the same for Aliro with those in ALIRO_PEER. Installs the packages
+# that are missing.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 bin=${BADGED_BIN:-$(cd "$here/../../.." && pwd)/.build/release}

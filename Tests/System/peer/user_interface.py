@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Gives AusweisApp2 another main.qml, because what its own windows do cannot be done without a window otherwise.
+"""Gives AusweisApp2 another main.qml, which replaces the actions of its windows when there is no window.
 
 AusweisApp2 looks for its resources in the home of its user first. The copy there has our main.qml in place of its own.
 """
