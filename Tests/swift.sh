@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# swift.sh [OPTION...]: runs the Swift tests with these options of `swift test`, and prints the failures again at the end.
+# swift.sh [OPTION...]: runs the Swift tests with these options of `swift test`, and prints the
+# failures again at the end.
 set -u
 cd "$(dirname "$0")/.."
 export SWIFT_BACKTRACE=enable=no

@@ -64,7 +64,7 @@ struct RulesTests {
         #expect(reason.hasPrefix("WebSocket refused: Origin '\(origin)' is "))
     }
 
-    @Test("a port that is the one of http has an origin without a port")
+    @Test("the default port of http is left out of the origin")
     func portOfScheme() {
         let rules = ActivationRules(port: 80, identity: TestBrowserPort.identity)
         for (origin, isAllowed) in [("http://localhost", true), ("http://localhost:80", false)] {

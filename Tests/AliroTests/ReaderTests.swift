@@ -79,7 +79,7 @@ struct ReaderTests {
         #expect(reading.credential?.phase == .standard)
     }
 
-    @Test("fast phase: no cryptogram with one bit changed is a credential, and one of another tap is none")
+    @Test("fast phase: a changed cryptogram, and a cryptogram of another tap, are no credential")
     func changedCryptogram() async throws {
         let vector = try Vector("fast")
         let data = Array(vector.steps[1].answer.dropLast(2))
@@ -95,7 +95,7 @@ struct ReaderTests {
         #expect(try await other.read(steps, bonds: bonds).reading.problem == .refused)
     }
 
-    @Test("AUTH1: no answer with one bit changed, cut or repeated is a credential")
+    @Test("AUTH1: an answer with one bit changed, cut or repeated is no credential")
     func changedAnswer() async throws {
         let vector = try Vector("standard")
         let data = Array(vector.steps[2].answer.dropLast(2))
@@ -110,7 +110,7 @@ struct ReaderTests {
                 Array(vector.steps[..<2]) + [(nil, answer + Self.ok), (AliroCommand.controlFlow.bytes, Self.ok)]
             let (reading, sent) = try await vector.read(steps)
             #expect(reading.problem == .wrongEncryption)
-            // The phone is told that the tap has failed.
+            // The phone gets a message that the tap has failed.
             #expect(sent.last == AliroCommand.controlFlow.bytes)
         }
         // The answer of another tap.
@@ -164,7 +164,7 @@ struct ReaderTests {
         ]
     }
 
-    @Test("a wrong signature is told as such: of other bytes, of the reader's bytes, or of another key")
+    @Test("a signature of other bytes, of the reader's bytes or by another key is reported as wrong")
     func wrongSignature() async throws {
         let vector = try Vector("standard")
         let other = try Vector("rich").tap.bytes("signedByCard")
@@ -219,7 +219,7 @@ struct ReaderTests {
 
     // MARK: Cards that refuse or leave
 
-    @Test("a refusal is told as such", arguments: [1, 2], ["6985", "6982", "6F00", "6700"])
+    @Test("a refusal of the card is reported as a refusal", arguments: [1, 2], ["6985", "6982", "6F00", "6700"])
     func refused(step: Int, status: String) async throws {
         let vector = try Vector("standard")
         let (reading, sent) = try await vector.read(Array(vector.steps[..<step]) + [(nil, hex(status))])
@@ -227,7 +227,7 @@ struct ReaderTests {
         #expect(sent.count == step + 1)
     }
 
-    @Test("the loss of the card is an error in AUTH0 and AUTH1, and of no effect behind the proof")
+    @Test("the loss of the card is an error in AUTH0 and AUTH1, and has no effect after the proof")
     func cut() async throws {
         let vector = try Vector("standard")
         for count in 1...2 {
@@ -288,7 +288,7 @@ struct ReaderTests {
         #expect(AliroApplication(selectAnswer: answer)?.version == version.map { hex($0) })
     }
 
-    @Test("a card without a common version is told as unsupported, and gets no further command")
+    @Test("a card without a common version is reported as unsupported, and gets no further command")
     func noVersion() async throws {
         let answer = hex("6F11 8409A000000909ACCE5501 A5045C020200 9000")
         let (reading, sent) = try await Vector("standard").read([(nil, answer)])
@@ -304,7 +304,7 @@ struct ReaderTests {
     }
 
     @Test(
-        "an answer to SELECT of another form is that of another card",
+        "a card with a malformed answer to SELECT is of another kind",
         arguments: [
             "", "9000", "6A82", "6F00", "6F0B8409A000000909ACCE5501", "6F118409A000000909ACCE5502A5045C020100",
             "6F0F8409A000000909ACCE5501A5025C00", "6F108409A000000909ACCE5501A5035C0101",
@@ -326,7 +326,7 @@ struct ReaderTests {
         #expect(AliroApplication(selectAnswer: answer) == nil)
     }
 
-    @Test("a bond is what was written, and other bytes are none")
+    @Test("a written bond is read again, and changed bytes are refused")
     func bond() throws {
         let bytes = try Vector.bond().bytes.withBytes { Array($0) }
         #expect(bytes.count == AliroBond.count)

@@ -84,7 +84,7 @@ struct VirtualCardTests {
         #expect(try await Self.tap(try Self.card(#""group":"\#(group)""#)).credential != nil)
     }
 
-    @Test("a wrong and a repeated answer to AUTH1 are told as such")
+    @Test("a wrong and a repeated answer to AUTH1 are reported as wrong")
     func wrongAnswers() async throws {
         #expect(try await Self.tap(try Self.card(#""signature":"wrong""#)).problem == .wrongSignature)
         let card = try Self.card(#""signature":"replayed""#)
@@ -93,7 +93,7 @@ struct VirtualCardTests {
         #expect(await Self.counter("status", of: card) == .string("0182"))
     }
 
-    @Test("every fault at every command: no wrong key, and the next tap is read")
+    @Test("after a fault at any command no wrong key is reported, and the next tap is read")
     func faults() async throws {
         let key = try #require(try await Self.tap(try Self.card()).credential?.key)
         let site = try Vector.site()
@@ -114,7 +114,7 @@ struct VirtualCardTests {
     }
 
     @Test(
-        "the card refuses what it does not expect",
+        "the card refuses unexpected commands",
         arguments: [
             (["80800000"], "6985"), (["00A4040009A000000909ACCE5502"], "6A82"), (["select", "80810000"], "6985"),
             (["select", "80C90000"], "6985"), (["select", "8080000001 41"], "6700"), (["select", "80800100"], "6B00"),
@@ -148,7 +148,7 @@ struct VirtualCardTests {
         #expect(throws: VirtualReaderError.invalid(error)) { try Self.card(entry, knowsReader: false) }
     }
 
-    @Test("a key that is none is refused")
+    @Test("an invalid key is refused")
     func wrongKeys() throws {
         let zeros = String(repeating: "0", count: 64)
         #expect(throws: VirtualReaderError.invalid("card.key is no private key of P-256")) {

@@ -50,7 +50,7 @@ import Testing
         #expect(try selection.taken.map(\.certificate) == ["cvca", "link", "cvca-next"].map(Self.certificate))
     }
 
-    @Test("an unknown root, an unconnected link and a forged link are left, with the reason")
+    @Test("an unknown root, an unconnected link and a forged link are not imported, with the reason")
     func left() throws {
         let certificates = try ["cvca", "link", "dv"].map(Self.certificate)
         #expect(
@@ -71,7 +71,7 @@ import Testing
         )
     }
 
-    @Test("a root that only has the name of a known one is left")
+    @Test("a root that has only the name of a known root is not imported")
     func impostor() throws {
         let impostor = try CertificateRecipe.documentVerifier.changed { recipe in
             (recipe.holder, recipe.signer, recipe.subject) = (Self.first, "terminal", "terminal")
@@ -92,7 +92,7 @@ import Testing
         #expect(selection.taken.isEmpty)
     }
 
-    @Test("certificates that the folder has are kept, and their keys count")
+    @Test("certificates in the folder are kept, and their keys are trusted")
     func present() throws {
         let present = TrustAnchors(productive: [try Self.certificate("cvca")])
         let selection = try Self.select(

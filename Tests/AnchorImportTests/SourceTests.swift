@@ -73,7 +73,7 @@ import Testing
         )
         try folder.write("deep/archive", outer.bytes)
         try folder.write("again", Self.file("cvca"))
-        // Nobody writes into this pipe.
+        // No program writes into this pipe.
         mkfifo(folder.path + "/pipe", 0o600)
         symlink(folder.path, folder.path + "/deep/loop")
         var sources = AnchorSources()
@@ -107,7 +107,7 @@ import Testing
         #expect(sources.complaints == ["/dev/zero: is no file and no folder"])
     }
 
-    @Test("an archive that unpacks to far more than it has is left at the limit, and memory stays bounded")
+    @Test("an archive that unpacks to more than the limit is refused, and memory stays bounded")
     func bomb() throws {
         let zeros = [UInt8](repeating: 0, count: 8 << 20)
         let entries = (0..<40).map { ZipMaker.Entry(name: "\($0)", content: zeros) }

@@ -115,7 +115,7 @@ package final class AntelopeNodeDouble: Sendable {
 
     package func change(_ body: (inout State) -> Void) { core.state.withLock { body(&$0) } }
 
-    /// Lets the silent answers go.
+    /// Sends the answers that the fault `silent` holds back.
     package func release() { core.release() }
 
     /// Waits until the node is asked a question, or was asked before.
@@ -307,7 +307,7 @@ package final class AntelopeNodeDouble: Sendable {
         )
     }
 
-    /// The rule of nodes, written once more.
+    /// The rule of nodes, without the code of badged.
     private static func isCanonical(_ bytes: [UInt8]) -> Bool {
         guard bytes.count == 65 else { return false }
         return bytes[1] & 0x80 == 0 && !(bytes[1] == 0 && bytes[2] & 0x80 == 0) && bytes[33] & 0x80 == 0

@@ -91,7 +91,7 @@ struct AnswerTests {
         #expect(throws: AntelopeError("the ABI does not have its hash")) { try ABI(rawAnswer: Array(other.utf8)) }
     }
 
-    @Test("errors of a node are told apart")
+    @Test("the errors of a node are distinguished")
     func refusals() throws {
         func refusal(_ text: String) throws -> NodeRefusal { try NodeRefusal(status: 500, Array(text.utf8)) }
         let overdrawn = try refusal(

@@ -195,7 +195,7 @@ struct NodeTests {
         fixture.double.release()
     }
 
-    @Test("a silent node is given up")
+    @Test("a request to a silent node ends at its time limit")
     func timeout() async throws {
         let fixture = try Fixture(limits: HTTPLimits(connect: .milliseconds(300), transfer: .milliseconds(300)))
         fixture.double.change { $0.faults["get_info"] = .silent }
@@ -203,7 +203,7 @@ struct NodeTests {
         fixture.double.release()
     }
 
-    @Test("a node at which nothing listens got nothing")
+    @Test("a transaction for a node at which nothing listens is reported as not sent")
     func nothingListens() async throws {
         let fixture = try Fixture()
         let signed = try await fixture.transfer()
@@ -236,7 +236,7 @@ struct NodeTests {
         case unknownToSystem, otherFile, emptyFile, missingFile, expired
     }
 
-    @Test("a node that is not trusted gets no question", arguments: Distrust.allCases)
+    @Test("a node that is not trusted gets no request", arguments: Distrust.allCases)
     private func distrusted(distrust: Distrust) async throws {
         let fixture = try Fixture(isSecure: true, isExpired: distrust == .expired) { double in
             switch distrust {

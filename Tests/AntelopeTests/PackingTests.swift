@@ -131,7 +131,7 @@ struct PackingTests {
     }
 
     @Test(
-        "an ABI that has no end, no sense or no measure is refused",
+        "an ABI that is recursive, contradictory or malformed is refused",
         arguments: [
             #""types":[{"new_type_name":"a","type":"a[]"},{"new_type_name":"a","type":"int8"}]"#,
             #""types":[{"new_type_name":"name","type":"int8"}]"#,
@@ -148,7 +148,7 @@ struct PackingTests {
     func badABI(members: String) { #expect(throws: AntelopeError.self) { try Self.abi(members) } }
 
     @Test(
-        "a type that is unknown, or has no end, is an error where it is used",
+        "a type that is unknown, recursive or nested too deeply is an error where it is used",
         arguments: [
             #""types":[{"new_type_name":"t","type":"b"},{"new_type_name":"b","type":"t"}]"#,
             #""types":[{"new_type_name":"t","type":"t[]"}]"#, #""types":[{"new_type_name":"t","type":"missing"}]"#,
@@ -194,7 +194,7 @@ struct PackingTests {
         }
     }
 
-    @Test("an array that says it has four thousand million empty structs ends with an error")
+    @Test("an array with a count of four thousand million empty structs ends with an error")
     func emptyArray() throws {
         let abi = try Self.abi(#""structs":[{"name":"e","base":"","fields":[]}]"#)
         #expect(throws: AntelopeError.self) { try abi.unpack([0xFF, 0xFF, 0xFF, 0xFF, 0x0F], as: "e[]") }

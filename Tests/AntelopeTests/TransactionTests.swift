@@ -38,7 +38,7 @@ struct TransactionTests {
         }
     }
 
-    @Test("the signatures of a card have their text, their key and their judgement")
+    @Test("the signatures of a card have the expected text, key and canonical form")
     func card() throws {
         let file = try vectors("antelope-card.json")
         let digest = try DigestAlgorithm.sha256.hash(Array(try file.text("message").utf8))
@@ -57,7 +57,7 @@ struct TransactionTests {
         }
     }
 
-    @Test("a transaction is packed, has its id and its digest")
+    @Test("a transaction is packed, and its id and digest are computed")
     func packing() throws {
         let file = try vectors("antelope-card.json")
         let packed = try hex(file["packed_transaction"])

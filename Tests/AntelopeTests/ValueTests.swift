@@ -20,7 +20,7 @@ struct ValueTests {
     }
 
     @Test(
-        "another text is no name",
+        "an invalid name is refused",
         arguments: ["Alice", "alice0", "alice.", "a b", "zzzzzzzzzzzzk", "zzzzzzzzzzzzzz", "al\u{0}ce", "älice", "-"]
     )
     func badName(text: String) { #expect(throws: AntelopeError.self) { try AccountName(text) } }
@@ -40,7 +40,7 @@ struct ValueTests {
     }
 
     @Test(
-        "another text is no amount",
+        "an invalid amount is refused",
         arguments: [
             "1.0000", "1.0000EOS", "1.0000  EOS", "1. EOS", ".5 EOS", "1,5 EOS", "1.0 eos", "1.0 TOOLONGS", "1e3 EOS",
             "4611686018427387904 BIG", "9999999999999999999 BIG", "99999999999999999999999 BIG",
@@ -77,7 +77,7 @@ struct ValueTests {
     }
 
     @Test(
-        "another text is no key",
+        "an invalid key is refused",
         arguments: [
             "", "EOS", "EOS0", "PUB_K1_", "PUB_K1_7tgwU6E7pAUQJgqEJt66Yi8cWvanTUW8ZfBjeXeJBQvhYTBFvZ",
             "PUB_XX_7tgwU6E7pAUQJgqEJt66Yi8cWvanTUW8ZfBjeXeJBQvhYTBFvY",
@@ -102,7 +102,7 @@ struct ValueTests {
     }
 
     @Test(
-        "another text is no time",
+        "an invalid time is refused",
         arguments: [
             "", "2026-02-29T00:00:00", "2026-13-01T00:00:00", "2026-00-01T00:00:00", "2026-01-01T24:00:00",
             "2026-01-01 00:00:00", "2026-01-01T00:00:00.", "2026-01-01T00:00:00+01:00", "1969-12-31T23:59:59",

@@ -245,7 +245,7 @@ struct BadDaemonTests {
     }
 
     @Test(
-        "BadgedClient: badged answers the ping after a long silence, and nobody sees it",
+        "BadgedClient: badged answers the ping after a long silence, and the answer is no event",
         .enabled(if: FullTables.areWanted)
     )
     func ping() async throws {

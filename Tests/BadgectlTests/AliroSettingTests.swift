@@ -26,7 +26,7 @@ import Text
     }
 
     @Test(
-        "a key that is missing, open to others, or no key stops the start, and is not repeated",
+        "a key file that is missing, readable by others or invalid ends badged with exit code 78",
         arguments: [
             ("missing", 0o600, "cannot read"), ("good", 0o640, "can be read by other users"),
             ("good", 0o604, "can be read by other users"), ("cut", 0o600, "is not a private key of P-256"),

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 import Text
 
-/// Messages of the played badged.
+/// Messages of the scripted badged.
 enum Say {
     /// The members of READER, without braces. `left` is the number of PIN tries; nil: no card.
     static func reader(
@@ -94,7 +94,7 @@ extension ScriptedPeer.Connection {
     }
 }
 
-/// Starts badgectl with a played badged.
+/// Starts badgectl with a scripted badged.
 func badgectl(
     _ peer: ScriptedPeer,
     _ arguments: String...,

@@ -22,7 +22,7 @@ import Testing
     }
 
     @Test(
-        "a file of credentials that is missing, open to others, or malformed stops the start, and is not repeated",
+        "credentials that are missing, readable by others or malformed end badged, and are not in its output",
         arguments: [
             (nil, 0o600, "cannot read"), ("name:secret\n", 0o640, "can be read by other users"),
             ("name:secret\n", 0o604, "can be read by other users"),
@@ -43,7 +43,7 @@ import Testing
         #expect(badged.text(.error).contains("hint: ") && !badged.text(.error).contains("secret"))
     }
 
-    @Test("a proxy that badged cannot use stops the start, and does not mean a direct connection")
+    @Test("a proxy that badged cannot use ends badged, and does not lead to a direct connection")
     func unusable() async throws {
         let folder = try TemporaryFolder()
         let variable = ["https_proxy": "socks5://me:secret@127.0.0.1:1"]

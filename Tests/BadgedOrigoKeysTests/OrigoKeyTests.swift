@@ -56,7 +56,7 @@ import class BadgedOrigoKeys.NSError
         #expect(try await stage.call { app, _ in app.isEndpointSetup() } == false)
     }
 
-    @Test("each one-time code is another one")
+    @Test("each one-time code differs from the one before")
     func codes() async throws {
         let stage = try await OrigoStage()
         try await stage.setUp()

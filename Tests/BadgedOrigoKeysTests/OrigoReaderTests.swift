@@ -76,7 +76,7 @@ import class BadgedOrigoKeys.NSError
         #expect(stage.connector.connections == 0)
     }
 
-    @Test("a reader in range is opened when the app agrees, and the app hears how it ended")
+    @Test("a reader in range is opened when the app agrees, and the app gets the result")
     func automatic() async throws {
         let stage = try await OrigoStage()
         try await stage.setUp()
@@ -109,7 +109,7 @@ import class BadgedOrigoKeys.NSError
         #expect(stage.connector.connections == 0)
     }
 
-    @Test("when badged ends in an opening, the app hears of it, and the scan begins again with a new badged")
+    @Test("when badged ends during an opening, the opening fails, and the scan continues with a new badged")
     func ends() async throws {
         let stage = try await OrigoStage()
         stage.app.opens = false
@@ -160,7 +160,7 @@ import class BadgedOrigoKeys.NSError
     }
 
     @Test(
-        "the health of Bluetooth is told with the codes of the SDK",
+        "the health of Bluetooth is reported with the codes of the SDK",
         arguments: [
             (nil, []), (ScannerFault.noAdapter, [.bleNotSupported]), (.adapterOff, [.bleTurnedOff]),
             (ScannerFault(.service, "bluetoothd does not run", advice: "x"), [.bleNotSupported]),
@@ -176,7 +176,7 @@ import class BadgedOrigoKeys.NSError
         #expect(try await stage.call { $1.deviceHealthCheck().map(\.type) } == types)
         #expect(try await stage.call { $1.deviceHasBluetoothTurnedOn() } == types.isEmpty)
         #expect(try await stage.call { $1.deviceSupportsBluetoothLowEnergy() } == !types.contains(.bleNotSupported))
-        // What only a phone has is told to an app that wants it.
+        // An app whose options name functions of a phone gets their codes, too.
         let phone: [OrigoKeysInfoType] = [.locationMonitoringNotSupported, .secureElementPassNotAvailable]
         #expect(try await stage.call { $1.healthCheck().map(\.type) } == types + phone)
         #expect(try await stage.call { $1.walletHealthCheck() } == [.secureElementPassNotAvailable])

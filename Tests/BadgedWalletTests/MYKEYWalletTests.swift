@@ -29,7 +29,7 @@ extension Lines {
     }
 }
 
-@Suite("BadgedMYKEYWallet with a played badged", .timeLimit(.minutes(5))) struct MYKEYWalletTests {
+@Suite("BadgedMYKEYWallet with a scripted badged", .timeLimit(.minutes(5))) struct MYKEYWalletTests {
     private typealias Played = PlayedWallet
 
     private func wallet(_ peer: ScriptedPeer, agrees: Bool = true) -> MYKEYWallet {

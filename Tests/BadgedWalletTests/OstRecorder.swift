@@ -25,7 +25,7 @@ final class Lines: Sendable {
     }
 }
 
-/// An app that knows only the nine functions of the SDK. It gives its PINs in their order.
+/// An app with only the nine functions of the SDK. It gives its PINs in their order.
 class OstApp: OstWorkFlowCallbackDelegate {
     let lines = Lines()
     private var pins: [String]

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import Text
 
-@Suite("BadgedOSTWallet with a played badged", .timeLimit(.minutes(5))) struct OstWorkflowTests {
+@Suite("BadgedOSTWallet with a scripted badged", .timeLimit(.minutes(5))) struct OstWorkflowTests {
     private typealias Played = PlayedWallet
 
     private func workflows(_ peer: ScriptedPeer) -> OstWorkflows {

@@ -11,7 +11,7 @@ final class Client {
     /// Seconds without an answer after which the bench fails.
     static let timeout = 60
 
-    /// Connects; nil when nobody listens there yet.
+    /// Connects; nil when no program listens there yet.
     init?(_ path: String) throws(BenchError) {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)

@@ -85,7 +85,7 @@ enum ScanBench {
 
     // MARK: Flood
 
-    /// A flood of new addresses, each heard once, and a client that asks something else.
+    /// A flood of new addresses, each received once, and a client that asks something else.
     private static func flood(_ settings: Settings, _ report: inout Report) throws(BenchError) {
         // 13 every 2 ms are more than 5000 a second, since pauses become longer than 2 ms.
         let (burst, bursts) = (13, settings.count(4000))

@@ -17,7 +17,7 @@ enum StartBench {
     }
 }
 
-/// Memory and wake-ups of the daemon while no client wants anything.
+/// Memory and wake-ups of the daemon while no client is active.
 enum IdleBench {
     /// Milliseconds until the daemon is idle: the runtime of Swift ends threads that had nothing to do for five seconds.
     static let settling = 6500

@@ -36,7 +36,7 @@ enum TapBench {
         }
     }
 
-    /// Milliseconds from the moment at which pcscd knows the card, without the time in the card.
+    /// Milliseconds from the time at which pcscd reports the card, without the time in the card.
     private static func taps(
         _ settings: Settings,
         _ configuration: String,

@@ -22,8 +22,8 @@ enum WalletBench {
 
     // MARK: A card in the reader
 
-    /// Compares the daemon with a paired Keycard to the daemon after a change of an eID card's PIN: both have opened a secure
-    /// channel once. An eID card that nobody has used needs no libcrypto.
+    /// Compares the daemon with a paired Keycard to the daemon after a change of an eID card's PIN: both have opened a
+    /// secure channel once. An unused eID card does not load libcrypto.
     private static func idle(
         _ settings: Settings,
         _ program: String,
@@ -66,7 +66,7 @@ enum WalletBench {
         try daemon.child.terminate()
     }
 
-    /// Starts a daemon, waits until it tells of the card in the reader, and calls `body`.
+    /// Starts a daemon, waits until it reports the card in the reader, and calls `body`.
     /// - Returns: the memory afterwards, at rest.
     private static func memory(
         _ settings: Settings,

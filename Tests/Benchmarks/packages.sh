@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# packages.sh [--also PACKAGE] PROGRAM...: the Debian packages that the programs need on an empty system beside pcscd.
-# --also names a package that they load only when it is needed. Prints three lines: the number of packages, KiB installed,
-# their names. apt-get plans the installation for a system without packages; nothing is installed.
+# packages.sh [--also PACKAGE] PROGRAM...: the Debian packages that the programs need on an empty
+# system beside pcscd. --also names a package that they load only when it is needed. Prints three
+# lines: the number of packages, KiB installed, their names. apt-get plans the installation for a
+# system without packages; nothing is installed.
 set -eu
 work=$(mktemp -d "${TMPDIR:-/tmp}/badged-packages.XXXXXX")
 trap 'rm -rf "$work"' EXIT

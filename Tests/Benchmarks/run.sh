@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# run.sh [--write-baseline] [--only ROW]... [--divisor N]: measures the release build; `make bench`, docs/testing.md. Works in
-# namespaces of its own, with its own pcscd and the two readers of vpcd. Ends with 1 when a figure is worse than its limit
-# or than the baseline, with 2 when it cannot measure.
+# run.sh [--write-baseline] [--only ROW]... [--divisor N]: measures the release build; `make bench`,
+# docs/testing.md. Works in namespaces of its own, with its own pcscd and the two readers of vpcd.
+# Ends with 1 when a figure is worse than its limit or than the baseline, with 2 when it cannot
+# measure.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)

@@ -23,7 +23,7 @@ struct ConfinementTests {
         expectNoFault(result)
     }
 
-    @Test("neither can the NFC program, except for devices")
+    @Test("the NFC program cannot use them either, except for devices")
     func nfcDevices() async {
         let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
             attack(under: .nfcDevices)

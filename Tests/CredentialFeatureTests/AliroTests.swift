@@ -21,7 +21,7 @@ import Text
 
 @Suite("Cards with Aliro that people tap", .timeLimit(.minutes(5)))
 @Loop struct AliroTests {
-    @Test("a client that watches hears of the key with the members of PKOC, and READER of the kind only")
+    @Test("a watching client gets the key with the members of PKOC, and READER has only the kind")
     func credential() async throws {
         let stage = try await CredentialStage(aliro: try AliroVectors.site())
         let client = try await stage.watcher()
@@ -82,7 +82,7 @@ import Text
         #expect(await card.counters.contains(JSON.Member("signatures", .number("0"))))
     }
 
-    @Test("without a key of the readers a card with Aliro is left alone")
+    @Test("without a key of the readers a card with Aliro is not read")
     func notConfigured() async throws {
         let stage = try await CredentialStage()
         let client = try await stage.watcher()
@@ -94,7 +94,7 @@ import Text
     }
 
     @Test(
-        "a wrong answer is told as such, without the key",
+        "a wrong answer is reported as wrong, without the key",
         arguments: [
             (#""signature":"wrong""#, "wrongSignature"), (#""versions":"0200""#, "unsupported"),
             (#""group":"00000000000000000000000000000000""#, "refused"),
@@ -113,7 +113,7 @@ import Text
 
     // MARK: Aliro and PKOC on one card
 
-    @Test("a card with both is read with Aliro, and with PKOC if it does not know the readers")
+    @Test("a card with Aliro and PKOC is read with Aliro, and with PKOC if it does not know the readers")
     func both() async throws {
         let stage = try await CredentialStage(aliro: try AliroVectors.site())
         let client = try await stage.watcher()
@@ -191,7 +191,7 @@ import Text
         let space = StoreSpace("aliro bonds")
         let names = try await store.names(in: space)
         #expect(names.count == 1)
-        // A name does not tell the key.
+        // The name of an entry does not contain the key.
         let key = try AliroVectors.key()
         #expect(!names[0].contains(key.dropFirst(2).prefix(16)))
         #expect(try await Self.tap(card, state, try AliroVectors.otherSite()) == "standard")
@@ -232,7 +232,7 @@ import Text
 
     // MARK: Client library and badgectl
 
-    @Test("the client library and badgectl hear of Aliro as of PKOC")
+    @Test("the client library and badgectl report Aliro in the same way as PKOC")
     func library() async throws {
         let stage = try await CredentialStage(aliro: try AliroVectors.site())
         let connection = try await DaemonConnection.connect(to: try stage.server.listen(), keepsEvents: true)

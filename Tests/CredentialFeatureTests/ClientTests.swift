@@ -10,7 +10,7 @@ import Text
 
 @Suite("Credentials for programs", .timeLimit(.minutes(5)))
 @Loop struct ClientTests {
-    @Test("the client library hears of a credential with its numbers and its certificate, and of a refusal")
+    @Test("the client library receives a credential with its numbers and its certificate, and a refusal")
     func library() async throws {
         let stage = try await CredentialStage(PKOCSite(issuers: [try Vectors.issuer()]))
         let connection = try await DaemonConnection.connect(to: try stage.server.listen(), keepsEvents: true)

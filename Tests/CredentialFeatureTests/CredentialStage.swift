@@ -154,7 +154,7 @@ enum AliroVectors {
         }
     }
 
-    /// Takes the card away, and waits until the server knows.
+    /// Takes the card away, and waits until the server has noticed.
     func remove() async {
         if let board { board.field.remove() } else { await server.withdraw() }
         await wait { $0.insertion == nil }

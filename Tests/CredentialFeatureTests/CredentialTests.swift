@@ -23,7 +23,7 @@ import WalletFeature
 
 @Suite("Credentials that people tap", .timeLimit(.minutes(5)))
 @Loop struct CredentialTests {
-    @Test("a client that watches hears of the number, and READER of the kind only")
+    @Test("a watching client gets the number, and READER has only the kind")
     func credential() async throws {
         let stage = try await CredentialStage()
         let client = try await stage.watcher()
@@ -118,7 +118,7 @@ import WalletFeature
         }
     }
 
-    @Test("a wrong or repeated signature is told as such, without the key", arguments: ["wrong", "replayed"])
+    @Test("a wrong or repeated signature is reported as wrong, without the key", arguments: ["wrong", "replayed"])
     func wrongSignature(signature: String) async throws {
         let board = try EmulatedPN532()
         let stage = try await CredentialStage(on: board)
@@ -181,7 +181,7 @@ import WalletFeature
         { CVDate(year: year, month: 6, day: 1) ?? .earliest }
     }
 
-    @Test("SE V2: the certificate of a known issuer is told with its extensions", arguments: [nil, 100, 7])
+    @Test("SE V2: the certificate of a known issuer is reported with its extensions", arguments: [nil, 100, 7])
     func certified(partLength: Int?) async throws {
         let stage = try await CredentialStage(PKOCSite(issuers: [try Vectors.issuer()], isValidated: true))
         let client = try await stage.watcher()
@@ -232,7 +232,7 @@ import WalletFeature
         #expect(message["publicKey"] == nil && message["numbers"] == nil)
     }
 
-    @Test("without validated mode an expired certificate is told as such, without its extensions")
+    @Test("without validated mode an expired certificate is reported as expired, without its extensions")
     func expired() async throws {
         let stage = try await CredentialStage(PKOCSite(issuers: [try Vectors.issuer()]), today: Self.date(2040))
         let client = try await stage.watcher()
@@ -255,7 +255,7 @@ import WalletFeature
 
     // MARK: Other kinds of cards
 
-    @Test("eID cards and Keycards stay what they are, while clients watch or not", arguments: [false, true])
+    @Test("eID cards and Keycards are recognised as such, whether clients watch or not", arguments: [false, true])
     func otherKinds(isWatched: Bool) async throws {
         let stage = try await CredentialStage(
             moreCards: [VirtualKeycardKind()],

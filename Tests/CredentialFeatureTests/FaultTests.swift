@@ -10,7 +10,7 @@ import VirtualPKOC
 
 @testable import Cards
 
-/// A fault at each command of a tap. Whatever happens, no wrong number is told, and the next tap is read.
+/// A fault at each command of a tap. No fault leads to a wrong number, and the next tap is read.
 @Suite("Faults of tapped credentials", .timeLimit(.minutes(5)))
 @Loop struct FaultTests {
     private static let faults = [
@@ -27,7 +27,7 @@ import VirtualPKOC
         return try #require(await stage.server.readers?.card(in: "Simulator")?.apdus)
     }
 
-    /// Checks what a client was told of the card with the fault, and that the good card behind it is read.
+    /// Checks the messages about the card with the fault, and that the good card after it is read.
     private static func check(_ client: TestClient, key: String, good: String, _ place: String) async throws {
         while let message = await client.next("CREDENTIAL") {
             guard message["verified"] == .bool(true) else {
@@ -72,7 +72,7 @@ import VirtualPKOC
                     await stage.wait { $0.showsCard }
                     await stage.remove()
                     try await Self.check(client, key: key, good: key, place)
-                    // What else was told of this round is not in the next one.
+                    // Reads the other messages of this round, so that the next round does not receive them.
                     _ = await client.exchange()
                     #expect(!client.hasReceived(goodKey), "\(place)")
                 } else {

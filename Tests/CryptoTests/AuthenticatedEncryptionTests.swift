@@ -43,7 +43,7 @@ struct AuthenticatedEncryptionTests {
     }
 
     @Test(
-        "a changed byte, tag, header, nonce or key opens nothing",
+        "decryption fails with a changed byte, tag, header, nonce or key",
         arguments: [.gcm, .ccm(tagCount: 8)] as [AuthenticatedAES]
     )
     func forged(cipher: AuthenticatedAES) throws {

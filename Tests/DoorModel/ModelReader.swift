@@ -4,7 +4,7 @@ package import Crypto
 import DoorOpening
 import Secrets
 
-/// A PKOC reader in software, with faults. It knows nothing of the credential side but the messages.
+/// A PKOC reader in software, with faults. It shares only the messages with the credential side.
 package struct ModelReader {
     package enum Fault: Sendable, CaseIterable {
         /// The proof is signed with another key than that of the site.
@@ -15,11 +15,11 @@ package struct ModelReader {
         case replayedGreeting
         /// A message ends early.
         case cutGreeting
-        /// The reader says nothing after the greeting.
+        /// The reader sends nothing after the greeting.
         case silentAfterGreeting
-        /// The reader says nothing after the credential.
+        /// The reader sends nothing after the credential.
         case silentAtEnd
-        /// The reader says "granted" before it knows the credential.
+        /// The reader sends "granted" before it has received the credential.
         case earlyGrant
         /// The reader ends the dialogue with the error "unknown site issuer".
         case refusal

@@ -54,7 +54,7 @@ struct DoorOpenerTests {
         }
     }
 
-    @Test("a reader that knows only the flow without encryption learns nothing unless its site is legacy")
+    @Test("a reader that supports only the flow without encryption gets no key unless its site is legacy")
     @Loop func noDowngrade() async throws {
         var reader = ModelReader(signer: Self.siteScalar)
         reader.isEncrypted = false
@@ -68,7 +68,7 @@ struct DoorOpenerTests {
     }
 
     @Test(
-        "a faulty reader ends the opening, learns no key, and is disconnected",
+        "a faulty reader ends the opening, gets no key, and is disconnected",
         arguments: [
             (ModelReader.Fault.wrongSiteKey, OpeningStatus.readerFailure), (.garbledProof, .readerFailure),
             (.replayedGreeting, .readerFailure), (.cutGreeting, .readerFailure),
@@ -87,7 +87,7 @@ struct DoorOpenerTests {
         #expect(connector.open == 0)
     }
 
-    @Test("a reader that stays silent after the credential, and one that is lost, are told apart")
+    @Test("a reader that stays silent after the credential and a lost reader have different results")
     @Loop func lost() async throws {
         let connector = ModelConnector(ModelReader(signer: Self.siteScalar))
         let opener = DoorOpener(connector)
@@ -167,7 +167,7 @@ struct DoorOpenerTests {
         #expect(connector.connections == 3)
     }
 
-    @Test("a piece, a write and a signature that do not come in time are told apart")
+    @Test("a piece, a write and a signature that do not come in time have different results")
     @Loop func timeLimits() async throws {
         let connector = ModelConnector(ModelReader(signer: Self.siteScalar))
         let opener = DoorOpener(connector)

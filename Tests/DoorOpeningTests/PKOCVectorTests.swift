@@ -113,7 +113,7 @@ struct PKOCVectorTests {
     }
 
     /// How a reader with the certificate of the vectors is trusted.
-    @Test("an expired, revoked, foreign or missing certificate ends the dialogue before the credential says anything")
+    @Test("an expired, revoked, foreign or missing certificate ends the dialogue before the credential is sent")
     func untrusted() throws {
         let issuerKey = vectors.publicKey("issuer")
         let issuer = try ECPublicKey(issuerKey, on: .secp256r1)

@@ -54,7 +54,7 @@ struct PKOCVectors: Decodable {
 
     var site: [UInt8] { bytes(siteIdentifier) }
     var location: [UInt8] { bytes(readerLocationIdentifier) }
-    /// A moment at which the certificates of the vectors are judged.
+    /// The time at which the certificates of the vectors are checked.
     static let now: UInt32 = 1_752_000_000
 }
 

@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test(
-        "with changing addresses, names and pauses, clients hear of each reader in order, and none is forgotten",
+        "with changing addresses, names and pauses, clients get each reader in order, and none is missing",
         arguments: 0..<(FullTables.areWanted ? 8 : 2)
     )
     func rotation(seed: Int) {

@@ -437,7 +437,7 @@ import Testing
         tracker.receive(Adverts.seos(2, name: "Lobby"), from: .passing(0), -60, at: 0)
         recorder.attach(tracker)
         tracker.receive(Adverts.seos(2), from: .passing(1), -60, at: 100)
-        // Another code is another reader, so this one is told at once.
+        // Another code is another reader, so this reader is reported at once.
         tracker.receive(Adverts.seos(3), from: .passing(2), -60, at: 100)
         #expect(recorder.lines == ["appeared seos-passing-2"])
         tracker.receive(Adverts.seos(2), from: .passing(1), -61, at: 1000)

@@ -37,7 +37,7 @@ import Testing
         let requests = proxy.requests
         #expect(requests.allSatisfy { $0.hasPrefix("CONNECT localhost:") })
         #expect(requests.contains { $0.hasPrefix("CONNECT localhost:\(psk) ") } == (parameters["mode"] == nil))
-        // The proxy learns nothing but the address.
+        // The proxy receives only the address.
         #expect(requests.allSatisfy { !$0.contains("tcToken") && !$0.contains("User-Agent") && !$0.contains("PAOS") })
     }
 
@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test(
-        "a proxy that says nothing, or never ends its answer, ends at the limit",
+        "a request ends at its limit when the proxy sends nothing or never ends its answer",
         arguments: ["", "HTTP/1.1 200 OK\r\n"]
     )
     func hanging(answer: String) async throws {

@@ -4,7 +4,7 @@ import Glibc
 import Synchronization
 import TestSupport
 
-/// An HTTP proxy on loopback that only knows CONNECT. It is not a fake: it opens real tunnels.
+/// An HTTP proxy on loopback that supports only CONNECT. It is not a fake: it opens real tunnels.
 final class TestProxy: Sendable {
     enum Behaviour: Sendable {
         /// Opens tunnels; with credentials only for a client that sends this base64 text.

@@ -36,20 +36,20 @@ import Testing
         return try GuardedSession(tls, Self.configuration, canceller, addresses, Stopwatch())
     }
 
-    @Test("the TcToken is given up", arguments: Server.allCases)
+    @Test("the request for the TcToken ends at its limit", arguments: Server.allCases)
     func token(server: Server) throws {
         let fetch = TcTokenFetch(try session(), allowsHTTP: false, Self.configuration)
         let address = try server.address()
         #expect(throws: EServiceFailure(.getTcTokenNetworkError, .timeout)) { try fetch.run(address) }
     }
 
-    @Test("PAOS is given up", arguments: Server.allCases)
+    @Test("PAOS ends at its limit", arguments: Server.allCases)
     func paos(server: Server) throws {
         let client = PAOSClient(try session(), try server.address(), Self.configuration)
         #expect(throws: EServiceFailure(.genericSendReceiveNetworkError, .timeout)) { try client.start("1") }
     }
 
-    @Test("the refresh address is given up", arguments: Server.allCases)
+    @Test("the request to the refresh address ends at its limit", arguments: Server.allCases)
     func refreshAddress(server: Server) throws {
         let service = try #require(WebAddress("https://service.example")).origin
         let search = RefreshAddressSearch(try session(), origin: service, allowsHTTP: false, Self.configuration)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# run.sh [SECONDS [TARGET...]]: runs the fuzz targets under libFuzzer with the address sanitizer, each for this time.
-# Seeds are in Tests/Fuzz/corpus/TARGET. New inputs go to .build-fuzz/corpus, findings to .build-fuzz/found. The last line
-# is "N passed, N failed".
+# run.sh [SECONDS [TARGET...]]: runs the fuzz targets under libFuzzer with the address sanitizer,
+# each for this time. Seeds are in Tests/Fuzz/corpus/TARGET. New inputs go to .build-fuzz/corpus,
+# findings to .build-fuzz/found. The last line is "N passed, N failed".
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 seconds=${1:-60}

@@ -69,7 +69,7 @@ struct BIP32Tests {
     }
 
     @Test(
-        "other text is no path",
+        "an invalid path is refused",
         arguments: [
             "", "m/", "/0", "0/1", "m//1", "m/-1", "m/+1", "m/1''", "m/'", "m/2147483648", "m/99999999999", "M/0",
             "m/0/",

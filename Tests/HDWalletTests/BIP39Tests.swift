@@ -79,7 +79,7 @@ struct BIP39Tests {
         }
     }
 
-    @Test("single words are told by position")
+    @Test("single words are read by their position")
     func word() throws {
         let words = try Mnemonic(entropy: Secret([UInt8](repeating: 0, count: 16)))
         #expect(words.count == 12)

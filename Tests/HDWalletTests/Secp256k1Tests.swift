@@ -19,7 +19,7 @@ struct Secp256k1Tests {
         #expect(try PublicKey(key.publicKey.compressed) == key.publicKey)
     }
 
-    @Test("numbers out of range are no keys")
+    @Test("numbers out of range are refused as keys")
     func invalidKeys() {
         for bytes in [[UInt8](repeating: 0, count: 32), Self.order, [1], []] {
             #expect(throws: CryptoError.invalidKey) { _ = try PrivateKey(Secret(bytes)) }
@@ -64,7 +64,7 @@ struct Secp256k1Tests {
         #expect(try key.sign(hash, entropy: [UInt8](repeating: 7, count: 32)) != signature)
     }
 
-    @Test("an s in the upper half is accepted and turned")
+    @Test("an s in the upper half is accepted and normalised")
     func normalized() throws {
         let key = try PrivateKey.generate()
         let hash = [UInt8](repeating: 9, count: 32)
@@ -97,7 +97,7 @@ struct Secp256k1Tests {
     }
 
     @Test(
-        "other bytes are no signature",
+        "invalid bytes are refused as a signature",
         arguments: [
             "", "30", "3000", "3006020101020100", "3006020100020101", "300602010102010100", "3106020101020101",
             "3006020101020102 00", "300602018102 0101", "30060201010301 01", "3080 0201010201010000", "30050201010200",

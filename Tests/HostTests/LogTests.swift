@@ -63,7 +63,7 @@ struct LogTests {
     }
 
     @Test(
-        "a reader that is too slow loses lines, is told their number, and never blocks the writer",
+        "a slow reader of the log loses lines, gets their number, and never blocks the writer",
         arguments: [true, false]
     )
     func slowReader(isPipe: Bool) throws {

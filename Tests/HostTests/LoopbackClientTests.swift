@@ -62,7 +62,7 @@ struct LoopbackClientTests {
         func end() { for descriptor in [listener, client, accepted] { close(descriptor) } }
     }
 
-    @Test("the kernel tells who has the other end", arguments: [(false, false), (true, false), (true, true)])
+    @Test("the kernel reports the user of the other end", arguments: [(false, false), (true, false), (true, true)])
     func user(isIPv6: Bool, isMapped: Bool) throws {
         let connection = try Connection(isIPv6: isIPv6, isMapped: isMapped)
         defer { connection.end() }
@@ -72,7 +72,7 @@ struct LoopbackClientTests {
         #expect(client.user(connectedTo: connection.port &+ 1) == nil)
     }
 
-    @Test("an end that no process has any more belongs to nobody, although the kernel would say root")
+    @Test("a closed end has no user, although the kernel would report root")
     func closed() throws {
         let connection = try Connection(isIPv6: false)
         let client = try #require(LoopbackClient(socket: connection.accepted))

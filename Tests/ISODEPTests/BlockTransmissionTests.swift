@@ -159,7 +159,7 @@ struct BlockTransmissionTests {
         }
     }
 
-    @Test("a card that is silent now and then without end is given up")
+    @Test("an exchange with a card that is silent again and again ends with an error")
     func drip() {
         var transmission = BlockTransmission(
             CardParameters(frameSize: FrameSize(code: 8), waitingTime: .milliseconds(1), guardTime: .zero)

@@ -21,7 +21,7 @@ package final class IssuerDouble: Sendable {
         case garbled
         /// The signature is wrong.
         case signature
-        /// The file is signed by a key that nobody trusts.
+        /// The file is signed by an untrusted key.
         case foreign
         /// More bytes than a client takes.
         case huge

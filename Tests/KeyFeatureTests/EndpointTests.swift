@@ -91,7 +91,7 @@ private let code = "AB12-CD34-EF56-GH78"
         #expect(refused.changed ?? 0 == 0 && refused.readers == 1)
     }
 
-    @Test("a code without an issuer is that of a closed service")
+    @Test("without an issuer an invitation code ends with NotSupported")
     func closedService() async throws {
         let stage = try await Stage(issuer: .none)
         let answer = await setUp(stage)
@@ -146,7 +146,7 @@ private let code = "AB12-CD34-EF56-GH78"
         #expect(await stranger.keys().isEmpty)
     }
 
-    @Test("an update issues, updates and revokes", arguments: [Stage.Place.web, .folder])
+    @Test("an update issues, changes and revokes keys", arguments: [Stage.Place.web, .folder])
     func update(_ place: Stage.Place) async throws {
         let stage = try await Stage(issuer: place)
         _ = try await stage.newKey()
@@ -229,7 +229,7 @@ private let code = "AB12-CD34-EF56-GH78"
         #expect(await stage.ask("WALLET_SAVE")["reason"]?.string == "configInvalid")
     }
 
-    @Test("a pass that is not saved within a day vanishes")
+    @Test("a pass that is not saved within a day is deleted")
     func lostPass() async throws {
         let stage = try await Stage()
         _ = await stage.ask("SETUP_ENDPOINT")

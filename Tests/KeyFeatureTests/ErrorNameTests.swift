@@ -44,7 +44,7 @@ import Text
         #expect(await stage.client.next()?["ok"] == .bool(true))
     }
 
-    @Test("an enrolment file for a key of somebody else sets up nothing")
+    @Test("an enrolment file for the key of another user sets up nothing")
     func foreignKey() async throws {
         let stage = try await Stage()
         let file = stage.issuer.enrol(String(repeating: "A", count: 43))

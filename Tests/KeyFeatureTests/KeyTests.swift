@@ -48,7 +48,7 @@ import Vault
         #expect(unknown["error"]?.string == "KeyNotFound" && unknown["storage"] == export["storage"])
     }
 
-    @Test("the last use of a key is told")
+    @Test("the last use of a key is reported")
     func lastUse() async throws {
         let stage = try await Stage()
         let id = try await stage.newKey()
@@ -62,7 +62,7 @@ import Vault
         #expect(last["time"]?.string == DateText.text(stage.clock.now))
     }
 
-    @Test("a user has room for 32 keys, and is told when it is full")
+    @Test("a user has room for 32 keys, and a further one is refused")
     func full() async throws {
         let stage = try await Stage()
         for _ in 0..<Vault.maximumKeys { _ = try await stage.newKey() }
@@ -106,7 +106,7 @@ import Vault
         }
     }
 
-    @Test("HOTP counts each code, TOTP follows the time; the secret is not told or logged")
+    @Test("HOTP counts each code, TOTP follows the time; the secret is in no message and in no log")
     func codes() async throws {
         let stage = try await Stage()
         let secret = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
@@ -184,7 +184,7 @@ import Vault
         #expect(await stage.error("IMPORT_SITE", code(first)) == "KeyNotFound")
     }
 
-    @Test("a TPM that is gone or was cleared is told by name, and costs no key")
+    @Test("a TPM that is gone or was cleared is reported by name, and no key is lost")
     func faultsOfTheTPM() async throws {
         let stage = try await Stage(keys: .tpm)
         _ = try await stage.newKey()
@@ -212,7 +212,7 @@ import Vault
         #expect(await later.error("SETUP_ENDPOINT") == "DataStorageDecryptionFailed")
     }
 
-    @Test("a broken store is told with its number, and stays as it is")
+    @Test("a broken store is reported with its number, and is not changed")
     func brokenStore() async throws {
         let stage = try await Stage()
         _ = try await stage.newKey()

@@ -59,6 +59,6 @@ package final class CardProcess: Sendable {
         return String(answer.dropFirst(3))
     }
 
-    /// The inside of the card, without a command to it.
+    /// The internal state of the card, read without a command to the card.
     package func peek() throws -> JSON { try JSON(try ask("peek").utf8) }
 }

@@ -9,7 +9,7 @@ import Secrets
 /// The life of a Keycard from its factory state to FACTORY RESET, with the commands of the card layer. The same for each
 /// kind of card and reader.
 package struct KeycardLife: Sendable {
-    /// What was not as it must be.
+    /// The check that failed.
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
     }

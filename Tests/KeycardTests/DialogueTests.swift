@@ -72,8 +72,8 @@ struct DialogueTests {
         arguments: CardModel.allCases
     )
     func duress(model: CardModel) async throws {
-        // A card that was initialised without an explicit duress PIN opens the duress wallet with its PIN: 3.1 if the PUK
-        // begins with the PIN, 4.0 always.
+        // Without an explicit duress PIN at INIT, the PIN can open the duress wallet. A 3.1 card does so if its PUK
+        // begins with the PIN, a 4.0 card always.
         let card = try TestCard(model)
         await card.initializeWithoutDuressPIN()
         let applet = try await card.select()
@@ -118,7 +118,7 @@ struct DialogueTests {
         }
     }
 
-    @Test("private keys leave the card below m/43'/60'/1581' only", arguments: CardModel.allCases)
+    @Test("private keys are exported only below m/43'/60'/1581'", arguments: CardModel.allCases)
     func exportPrivate(model: CardModel) async throws {
         let (card, pairing) = try await TestCard.ready(model)
         let applet = try await card.open(pairing)
@@ -281,7 +281,7 @@ struct DialogueTests {
         #expect(await card.run([0x80, KeycardInstruction.getStatus, 0x00, 0x00]).count == 34)
     }
 
-    @Test("the channel of 3.1 tells a wrong MAC from a command for another place in the dialogue")
+    @Test("the channel of 3.1 distinguishes a wrong MAC from a command in the wrong state")
     func commandFaults() throws {
         func channel() throws -> CBCChannel {
             try CBCChannel(
@@ -361,7 +361,7 @@ struct DialogueTests {
         #expect(try await KeycardApplet.select(on: plain).identify() == nil)
     }
 
-    @Test("a card without the applet is told apart from a card that fails")
+    @Test("a card without the applet is distinguished from a card that fails")
     func noApplet() async throws {
         for status: UInt16 in [0x6A82, 0x6999, 0x6D00] {
             await #expect(throws: KeycardError.noApplet) {

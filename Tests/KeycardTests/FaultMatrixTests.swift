@@ -11,7 +11,7 @@ import Testing
 
 @testable import VirtualKeycard
 
-/// Each dialogue, with each fault at each command: no try is used that the user did not use, and what is reported is so.
+/// Each dialogue with each fault at each command. A fault uses no try, and the reported result matches the card.
 @Suite("Faults at each command")
 struct FaultMatrixTests {
     enum Dialogue: String, CaseIterable, Sendable {
@@ -65,7 +65,7 @@ struct FaultMatrixTests {
         #expect(runs >= CardFault.allCases.count)
     }
 
-    /// A removed card is told as removed, so that the workflow begins again.
+    /// A removed card is reported as removed, so that the workflow begins again.
     private func check(_ error: KeycardError, _ fault: CardFault, _ place: String) {
         switch fault {
         case .removedBefore, .removedAfter: #expect(error == .card(.removed), "\(place)")
@@ -157,7 +157,7 @@ struct FaultMatrixTests {
         return applet
     }
 
-    /// The card is inserted again, without a fault. SELECT tells how far the first run came, and the card is usable.
+    /// The card is inserted again, without a fault. SELECT shows how far the first run came, and the card is usable.
     private func recover(
         _ dialogue: Dialogue,
         _ card: TestCard,

@@ -10,7 +10,7 @@ import Text
 import VirtualEID
 
 /// A new card kind with a workflow, a prompt and two messages, registered in one line and driven over a socket.
-@Suite("A card kind that Sources does not know", .timeLimit(.minutes(5)))
+@Suite("A card kind outside of Sources", .timeLimit(.minutes(5)))
 struct LibraryCardTests {
     /// A server with the feature, a reader, and a client.
     @Loop private struct Fixture {
@@ -42,7 +42,7 @@ struct LibraryCardTests {
         ])
     }
 
-    @Test("READER tells the kind of the card and what the kind tells of it")
+    @Test("READER has the kind of the card and the members of the kind")
     @Loop func recognition() async throws {
         let fixture = try await Fixture()
         fixture.backend.insert(into: "Desk")
@@ -51,7 +51,7 @@ struct LibraryCardTests {
         #expect(await fixture.client.next() == Self.reader(books: nil))
     }
 
-    @Test("the workflow asks for the PIN, uses the card and tells what changed")
+    @Test("the workflow asks for the PIN, uses the card and reports the change")
     @Loop func workflow() async throws {
         let fixture = try await Fixture()
         let client = fixture.client

@@ -12,7 +12,7 @@ import Wire
 /// A card kind and its dialogue as a developer adds them: a library card that lends a book against a PIN.
 ///
 /// The card answers SELECT of its application with the number of lent books, VERIFY with the tries left, and UPDATE
-/// RECORD with the new number. Nothing in Sources knows of it.
+/// RECORD with the new number. No code in Sources refers to it.
 struct LibraryCardKind: CardKind {
     func recognize(
         _ channel: any CardChannel,

@@ -4,7 +4,7 @@ import Readers
 import ReadersVirtual
 import Text
 
-/// A kind of virtual card as a developer adds it: the library card in software. Nothing in Sources knows of it.
+/// A kind of virtual card as a developer adds it: the library card in software. No code in Sources refers to it.
 struct VirtualLibraryKind: VirtualCardKind {
     let name = "library"
 

@@ -42,7 +42,7 @@ private struct Holder: CardUser {
         let signed = try await mfa.sign(user, documentHash: hash, pin0: Secret("4321".utf8), epochTime: 1_700_000_000)
         #expect(signed.signature?.strHash == hash)
 
-        // Nobody can be asked for the card here.
+        // This client has no user for questions about the card.
         let other = MPinMFA(connection)
         #expect(try await other.startAuthentication(user).isOK)
         let result = try await other.finishAuthentication(user, pin0: Secret("7391".utf8))

@@ -69,7 +69,7 @@ private final class Owner: CardUser {
     func insertCard(error: String?, reader: String?) async { seen.withLock { $0.append(error ?? "insert") } }
 }
 
-/// The questions about a Keycard under which a token is kept. badged is played.
+/// The questions about a Keycard under which a token is kept, with a scripted badged.
 @Suite("BadgedMPin and badgectl mpin: questions about a card", .timeLimit(.minutes(5)))
 struct CardQuestionTests {
     private let user = IUser(identity: "alice", state: .activated, backend: Backend(url: "http://b"))
@@ -94,7 +94,7 @@ struct CardQuestionTests {
         #expect(command?["reader"]?.string == "R")
     }
 
-    @Test("without anybody to ask for the card the call is cancelled")
+    @Test("without a user for the card the call is cancelled")
     func nobody() async throws {
         let peer = try ScriptedPeer { peer in
             peer.command("MPIN_FINISH_AUTHENTICATION")

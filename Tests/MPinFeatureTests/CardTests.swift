@@ -149,7 +149,7 @@ import VirtualKeycard
         }
     }
 
-    @Test("CANCEL at each question costs nothing, and the next login goes on", arguments: generations)
+    @Test("CANCEL at each question costs no try, and the next login succeeds", arguments: generations)
     func cancel(version: String) async throws {
         let stage = try await Stage.withCard(version)
         await stage.registerWithCard()

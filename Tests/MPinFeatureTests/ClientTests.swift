@@ -171,7 +171,7 @@ import Text
         await stage.server.stopListening()
     }
 
-    @Test("a client without the permission is told so")
+    @Test("a client without the permission gets accessDenied")
     func permission() async throws {
         let stage = try await Stage(permissions: [.readers, .cards])
         let path = try stage.server.listen()

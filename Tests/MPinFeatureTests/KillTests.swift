@@ -10,8 +10,8 @@ import Testing
 import Text
 import VirtualKeycard
 
-/// The program badged with a store, killed at each step of a dialogue with the M-Pin servers; without
-/// `FullTables.areWanted`, once for each command and way of the servers to be silent.
+/// The program badged with a store, killed at each step of a dialogue with the M-Pin servers. Without
+/// `FullTables.areWanted` some rows run, with each pair of a command and a kind of silence.
 @Suite("M-Pin when badged is killed", .timeLimit(.minutes(10)), .serialized)
 @Loop struct KillTests {
     /// What badged waits for when it is killed.

@@ -164,7 +164,7 @@ extension Stage {
         #expect(await stage.sign(#","authZToken":"x\r\nHost: evil""#).status == "FLOW_ERROR")
     }
 
-    @Test("an identity that the service wants to be made again is made again, once", arguments: ["login", "sign"])
+    @Test("an identity that the service asks to renew is renewed, once", arguments: ["login", "sign"])
     func renewal(purpose: String) async throws {
         let stage = try await Stage("dora+renew")
         await stage.registerMFA()
@@ -295,7 +295,7 @@ extension Stage {
         #expect(await later.status("MPIN_FINISH_AUTHENTICATION", stage.who) == "OK")
     }
 
-    @Test("a badged that ends during the registration for signing wants a new token")
+    @Test("after an end of badged during the registration for signing, a new token is needed")
     func killedSigner() async throws {
         let stage = try await Stage()
         await stage.registerMFA()
@@ -333,7 +333,7 @@ extension Stage {
     func loginFaults(fault: String, status: String) async throws {
         let stage = try await Stage()
         await stage.registerMFA(at: stage.servers.url(fault))
-        // The fault comes before the PIN is judged, so two wrong PINs leave one try.
+        // The fault comes before the PIN is checked, so two wrong PINs leave one try.
         #expect(await stage.logInMFA(pin: "0000").status == status)
         #expect(await stage.logInMFA(pin: "0000").status == "INCORRECT_PIN")
         #expect(await stage.logInMFA(pin: "0000")["user"]?["state"]?.string == "REGISTERED")

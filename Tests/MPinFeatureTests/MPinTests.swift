@@ -385,7 +385,7 @@ import Text
         #expect(await stage.status("MPIN_TEST_BACKEND", url) == "OK")
     }
 
-    @Test("without the permission nothing is told")
+    @Test("without the permission each command is denied")
     func permission() async throws {
         let stage = try await Stage()
         let client = try stage.server.connect(uid: 1000, [.readers, .cards])

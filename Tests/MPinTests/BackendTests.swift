@@ -25,7 +25,7 @@ struct BackendTests {
     }
 
     @Test(
-        "what is no backend is refused",
+        "an invalid address or prefix of a backend is refused",
         arguments: [
             ("", "rps"), ("login.example", "rps"), ("ftp://login.example", "rps"),
             ("https://login.example/?a=b", "rps"),
@@ -81,7 +81,7 @@ struct BackendTests {
     }
 }
 
-@Suite("Where requests may go")
+@Suite("Allowed hosts of requests")
 struct TrustTests {
     private func status(_ domains: [String], _ url: String) throws -> MPinStatus {
         var trusted = TrustedDomains()

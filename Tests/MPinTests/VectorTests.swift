@@ -107,7 +107,7 @@ struct VectorTests {
         #expect(Set([alone, both, other]).count == 3)
     }
 
-    @Test("two proofs of one user have nothing in common")
+    @Test("two proofs of one user differ")
     func random() throws {
         let id = try #require(MPinID("7b7d"))
         let first = try LoginProof(id, day: nil)

@@ -65,8 +65,8 @@ struct OpenPACETests {
         #expect(bytes(outcome.keys.authentication) == keys.authentication)
     }
 
-    /// The machine readable zone of an invented card. libeac needs all of it; the password is made of the document number,
-    /// the date of birth and the date of expiry, each with its check digit.
+    /// The machine readable zone of an invented card. libeac needs the whole zone. The password consists of the
+    /// document number, the date of birth and the date of expiry, each with its check digit.
     static let zone =
         "I<UTOT220001293<<<<<<<<<<<<<<<" + "6408125F1010318UTO<<<<<<<<<<<0" + "MUSTER<<MAX<<<<<<<<<<<<<<<<<<<"
 

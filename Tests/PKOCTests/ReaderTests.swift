@@ -100,7 +100,7 @@ struct ReaderTests {
         }
     }
 
-    @Test("SE V1: no answer with one bit changed, cut or repeated is a credential")
+    @Test("SE V1: an answer with one bit changed, cut or repeated is no credential")
     func changedAnswer() async throws {
         let (site, transaction, step) = try Self.plain("own")
         let data = Array(step.answer.dropLast(2))
@@ -120,7 +120,7 @@ struct ReaderTests {
     }
 
     @Test(
-        "SE V1: a refusal is told as such, and the loss of the card is an error",
+        "SE V1: a refusal of the card is reported as a refusal, and the loss of the card is an error",
         arguments: ["6985", "6F00", "6700"]
     )
     func refused(status: String) async throws {
@@ -192,7 +192,7 @@ struct ReaderTests {
         #expect(credential.certificate?.subjectReference == Array("CARD000000000042".utf8))
     }
 
-    @Test("SE V2: without validated mode a certificate of an unknown issuer is told with its problem")
+    @Test("SE V2: without validated mode a certificate of an unknown issuer is reported with its problem")
     func unknownIssuer() async throws {
         let (challenge, steps) = try Self.certified()
         guard case .credential(let credential) = try await Self.read(steps, random: challenge) else {
@@ -222,7 +222,7 @@ struct ReaderTests {
     }
 
     @Test(
-        "SE V2: a wrong signature is told as such in both modes, and SE V1 does not follow",
+        "SE V2: a wrong signature is reported as wrong in both modes, and SE V1 does not follow",
         arguments: [false, true]
     )
     func wrongSignature(isValidated: Bool) async throws {

@@ -210,7 +210,7 @@ struct NFCDeviceTests {
         return check.advice ?? ""
     }
 
-    @Test("the advice for a line tells a silent board from a missing or wrong device")
+    @Test("the advice distinguishes a silent board, a missing device and a wrong device")
     func lines() async throws {
         var options = EmulatedPN532.Options()
         options.isSilent = true

@@ -38,7 +38,7 @@ struct VirtualReadersTests {
         }
     }
 
-    /// A card that needs a minute for each answer, and tells when a command has arrived.
+    /// A card that needs a minute for each answer, and reports when a command has arrived.
     private struct SlowCard: VirtualCardDescription {
         let hasCommand: OneShot<Void>
 

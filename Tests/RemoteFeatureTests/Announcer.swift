@@ -4,7 +4,7 @@ import Glibc
 import RemoteIFD
 import TestSupport
 
-/// A stranger who announces a device and closes each connection.
+/// An unpaired device that announces itself and closes each connection.
 @Loop final class Announcer {
     private let sender: NetworkSocket
     private let server: NetworkSocket

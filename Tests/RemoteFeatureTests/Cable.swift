@@ -18,7 +18,7 @@ import TestSupport
     private(set) var desk: UInt16 = 0
     private var announced = 0
     private let changes = Changes()
-    /// While false the laptop hears nothing of the desk.
+    /// While false the laptop receives nothing from the desk.
     var isPlugged = true
 
     init() throws {

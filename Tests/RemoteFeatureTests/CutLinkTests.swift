@@ -19,10 +19,10 @@ import VirtualEID
     }
 
     private static let (old, new, wrong) = ("123456", "654321", "000000")
-    /// The card may have changed the PIN, and its answer was lost.
+    /// The results after which the card may have changed the PIN, because its answer was lost.
     private static let uncertain: Set<String> = ["Change_Pin_No_SetEidPinCommand_Response"]
 
-    @Test("Wherever the link is cut, the card has the tries that its user has left", arguments: Dialogue.allCases)
+    @Test("A cut link before any message costs no try of the card", arguments: Dialogue.allCases)
     func matrix(_ dialogue: Dialogue) async throws {
         let cable = try Cable()
         let stage = try await RemoteStage.paired(cable: cable)
@@ -38,7 +38,8 @@ import VirtualEID
         }
         let cells = outcomes.values.reduce(0, +)
         print("\(dialogue.rawValue): cut before \(cells) of \(whole.messages) messages, \(outcomes)")
-        // Until its last answer a PIN change begins again; an authentication does so until the service knows of the card.
+        // A PIN change begins again after a cut before its last answer, an authentication after a cut before the
+        // service has data of the card.
         let begunAgain = dialogue == .authentication ? cells / 3 : cells - 3
         #expect(outcomes["success", default: 0] >= begunAgain, "\(outcomes)")
         await stage.stop()
@@ -134,7 +135,7 @@ import VirtualEID
         await stage.desk.readers?.cardHasPIN(Secret(pin.utf8), in: "Simulator") ?? false
     }
 
-    /// The card has judged each typed PIN at most once.
+    /// Checks that the card has verified each typed PIN at most once.
     private func checkTries(_ stage: RemoteStage, _ typed: [String], _ cell: inout Cell) async {
         guard let card = await stage.desk.readers?.cardState(in: "Simulator") else { return }
         if card.judgedPINs > typed.count { cell.violations.append("\(card.judgedPINs) PINs of \(typed.count) judged") }

@@ -13,7 +13,7 @@ import Text
 
 /// When badged listens, connects, and makes its key.
 @Suite(.timeLimit(.minutes(5))) @Loop struct DemandTests {
-    @Test("A phone is connected while a client is there that may see readers or use cards, and left alone afterwards")
+    @Test("A phone is connected only while a client is connected that may see readers or use cards")
     func battery() async throws {
         let stage = try await RemoteStage.paired { $0.restTime = 0 }
         try await stage.desk.insert()
@@ -21,7 +21,7 @@ import Text
         stage.holder.close()
         await stage.changes.wait { !stage.lenders.devices.contains { $0.isConnected } }
         await stage.changes.wait { stage.lenders.port == 0 }
-        // A client that only scans for doors wakes no phone.
+        // For a client that only scans for doors, no phone is connected.
         let scanner = try stage.laptop.connect(uid: 1, [.scan])
         _ = await scanner.exchange()
         #expect(stage.lenders.port == 0)
@@ -31,7 +31,7 @@ import Text
         await stage.stop()
     }
 
-    @Test("A port of announcements that another program holds is told, and taken when it is free")
+    @Test("A port of announcements that another program holds is reported, and used when it is free")
     func takenPort() async throws {
         let other = try NetworkSocket(.datagrams, port: 0, interface: "lo")
         let folder = try TemporaryFolder()

@@ -10,7 +10,7 @@ import Testing
 import Text
 import VirtualEID
 
-/// Strangers in the network, and paired devices that do not keep to the protocol.
+/// Unpaired devices in the network, and paired devices that violate the protocol.
 @Suite(.timeLimit(.minutes(5))) @Loop struct HostileTests {
     @Test("Closed connections do not end a pairing: the phone is connected again when it is back")
     func closedConnections() async throws {
@@ -25,7 +25,7 @@ import VirtualEID
         await stage.desk.withdraw()
         await stage.changes.wait { !stage.lenders.devices.contains { $0.isConnected } }
         let stranger = try Announcer(phone, name: "desk", to: stage.lenders.port)
-        // AusweisApp2 1.26.2 forgets a device after seven.
+        // AusweisApp2 1.26.2 gives a device up after seven.
         await stranger.closes(12)
         #expect(stage.lenders.devices.map(\.device.fingerprint) == [phone])
         #expect(try await stage.laptopStore.devices(.lender).map(\.fingerprint) == [phone])
@@ -35,7 +35,7 @@ import VirtualEID
         await stage.stop()
     }
 
-    @Test("Two phones of one name are two devices; one that answers for the other is not paired")
+    @Test("Two phones of one name are two devices, and a phone that answers in place of the other is not paired")
     func sameName() async throws {
         let stage = try await RemoteStage()
         let (open, client) = (try stage.desk.connect(), try stage.laptop.connect())
@@ -62,7 +62,7 @@ import VirtualEID
         await stage.stop()
     }
 
-    @Test("A paired device that sends nonsense, or what belongs to another context, does not reach the card")
+    @Test("Invalid messages of a paired device, and messages of another context, do not reach the card")
     func nonsense() async throws {
         let cable = try Cable()
         let stage = try await RemoteStage.paired(cable: cable)
@@ -109,7 +109,7 @@ import VirtualEID
         )
         raw.link.close()
         await cable.nextAnnouncement()
-        // What was recorded of the first connection is worth nothing in the second one.
+        // Messages that were recorded in the first connection are refused in the second one.
         let second = try await RawBorrower(stage, cable)
         let fresh = try #require(await second.establishContext())
         #expect(fresh != context)

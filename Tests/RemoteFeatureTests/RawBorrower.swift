@@ -2,7 +2,7 @@
 import Concurrency
 import RemoteIFD
 
-/// A device with the key of the laptop that sends what the test wants.
+/// A device with the key of the laptop, whose messages the test chooses.
 @Loop final class RawBorrower {
     let link: RemoteLink
     private var events: AsyncStream<RemoteLink.Event>.Iterator

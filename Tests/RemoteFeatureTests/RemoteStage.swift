@@ -22,10 +22,10 @@ import VirtualEID
     let laptopStore: RemoteStore
     let sharing: RemoteSharing
     let lenders: RemoteLenders
-    /// A client of the laptop, so that the laptop wants readers.
+    /// A client of the laptop, so that the laptop looks for readers.
     let holder: TestClient
     private let folders: [TemporaryFolder]
-    /// Told when the laptop hears another announcement, connects or disconnects.
+    /// Notified when the laptop receives another announcement, connects or disconnects.
     let changes = Changes()
 
     /// RSA keys are slow to make, so all tests use the same ones.
@@ -148,7 +148,7 @@ import VirtualEID
         return code
     }
 
-    /// Waits until the laptop has heard of the desk in this mode, and returns the fingerprint.
+    /// Waits until the laptop has received the announcement of the desk in this mode, and returns the fingerprint.
     func announced(isPairing: Bool = true) async throws -> String {
         let fingerprint = try await deskStore.identity().fingerprint
         await changes.wait {

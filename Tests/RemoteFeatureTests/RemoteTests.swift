@@ -69,7 +69,7 @@ import VirtualEID
         _ = await reader(remote) { $0["card"] != .null && $0["attached"] == .bool(true) }
         await local.send(#"{"cmd":"RUN_CHANGE_PIN"}"#)
         _ = await local.next("ENTER_PIN")
-        // The desk tells that there is no card now.
+        // The desk reports that there is no card now.
         _ = await reader(remote) { $0["card"] == .null }
         await local.send(#"{"cmd":"CANCEL"}"#)
         // A virtual card leaves its reader at the end of the workflow.

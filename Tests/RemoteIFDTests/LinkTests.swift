@@ -95,7 +95,7 @@ import Testing
         #expect(own == [.opened(device: lender.fingerprint), .ended(.closed(1000))])
     }
 
-    @Test("A pairing with the right code opens; with a wrong one both ends know it")
+    @Test("A pairing with the right code opens; with a wrong one both ends report it")
     func pairing() async throws {
         let (lender, borrower) = (try await Self.lender.value, try await Self.borrower.value)
         let (server, client) = try await pair(Self.code("0777"), Self.code("0777"))
@@ -112,7 +112,7 @@ import Testing
         #expect(endings.1 == [.ended(.wrongCode)])
     }
 
-    @Test("A stranger on either side gets no byte beyond TLS")
+    @Test("An unpaired device on either side gets no byte beyond TLS")
     func strangers() async throws {
         let (server, client) = try await pair(
             .paired(trusted: []),

@@ -62,7 +62,7 @@ struct BlueZLinkTests {
         #expect(stage.service.calls.filter(expected.contains) == expected)
     }
 
-    @Test("a reader with a wrong site key learns nothing and is disconnected")
+    @Test("a reader with a wrong site key gets no key and is disconnected")
     @Loop func wrongKey() async throws {
         let stage = try await Stage()
         stage.service.reader.fault = .wrongSiteKey
@@ -72,7 +72,7 @@ struct BlueZLinkTests {
         #expect(stage.service.calls.last == "Disconnect")
     }
 
-    @Test("a reader that ends the connection in the dialogue", arguments: [1, 2])
+    @Test("a reader that ends the connection during the dialogue ends the opening", arguments: [1, 2])
     @Loop func lost(_ messages: Int) async throws {
         let stage = try await Stage()
         stage.service.disconnectsAfter = messages
@@ -94,7 +94,7 @@ struct BlueZLinkTests {
         #expect(stage.service.calls.contains("Disconnect") == (method != "GetManagedObjects"))
     }
 
-    @Test("an adapter that is off, a reader without PKOC, and a flood of notifications")
+    @Test("an adapter that is off, a reader without PKOC and a flood of notifications end the opening")
     @Loop func hostile() async throws {
         let stage = try await Stage()
         stage.service.isPowered = false
@@ -129,7 +129,7 @@ struct BlueZLinkTests {
             try await stage.open() == OpeningResult(.busy, reason: "another program is connected to the reader")
         )
         #expect(stage.service.calls == ["GetManagedObjects"])
-        // A connection in which nobody listens can be used.
+        // A connection without notifications for other programs can be used.
         stage.service.listeners = 0
         #expect(try await stage.open().status == .success)
         stage.service.refusals["StartNotify"] = "org.bluez.Error.NotPermitted"
@@ -138,17 +138,17 @@ struct BlueZLinkTests {
         #expect(acquired.reason == "another program has acquired the notifications of the reader")
     }
 
-    @Test("a connection that takes too long is given up and cancelled")
+    @Test("a connection that takes too long is cancelled")
     @Loop func slow() async throws {
         let stage = try await Stage()
         stage.service.silent = ["Connect"]
         let result = try await stage.open { $0.connect = 500 }
         #expect(result.status == .timedOut)
-        // A machine that is so slow that the call was not sent has nothing to disconnect.
+        // On a slow machine the call may not have been sent, so there is nothing to disconnect.
         #expect(stage.service.calls.contains("Disconnect") == stage.service.calls.contains("Connect"))
     }
 
-    @Test("a reader that is silent is given up after the limit")
+    @Test("an opening of a silent reader ends at its limit")
     @Loop func silent() async throws {
         let stage = try await Stage()
         stage.service.reader.fault = .silentAtEnd

@@ -59,7 +59,7 @@ private final class FewKeys: CredentialProvider {
     static let address = DeviceAddress(bits: 0xC000_0000_0001, isRandom: true)
     nonisolated static let id = "pkoc-C0:00:00:00:00:01"
 
-    /// Connects a client that scans and has heard of a PKOC reader in range.
+    /// Connects a client that scans and has received a PKOC reader in range.
     func scanning(uid: UInt32? = FewKeys.owner, _ permissions: Permissions = .all) async throws -> TestClient {
         let client = try server.connect(uid: uid, permissions)
         _ = try #require(await client.ask(#"{"cmd":"START_SCAN","lockServiceCodes":[],"updates":0}"#, "SCAN"))
@@ -81,7 +81,7 @@ private final class FewKeys: CredentialProvider {
 
 @Suite("Opening door readers over the socket", .timeLimit(.minutes(5)))
 struct DoorOpeningTests {
-    @Test("a client opens a reader, hears of each state, and the reader cools down")
+    @Test("a client opens a reader and gets each state, and the reader cools down")
     @Loop func opens() async throws {
         let keys = FewKeys()
         let stage = try await OpeningStage(keys: keys)
@@ -116,7 +116,7 @@ struct DoorOpeningTests {
     }
 
     @Test(
-        "an opening that is not possible says why and touches no reader",
+        "an opening that is not possible ends with the reason, and no reader is connected",
         arguments: [
             (#"{"cmd":"OPEN_READER","reader":"other","openingType":"proximity"}"#, "outOfRange"),
             (OpeningStage.open().replacing("proximity", with: "motion"), "motionNotSupported"),
@@ -381,7 +381,7 @@ struct DoorOpeningTests {
         let list = #"{"cmd":"GET_DOOR_READER_LIST"}"#
         #expect(await client.ask(list, "DOOR_READER_LIST")?["readers"]?.array?.count == 1)
         #expect(stage.connector.connections == 1)
-        // After the silence of a reader that nobody opens, the next visit has its opening.
+        // After a silence of a reader that is not being opened, the next visit has its opening.
         stage.clock.advance(4000)
         stage.advertise(-30, times: 12)
         #expect(await client.next("OPENING_RESULT")?["status"] == .string("success"))

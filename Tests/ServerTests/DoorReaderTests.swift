@@ -172,7 +172,7 @@ struct DoorReaderTests {
         #expect(fixture.radio.tracker.readers.isEmpty)
     }
 
-    @Test("every advertisement is sent, at any rate; a client that is slow to read is told how many it has missed")
+    @Test("every advertisement is sent, at any rate; a slow client gets the number of those that it has missed")
     @Loop func everyAdvert() async throws {
         let fixture = try await RadioFixture()
         let client = try await fixture.scanning(#","adverts":"raw""#)
@@ -182,7 +182,7 @@ struct DoorReaderTests {
             #expect(advert["address"]?.string == RadioFixture.door(UInt64(number)).description)
             #expect(advert["lost"] == nil)
         }
-        // More than the socket and the buffer of the session take while nobody reads.
+        // More than the socket and the buffer of the session take while the client does not read.
         var (total, sent, lost) = (20_000, 0, 0)
         for number in 0..<total { fixture.scanner.receive([2, 1, 6], from: RadioFixture.door(UInt64(number)), -60) }
         while sent + lost < total {

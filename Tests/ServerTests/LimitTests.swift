@@ -101,7 +101,7 @@ import VirtualEID
         #expect(!server.isLent())
     }
 
-    @Test("a consent without an answer ends the authentication, and the service is told")
+    @Test("a consent without an answer ends the authentication, and the service gets the error")
     func consentTimeout() async throws {
         let server = try await TestServer(limits: Self.limits { $0.promptTimeout = .zero })
         let client = try server.connect()

@@ -193,19 +193,19 @@ import Wire
         let second = try server.connect(uid: 1002, [.activate])
         #expect(await second.ask(Self.activate, "ACTIVATION")?["accepted"] == .bool(true))
         #expect(await own.next("ACCESS_RIGHTS") != nil)
-        // A user whom the kernel does not tell is not root.
+        // A user that the kernel does not report is not root.
         let unknown = try server.connect(uid: nil, [.activate])
         #expect(
             (await unknown.ask(Self.activate, "ACTIVATION")?["error"] == .string("No user interface")) == !servesAll
         )
     }
 
-    @Test("the user interface that another one replaces is told, and again when it takes over")
+    @Test("a replaced user interface gets USER_INTERFACE, and again when it takes over")
     func ousted() async throws {
         let (first, other) = (try await agent(uid: 1001, server), try await agent(uid: 1002, server))
         let second = try await agent(uid: 1001, server)
         #expect(await first.next("USER_INTERFACE") == Self.role(false))
-        // The same again tells nobody.
+        // The same command again sends no message to the first one.
         _ = await second.ask(Self.setUserInterface(true), "USER_INTERFACE")
         second.close()
         #expect(await first.next("USER_INTERFACE") == Self.role(true))

@@ -209,7 +209,7 @@ struct StoreTests {
         #expect(try Store(folder: other.path, tpm: TPM("/nowhere/tpm")).keySource == .file)
     }
 
-    @Test("who wants a store while it is opened gets the same one")
+    @Test("concurrent requests for a store that is being opened get the same store")
     func openedOnce() async throws {
         let (arrivals, arrived) = AsyncStream<Void>.makeStream()
         let (gate, door) = AsyncStream<Void>.makeStream()

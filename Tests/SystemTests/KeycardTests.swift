@@ -44,7 +44,7 @@ extension RealServices {
             try await slot.end()
         }
 
-        @Test("a card that leaves in INIT is told as removed, and SELECT tells whether it has a PIN", arguments: cards)
+        @Test("a card that leaves in INIT is reported as removed, and SELECT shows if it has a PIN", arguments: cards)
         func leaves(model: Model) async throws {
             for isExecuted in [false, true] {
                 let slot = try await Slot(model)
@@ -110,7 +110,7 @@ private final class Slot {
     /// Lets the card leave at the next command with this instruction.
     func leave(at instruction: UInt8, executed: Bool) throws { try card.leave(at: instruction, executed: executed) }
 
-    /// Ends when pcscd has told that the reader is empty, so that the next test does not meet this card.
+    /// Ends when pcscd has reported the empty reader, so that the next test does not find this card.
     func end() async throws {
         try card.remove()
         try await events.wait(for: "withdrawn \(reader)")

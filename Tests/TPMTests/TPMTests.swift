@@ -89,7 +89,7 @@ struct TPMTests {
         #expect(isSecret(try tpm.unseal(sealed)))
     }
 
-    @Test("a TPM that was cleared does not know its keys any more, and makes new ones")
+    @Test("a TPM that was cleared refuses its old keys, and makes new ones")
     func cleared() async throws {
         let device = try await SoftwareTPM()
         let tpm = TPM(device.path)

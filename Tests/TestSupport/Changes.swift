@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Synchronization
 
-/// Tells the tests that wait for a condition when something has changed.
+/// Notifies the tests that wait for a condition of each change.
 package final class Changes: Sendable {
     private struct State {
         var count = 0
@@ -12,7 +12,7 @@ package final class Changes: Sendable {
 
     package init() {}
 
-    /// Tells all waiting tests to check their conditions.
+    /// Makes all waiting tests check their conditions.
     package func notify() {
         let waiters = state.withLock { state in
             state.count += 1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Text
 
-/// Messages about wallet cards of a played badged. docs/protocol/wallet.md.
+/// Messages about wallet cards of a scripted badged. docs/protocol/wallet.md.
 package enum PlayedWallet {
     package static let words = [
         "abandon", "ability", "able", "about", "above", "absent", "absorb", "abstract", "absurd", "abuse", "access",

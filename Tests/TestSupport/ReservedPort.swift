@@ -2,8 +2,8 @@
 import Concurrency
 import Glibc
 
-/// A TCP port of 127.0.0.1 and ::1 that nobody else gets while this object exists. A program that sets SO_REUSEADDR can
-/// listen on it, because the sockets of this object are bound and do not listen.
+/// A TCP port of 127.0.0.1 and ::1 that no other program gets while this object exists. A program that sets
+/// SO_REUSEADDR can listen on it, because the sockets of this object are bound and do not listen.
 package final class ReservedPort: Sendable {
     package let number: UInt16
     private let sockets: [Int32]

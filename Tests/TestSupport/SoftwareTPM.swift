@@ -13,7 +13,7 @@ package final class SoftwareTPM: Sendable {
     /// The socket for commands.
     package var path: String { folder + "/socket" }
 
-    /// Starts a TPM that nobody has used.
+    /// Starts a new TPM.
     package init() async throws {
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         try await start()

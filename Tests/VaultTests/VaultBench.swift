@@ -29,7 +29,7 @@ final class VaultBench: Sendable {
     /// The store of the vault that was opened last.
     var store: StateStore { current.withLock { $0 } ?? StateStore { nil } }
 
-    /// Lets go of the store, which two programs cannot use at a time.
+    /// Closes the store, which two programs cannot use at the same time.
     func close() { current.withLock { $0 = nil } }
 
     /// Opens the vault as the daemon does after its start. The one that was open before is closed.

@@ -56,7 +56,7 @@ struct VaultTests {
         await #expect(throws: CryptoError.invalidLength) { try await key.sign(digest: message) }
     }
 
-    @Test("nobody sees, uses or removes the keys of another user", arguments: both)
+    @Test("no user sees, uses or removes the keys of another user", arguments: both)
     func owners(_ place: KeyRecord.Protection) async throws {
         let bench = try await VaultBench(place)
         let vault = bench.opened()
@@ -178,7 +178,7 @@ struct VaultTests {
 
     // MARK: Data and limits
 
-    @Test("a key has 32 KiB for its objects, and loses them with itself", arguments: both)
+    @Test("a key has 32 KiB for its objects, which are deleted with the key", arguments: both)
     func data(_ place: KeyRecord.Protection) async throws {
         let bench = try await VaultBench(place)
         let vault = bench.opened()
@@ -220,7 +220,7 @@ struct VaultTests {
 
     // MARK: Files
 
-    @Test("the files of the store give nothing without the file key", arguments: both)
+    @Test("the files of the store show no record without the file key", arguments: both)
     func sealed(_ place: KeyRecord.Protection) async throws {
         let bench = try await VaultBench(place)
         let vault = bench.opened()
@@ -249,7 +249,7 @@ struct VaultTests {
                 #expect(file.range(of: Data(Hex.encode(secret).utf8)) == nil, "\(name)")
             }
         }
-        // With another key the file stays closed, and is not changed.
+        // Without the key file a copy stays closed, and is not changed.
         let thief = bench.folder + "/thief"
         try FileManager.default.createDirectory(atPath: thief, withIntermediateDirectories: true)
         try FileManager.default.copyItem(atPath: bench.database.path, toPath: thief + "/store.db")
@@ -257,7 +257,7 @@ struct VaultTests {
         #expect(try Data(contentsOf: URL(filePath: thief + "/store.db")) == Data(contentsOf: bench.database))
     }
 
-    @Test("keys in a TPM that is gone, cleared or forbidden are told, and the vault stays as it is")
+    @Test("a TPM that is gone, cleared or forbidden is reported, and the vault is not changed")
     func faultsOfTheTPM() async throws {
         let bench = try await VaultBench(.tpm)
         let device = try #require(bench.device)
@@ -266,7 +266,7 @@ struct VaultTests {
             let vault = bench.opened()
             _ = try await vault.setUp(1)
             (first, second) = (try await newKey(vault), try await newKey(vault))
-            // A key that is deleted takes nothing else with it.
+            // The deletion of a key does not affect other keys.
             let third = try await newKey(vault)
             try await vault.delete(third.id, of: 1)
             #expect(try device.handles().isEmpty)
@@ -274,12 +274,12 @@ struct VaultTests {
             device.stop()
             let key = try await vault.signingKey(first.id, of: 1)
             await #expect(throws: VaultError.self) { try await key.sign(digest: digest) }
-            // badged that must not use the TPM has the record, and cannot sign.
+            // A badged that must not use the TPM has the record, but cannot sign.
             let other = Vault(bench.store)
             let forbidden = try await other.signingKey(first.id, of: 1)
             await #expect(throws: VaultError.tpm(.notAllowed)) { try await forbidden.sign(digest: digest) }
             await #expect(throws: VaultError.self) { try await newKey(vault) }
-            // The TPM that has sealed the store is missed, also if none is required.
+            // New keys need the TPM that has sealed the store, also if no TPM is required.
             let automatic = Vault(bench.store, tpm: TPM(device.path))
             await #expect(throws: VaultError.self) { try await newKey(automatic) }
             try await device.start()
@@ -303,7 +303,7 @@ struct VaultTests {
         )
     }
 
-    @Test("a broken store is told and not replaced", arguments: both)
+    @Test("a broken store is reported and not replaced", arguments: both)
     func broken(_ place: KeyRecord.Protection) async throws {
         let bench = try await VaultBench(place)
         do { _ = try await newKeyIn(bench.opened()) }
@@ -319,7 +319,7 @@ struct VaultTests {
     }
 
     @Test(
-        "after kill -9 at any time everything that was answered is there",
+        "after kill -9 at any time every confirmed change is in the vault",
         arguments: (0..<12).map { (KeyRecord.Protection.software, $0) } + (0..<4).map { (.tpm, $0) }
     )
     func killed(_ place: KeyRecord.Protection, _ round: Int) async throws {

@@ -90,7 +90,7 @@ let generations = ["3.1", "4.0"]
         #expect(user.names == ["FLOW_STARTED", "FLOW_INTERRUPTED"])
     }
 
-    @Test("PAIR makes a 3.1 card tell its counters, UNPAIR gives the slot back")
+    @Test("after PAIR the counters of a 3.1 card are known, and UNPAIR frees the slot")
     func pairing() async throws {
         let bench = try await WalletBench()
         try await bench.insert(card("3.1"))
@@ -186,7 +186,7 @@ let generations = ["3.1", "4.0"]
         #expect(end.entity?["keyUID"] == .null)
     }
 
-    /// The key UID that READER tells.
+    /// The key UID in READER.
     private func keyUID(_ user: WalletUser) async throws -> String {
         while let reader = await user.client.next("READER") {
             if let uid = reader["card"]?["keyUID"]?.string { return uid }

@@ -41,7 +41,7 @@ struct KeycardKindTests {
         KeycardPairings(StateStore { [folder] () throws(StoreError) in try Store(folder: folder) })
     }
 
-    @Test("a look for a pairing makes no store")
+    @Test("looking for a pairing does not create a store")
     func noStore() async throws {
         let store = StateStore(exists: { [folder] in Store.exists(in: folder) }) { [folder] () throws(StoreError) in
             try Store(folder: folder)
@@ -63,7 +63,7 @@ struct KeycardKindTests {
     private static let words = "legal winner thank year wave sausage worth useful legal winner thank yellow"
 
     @Test(
-        "the state of a card is told before anything is asked",
+        "the state of a card is known before any question",
         arguments: [
             (
                 #"{"version":"3.1","initialised":false}"#,
@@ -87,7 +87,7 @@ struct KeycardKindTests {
         #expect(try await members(try CardLink(card), pairings()) == expected)
     }
 
-    @Test("a paired 3.1 card tells its counters and its key, and loses no try")
+    @Test("the counters and the key of a paired 3.1 card are known, and no try is lost")
     func paired() async throws {
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let card = try CardLink(#"{"version":"3.1","retryCounter":1,"words":"\#(Self.words)"}"#)
@@ -110,7 +110,7 @@ struct KeycardKindTests {
         #expect(try await members(card, pairings) == unpaired)
     }
 
-    @Test("a 4.0 card of a foreign authority is told without its PUK counter")
+    @Test("a 4.0 card of a foreign authority is reported without its PUK counter")
     func foreign() async throws {
         let kind = KeycardKind(pairings(), trust: KeycardTrust())
         let profile = try #require(

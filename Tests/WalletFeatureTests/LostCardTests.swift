@@ -37,7 +37,7 @@ import Text
         #expect(end?.entity?["pinTries"]?.int == 3)
     }
 
-    @Test("words are told once, also if the card is away while the user writes them down", arguments: generations)
+    @Test("words are shown once, also if the card is away while the user writes them down", arguments: generations)
     func words(version: String) async throws {
         let bench = try await WalletBench()
         try await bench.insert(card(version))
@@ -76,7 +76,7 @@ import Text
         #expect(try await user.untilTheEnd().entity?["created"] == .bool(true))
     }
 
-    @Test("after the duress PIN a 4.0 card frees the wrong wallet by its PUK, and badged says so")
+    @Test("a 4.0 card whose PUK unblocks the duress wallet ends the workflow with WRONG_WALLET")
     func duress() async throws {
         let bench = try await WalletBench()
         try await bench.insert(card("4.0", #","words":"\#(Self.words)""#))
@@ -107,7 +107,7 @@ import Text
         #expect(end.entity?["initialised"] == .bool(false))
     }
 
-    @Test("a question without an answer ends the workflow by its own name, and frees the reader")
+    @Test("a question without an answer ends the workflow with REQUEST_TIMED_OUT, and frees the reader")
     func timeout() async throws {
         var limits = ServerLimits()
         limits.promptTimeout = .milliseconds(1)

@@ -71,7 +71,7 @@ import Text
         let fault: CardFault
     }
 
-    @Test("no fault costs a try, and what is reported is so", arguments: generations)
+    @Test("no fault costs a try, and the reported result matches the card", arguments: generations)
     func matrix(version: String) async throws {
         var cells: [Cell] = []
         for dialogue in Self.dialogues where dialogue.versions.contains(version) {

@@ -148,7 +148,7 @@ import Text
         #expect(program.text(.error).contains("Validation of tcTokenURL failed"))
     }
 
-    @Test("a running badged uses imported certificates at once, and health tells the newest and its last day")
+    @Test("a running badged uses imported certificates at once, and health shows the newest and its last day")
     func running() async throws {
         let folder = try TemporaryFolder()
         let anchors = folder.path + "/anchors"

@@ -44,7 +44,7 @@ private final class Programs: Sendable {
         )
     }
 
-    /// Adds a fake of pinentry that writes these lines, whatever it is told, and reads up to the end.
+    /// Adds a fake of pinentry that writes these lines, ignores all commands, and reads up to the end.
     func addPinentry(saying answers: String) throws {
         try Data(answers.utf8).write(to: URL(filePath: "\(folder)/answers"))
         try add("pinentry", "cat \"\(folder)/answers\"; cat >/dev/null")
@@ -64,7 +64,7 @@ private final class Programs: Sendable {
     private static let url = "https://a.example/token"
 
     @Test(
-        "With --pinentry windows show the service and ask for consent and PIN, and a wrong PIN is told in the next one"
+        "With --pinentry windows show the service, ask for consent and PIN, and report a wrong PIN"
     )
     func windows() async throws {
         let programs = try Programs()
@@ -86,7 +86,7 @@ private final class Programs: Sendable {
         )
         #expect(await program.exitCode == 0, "\(program.everything)")
         #expect(program.text(.output) == "https://a.example/back?ResultMajor=ok\n")
-        // The third button has given what is required, and nothing else.
+        // The third button grants only the required rights.
         #expect(await peer.received().contains { $0.contains("SET_ACCESS_RIGHTS") && $0.contains(#""chat":[]"#) })
         #expect(values(await peer.received()).suffix(2) == ["SET_PIN 111111", "SET_PIN 123456"])
         let log = programs.log

@@ -114,7 +114,7 @@ private func capture() throws -> String {
     }
 
     @Test(
-        "A radio that does not work is no empty list: scan and closest say the cause and end with 1",
+        "When the radio does not work, scan and closest show the cause, no empty list, and end with 1",
         arguments: [["scan"], ["closest", "motion"], ["scan", "--json"]]
     )
     func unusable(arguments: [String]) async throws {
@@ -137,7 +137,7 @@ private func capture() throws -> String {
     }
 
     @Test(
-        "Nothing received because the scan lacks something is an error, and with readers it is a note",
+        "A fault of the scan is an error when no reader was received, otherwise a note",
         arguments: [["scan"], ["closest", "motion"], ["scan", "--json"]],
         [[], [reader("seos-A", "-60.0", inRange: true)]]
     )

@@ -111,7 +111,7 @@ import Text
         let program = try badgectl(peer, "auth", Self.url, "--pin-stdin", input: "123456\n")
         #expect(await program.exitCode == 1)
         #expect(program.text(.output) == "")
-        // Who asks and for what is told where the question would be.
+        // The service and its request are shown where the question would be.
         #expect(program.text(.error).contains("The service asks for:\n"))
         #expect(
             program.text(.error).hasSuffix(

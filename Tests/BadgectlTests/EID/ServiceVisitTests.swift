@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// `badgectl auth --follow` and `--open`, with a played badged.
+/// `badgectl auth --follow` and `--open`, with a scripted badged.
 @Suite("badgectl: the way back to the service", .timeLimit(.minutes(5))) struct ServiceVisitTests {
     /// A web server on loopback, without TLS, that answers one request on each connection.
     private final class WebServer: Sendable {
@@ -46,7 +46,7 @@ import Testing
         Array("HTTP/1.1 \(status)\r\nConnection: close\r\n\(headers)\r\n\(body)".utf8)
     }
 
-    /// A played badged whose authentication ends with this address.
+    /// A scripted badged whose authentication ends with this address.
     private static func peer(_ url: String, isSuccess: Bool = true) throws -> ScriptedPeer {
         let result =
             isSuccess
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    /// badgectl with a played badged whose authentication ends with `url`.
+    /// badgectl with a scripted badged whose authentication ends with `url`.
     private struct Visit {
         let peer: ScriptedPeer
         let program: RunningProgram
@@ -122,7 +122,7 @@ import Testing
         #expect(nobody.text(.error).contains("the page of the service cannot be fetched: "))
     }
 
-    @Test("after an error of the authentication --follow shows the page, and the exit code tells the error")
+    @Test("after an error of the authentication --follow shows the page, and the exit code reports the error")
     func failed() async throws {
         let server = try WebServer { _ in Self.answer("200 OK", "Content-Type: text/plain\r\n", "Try again.") }
         let visit = try Visit("http://127.0.0.1:\(server.port)/", isSuccess: false, "--follow")
@@ -149,7 +149,7 @@ import Testing
         if status != 0 { #expect(program.text(.error).contains("xdg-open could not open the address")) }
     }
 
-    @Test("--open without xdg-open, and an address that is none of the web, are errors")
+    @Test("--open without xdg-open, and an address that is no web address, are errors")
     func notOpened() async throws {
         let folder = try TemporaryFolder()
         let missingVisit = try Visit("https://a.example/", "--open", path: folder.path)

@@ -125,7 +125,7 @@ import Text
         #expect(start["keyUID"] == .string(Played.keyUID) && start["generatePUK"] == .bool(true))
     }
 
-    @Test("pin tells the tries that are left, and goes on with the PUK when the PIN is blocked")
+    @Test("pin shows the tries that are left, and goes on with the PUK when the PIN is blocked")
     func tries() async throws {
         let peer = try ScriptedPeer { peer in
             peer.command("RUN_WALLET")

@@ -72,7 +72,7 @@ private struct Visitor: WalletUser {
         #expect(again.text(.error).contains("hint: the PIN still has tries: badgectl wallet pin\n"))
     }
 
-    @Test("unpair forgets the pairing, and a second time there is none")
+    @Test("unpair removes the pairing, and a second unpair reports that there is none")
     func unpair() async throws {
         let daemon = try await daemon(card: #"{"kind":"keycard","words":"\#(Self.words)"}"#)
         let program = try badgectl(daemon, "unpair", "--pin-stdin", input: "123456\n")

@@ -21,7 +21,7 @@ func withPeer(
     return await peer.received()
 }
 
-/// Messages of the played badged.
+/// Messages of the scripted badged.
 private enum Message {
     static let info = #"{"VersionInfo":{"Name":"badged","Implementation-Version":"9"},"msg":"INFO"}"#
     static let insertCard = #"{"msg":"INSERT_CARD"}"#
@@ -334,7 +334,7 @@ private enum Message {
 
     private static let padding = String(repeating: "x", count: 100_000)
 
-    @Test("Unread events are bounded: requests fail, and reading the events mends that")
+    @Test("With too many unread events requests fail, until the events are read")
     func unread() async throws {
         let count = 40
         try await withPeer { peer in
@@ -374,7 +374,7 @@ private enum Message {
         #expect(second.ending == nil)
     }
 
-    @Test("The sequence gives up after the allowed failures, and at once for an error that no further try can mend")
+    @Test("The sequence ends after the allowed failures, and at once for an error that another try cannot fix")
     func limit() async throws {
         let retry = RetryPolicy(limit: 3, firstPause: .milliseconds(1))
         await #expect(throws: ClientError.notRunning(path: "/nowhere/b.sock")) {

@@ -278,7 +278,7 @@ private func secret(_ digits: String) -> Secret { Secret(digits.utf8) }
     }
 }
 
-@Suite("Workflows with a played badged", .timeLimit(.minutes(5))) struct PlayedWorkflowTests {
+@Suite("Workflows with a scripted badged", .timeLimit(.minutes(5))) struct PlayedWorkflowTests {
     @Test("An authentication asks for consent once, and grants only rights that the service asked for")
     func authentication() async throws {
         let reader = #""reader":{"attached":true,"card":{},"insertable":false,"keypad":true,"name":"R"}"#

@@ -177,7 +177,7 @@ import Text
     @Test("Each message is read as its type, whatever the order of its members", arguments: cases)
     func read(_ message: MessageCase) throws { try message.check() }
 
-    @Test("Only messages with words, a PUK or a private key tell a secret, also when they cannot be read")
+    @Test("Only messages with words, a PUK or a private key contain a secret, also when they cannot be read")
     func secrets() throws {
         for text in [
             Played.paperWallet(1), Played.showPUK(1), #"{"msg":"SHOW_SESSION_KEY"}"#,
@@ -209,7 +209,7 @@ import Text
         )
     }
 
-    @Test("A Keycard tells its pairing and whether it is trusted")
+    @Test("A Keycard in READER has its pairing and its trust")
     func keycard() throws {
         let card = Self.reader.card?.keycard
         let expected = Keycard(version: "3.1", isInitialised: true, pinTries: 3, pukTries: 5, isPaired: true)

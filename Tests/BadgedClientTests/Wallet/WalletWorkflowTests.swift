@@ -77,7 +77,7 @@ private struct CardHolder: EIDUser {
     func answer(_ question: SecretQuestion) async -> SecretBox? { nil }
 }
 
-@Suite("Workflows of wallet cards with a played badged", .timeLimit(.minutes(5))) struct WalletWorkflowTests {
+@Suite("Workflows of wallet cards with a scripted badged", .timeLimit(.minutes(5))) struct WalletWorkflowTests {
     private typealias Played = PlayedWallet
 
     private func commands(_ lines: [String]) -> [String] {

@@ -17,7 +17,7 @@ package final class CVAuthority: Sendable {
         case terminal
         case sector1 = "sector-1"
         case sector2 = "sector-2"
-        /// Keys that nobody trusts; they are in no file.
+        /// Untrusted keys; they are in no file.
         case rogueRoot
         case rogueDocumentVerifier
 

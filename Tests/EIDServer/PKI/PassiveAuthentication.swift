@@ -11,7 +11,7 @@ enum PassiveAuthentication {
         /// The most stored answers.
         static let capacity = 64
     }
-    /// The results so far. Cards of one batch have the same file, so that it identifies nobody.
+    /// The results so far. Cards of one batch have the same file, so the file identifies no person.
     private static let answers = Mutex<[Question: Bool]>([:])
 
     /// Whether the signature is right; `authority` is the X.509 certificate in DER of the authority.

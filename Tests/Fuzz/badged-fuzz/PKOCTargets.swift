@@ -5,7 +5,7 @@ import PKOC
 import ReadersVirtual
 import VirtualPKOC
 
-/// The certificate of a card. No input is a certificate of an issuer whose key nobody has.
+/// The certificate of a card. The site has no issuer, so the issuer of each input is unknown.
 @Sendable func pkocCertificate(_ input: UnsafeRawBufferPointer) {
     guard let certificate = try? PKOCCertificate(Array(input)), let day = CVDate(year: 2026, month: 11, day: 22) else {
         return

@@ -58,7 +58,7 @@ extension Stage {
         }
     }
 
-    /// What only the card knows.
+    /// The counters inside the card.
     struct CardTries: Equatable {
         let pin: Int
         let puk: Int

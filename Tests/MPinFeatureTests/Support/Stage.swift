@@ -31,7 +31,8 @@ import WalletFeature
     let readers: FaultyReaders?
     /// What answers a Keycard's question for its PIN.
     var cardPIN = "123456"
-    /// Whether CANCEL answers the question for the PIN of M-Pin at a login, which spares the servers a pairing.
+    /// Whether CANCEL answers the question for the PIN of M-Pin at a login, which saves the servers the computation of
+    /// a pairing.
     var cancelsLogin = false
     /// The messages of the last `run`, without READER and STATUS.
     private(set) var heard: [JSON] = []

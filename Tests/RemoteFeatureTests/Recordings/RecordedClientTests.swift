@@ -16,7 +16,7 @@ import VirtualEID
 @Suite(.timeLimit(.minutes(5))) @Loop struct RecordedClientTests {
     /// Where badged answers otherwise than the recorded phone, a program made for the recording.
     nonisolated private static let differences: [String: Set<String>] = [
-        // badged tells a wrong PIN without the tries that are left, as AusweisApp2 1.26.2 does when it is the phone.
+        // badged reports a wrong PIN without the tries that are left, as AusweisApp2 1.26.2 does as the phone.
         "comfort-wrong-pin": ["ResultCode"]
     ]
 

@@ -159,7 +159,7 @@ final class ShiftedClock: Sendable {
     var now: @Sendable () -> ContinuousClock.Instant { { [self] in .now + shift.withLock { $0 } } }
 }
 
-/// The client of an operation: answers each message by a table, and notes what it has heard.
+/// The client of an operation: answers each message by a table, and records the messages.
 @Loop final class OperationUser {
     let client: TestClient
     private let bench: OperationBench

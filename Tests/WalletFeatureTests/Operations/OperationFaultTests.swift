@@ -37,7 +37,7 @@ import WalletFeature
     }
 
     @Test(
-        "a lost answer to the push: code 10005 with txId, and no second push",
+        "a lost answer to the push ends with code 10005 and txId, without a second push",
         arguments: AntelopeNodeDouble.Fault.allCases
     )
     func push(fault: AntelopeNodeDouble.Fault) async throws {
@@ -73,7 +73,7 @@ import WalletFeature
         }
     }
 
-    @Test("a node that does not answer is given up after its limit, which is 10 s")
+    @Test("a request to a silent node ends after its limit of 10 s")
     func silentNode() async throws {
         let limits = AntelopeServices().limits
         #expect(limits.connect == .seconds(10) && limits.transfer == .seconds(10))

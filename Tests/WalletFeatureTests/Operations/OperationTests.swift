@@ -151,7 +151,7 @@ import VirtualKeycard
         let second = try await OperationUser(bench, OperationUser.mykey("u-2"))
         try await bench.insertIfAway()
         #expect(try await second.run(OperationBench.authorize()).resultCode == 10009)
-        // Another dapp is not concerned.
+        // The binding does not apply to another dapp.
         let stranger = try await OperationUser(bench, OperationUser.mykey("u-2", appKey: "k-2"))
         try await bench.insertIfAway()
         #expect(try await stranger.run(OperationBench.authorize()).resultCode == 1)
@@ -216,7 +216,7 @@ import VirtualKeycard
         #expect(try await bench.counter("retryCounter") == 3)
     }
 
-    @Test("CANCEL at the request: code 0, and the card is not touched")
+    @Test("CANCEL at the request ends with code 0, and the card gets no command")
     func cancel() async throws {
         let bench = try await OperationBench()
         try await bench.insert()
@@ -259,7 +259,7 @@ import VirtualKeycard
         #expect(try await bench.counter("retryCounter") == 3)
     }
 
-    @Test("CANCEL while only a card without the applet is there: code 10002")
+    @Test("CANCEL with only a card without the applet in the reader ends with code 10002")
     func otherApplet() async throws {
         let bench = try await OperationBench()
         try await bench.insert(#"{"kind":"eid"}"#)
@@ -268,7 +268,7 @@ import VirtualKeycard
         #expect(try await user.run(OperationBench.transfer()).resultCode == 10002)
     }
 
-    @Test("a blocked card, a card without keys, and no WALLET_INIT", arguments: generations)
+    @Test("a blocked card, a card without keys and a missing WALLET_INIT have their codes", arguments: generations)
     func cards(version: String) async throws {
         let bench = try await OperationBench()
         try await bench.insert(OperationBench.card(version, #","retryCounter":0,"pukCounter":0"#))
@@ -286,7 +286,7 @@ import VirtualKeycard
         }
     }
 
-    @Test("a wrong PIN is told, and the right one goes on; a blocked PIN takes the PUK", arguments: generations)
+    @Test("after a wrong PIN the right one goes on, and a blocked PIN asks for the PUK", arguments: generations)
     func pin(version: String) async throws {
         let bench = try await OperationBench()
         try await bench.insert(OperationBench.card(version, #","retryCounter":1"#))

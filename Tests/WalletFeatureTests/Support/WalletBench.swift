@@ -95,7 +95,7 @@ import WalletFeature
         return try #require(card)
     }
 
-    /// What only the card knows.
+    /// The secrets and counters inside the card.
     struct Secrets: Sendable {
         var isInitialized = false
         var pinTries = 0
@@ -108,7 +108,7 @@ import WalletFeature
 
     func secrets() async throws -> Secrets { try await card().keycardSecrets() }
 
-    /// What the card tells at SELECT, which ends its channel.
+    /// The answer of the card to SELECT, which ends its channel.
     func info() async throws -> KeycardInfo { try KeycardInfo(Array(await card().selection().dropLast(2))) }
 
     /// What the card counts, such as `pinTries`.
@@ -117,7 +117,7 @@ import WalletFeature
     }
 }
 
-/// The client of one workflow: answers each message by a table, and notes what it has heard.
+/// The client of one workflow: answers each message by a table, and records the messages.
 @Loop final class WalletUser {
     let client: TestClient
     /// The messages in order, from FLOW_STARTED on; without READER, STATUS and a plain INSERT_CARD.
@@ -221,7 +221,7 @@ import WalletFeature
         }
     }
 
-    /// The names of what was heard, in order.
+    /// The names of the received messages, in order.
     var names: [String] { heard.compactMap { $0["msg"]?.string } }
 
     /// The last message with this name.

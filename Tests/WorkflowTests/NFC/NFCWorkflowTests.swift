@@ -36,7 +36,7 @@ struct NFCWorkflowTests {
         await user.isQuiet()
     }
 
-    @Test("a workflow that waits is told that its reader has failed, and goes on when the reader is back")
+    @Test("a waiting workflow reports the failure of its reader, and continues when the reader is back")
     @Loop func failedReader() async throws {
         let fixture = try await NFCFixture()
         let client = try fixture.server.connect()
