@@ -36,7 +36,7 @@ public struct FlowEntity: Sendable, Equatable {
     public func text(_ name: String) -> String? { members[name]?.string }
 }
 
-/// Why a workflow with a wallet card has failed.
+/// Why a workflow with a wallet card has failed or was cancelled.
 public struct FlowError: Error, Sendable, Equatable {
     /// A name of docs/protocol/wallet.md, Errors, such as `USER_CANCELED`.
     public var code: String
