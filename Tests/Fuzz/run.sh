@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
 # run.sh [SECONDS [TARGET...]]: runs the fuzz targets under libFuzzer with the address sanitizer,
-# each for this time. Seeds are in Tests/Fuzz/corpus/TARGET. New inputs go to .build-fuzz/corpus,
-# findings to .build-fuzz/found. The last line is "N passed, N failed".
+# each for this time, one on each processor. Seeds are in Tests/Fuzz/corpus/TARGET. New inputs go to
+# .build-fuzz/corpus, findings to .build-fuzz/found. The last line is "N passed, N failed".
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 seconds=${1:-60}
@@ -15,20 +15,25 @@ fuzz=.build-fuzz/release/badged-fuzz
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] || mapfile -t targets < <("$fuzz" 2>/dev/null || true)
 [ ${#targets[@]} -gt 0 ] || { echo "no fuzz targets found" >&2; exit 1; }
-passed=0 failed=0
-for target in "${targets[@]}"; do
+# fuzz_one TARGET: prints one line, and the end of the log when something was found.
+fuzz_one() {
+    target=$1 log=.build-fuzz/found/$1.log
     mkdir -p ".build-fuzz/corpus/$target" ".build-fuzz/found/$target"
-    log=.build-fuzz/found/$target.log
     if "$fuzz" "$target" -max_total_time="$seconds" -max_len=4096 -rss_limit_mb=1024 -timeout=10 -print_final_stats=1 \
         -artifact_prefix=".build-fuzz/found/$target/" ".build-fuzz/corpus/$target" "Tests/Fuzz/corpus/$target" \
         >"$log" 2>&1; then
-        passed=$((passed + 1))
         echo "$target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") runs, nothing found"
     else
-        failed=$((failed + 1))
         echo "$target: FOUND, see $log"
         tail -n 30 "$log"
     fi
-done
+}
+export -f fuzz_one
+export fuzz seconds
+mkdir -p .build-fuzz/found
+# A target uses one processor.
+printf '%s\n' "${targets[@]}" | xargs -P "$(nproc)" -I TARGET bash -c 'fuzz_one TARGET' | tee .build-fuzz/found/results
+passed=$(grep -c '^[a-z0-9-]*: .* nothing found$' .build-fuzz/found/results || true)
+failed=$((${#targets[@]} - passed))
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
