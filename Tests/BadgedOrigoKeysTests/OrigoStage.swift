@@ -85,6 +85,12 @@ import Vault
         issuer.invite(Self.code, ["label": .string("main building"), "sites": .array([site])])
         try await call { $1.setupEndpoint(Self.code) }
         #expect(await next() == "setup")
+        // The key signs in the loop of all tests, which may be busy.
+        try await call { _, manager in
+            let limits = OrigoKeysTimeoutConfiguration()
+            limits.maxTimeBetweenApdus = 60
+            manager.setTimeoutConfiguration(limits)
+        }
     }
 
     /// The reader advertises; strong enough for proximity, or too weak.

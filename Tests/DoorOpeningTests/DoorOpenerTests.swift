@@ -13,6 +13,13 @@ struct DoorOpenerTests {
     private static let siteScalar = [UInt8](repeating: 5, count: 32)
     private static let address = DeviceAddress(bits: 0xC000_0000_0001, isRandom: true)
 
+    /// Limits that a busy machine does not reach: the key signs in the loop of all tests.
+    private static let patient: OpeningTimeouts = {
+        var timeouts = OpeningTimeouts()
+        timeouts.apdu = 240_000
+        return timeouts
+    }()
+
     private static func credentials(isLegacy: Bool = false, key: (any CredentialKey)? = nil) throws -> [DoorCredential]
     {
         let site = try DoorSite(
@@ -43,7 +50,8 @@ struct DoorOpenerTests {
                 let result = await opener.open(
                     Self.address,
                     adapter: 0,
-                    try Self.credentials(isLegacy: !isEncrypted)
+                    try Self.credentials(isLegacy: !isEncrypted),
+                    Self.patient
                 ) { states.append($0) }
                 #expect(result == OpeningResult(.success, decision: .granted, payload: [3], key: "door"))
                 #expect(states == [.connecting, .connected, .authenticating])
@@ -60,7 +68,7 @@ struct DoorOpenerTests {
         reader.isEncrypted = false
         let connector = ModelConnector(reader)
         connector.reader.fault = .silentAfterGreeting
-        let result = await DoorOpener(connector).open(Self.address, adapter: 0, try Self.credentials())
+        let result = await DoorOpener(connector).open(Self.address, adapter: 0, try Self.credentials(), Self.patient)
         #expect(result.status == .readerTimedOutAPDU)
         // The reader has received an ephemeral key only.
         #expect(connector.reader.received.allSatisfy { $0.first == 0x07 })
@@ -79,7 +87,7 @@ struct DoorOpenerTests {
         let connector = ModelConnector(ModelReader(signer: Self.siteScalar))
         connector.reader.fault = fault
         let opener = DoorOpener(connector)
-        let result = await opener.open(Self.address, adapter: 0, try Self.credentials())
+        let result = await opener.open(Self.address, adapter: 0, try Self.credentials(), Self.patient)
         await opener.waitUntilIdle()
         #expect((result.status, result.decision) == (status, .unknown))
         #expect(result.reason != nil)
@@ -92,19 +100,18 @@ struct DoorOpenerTests {
         let connector = ModelConnector(ModelReader(signer: Self.siteScalar))
         let opener = DoorOpener(connector)
         connector.reader.fault = .silentAtEnd
-        #expect(
-            await opener.open(Self.address, adapter: 0, try Self.credentials()).status == .readerTimedOutAPDU
-        )
+        let silent = await opener.open(Self.address, adapter: 0, try Self.credentials(), Self.patient)
+        #expect(silent.status == .readerTimedOutAPDU)
         for number in 1...2 {
             connector.isLostAfter = number
-            let result = await opener.open(Self.address, adapter: 0, try Self.credentials())
+            let result = await opener.open(Self.address, adapter: 0, try Self.credentials(), Self.patient)
             #expect(result.status == .bluetoothCommunicationFailed)
         }
         connector.isLostAfter = nil
         connector.failure = .timedOut
-        #expect(await opener.open(Self.address, adapter: 0, try Self.credentials()).status == .timedOut)
+        #expect(await opener.open(Self.address, adapter: 0, try Self.credentials(), Self.patient).status == .timedOut)
         connector.failure = .failed("no adapter")
-        let failed = await opener.open(Self.address, adapter: 0, try Self.credentials())
+        let failed = await opener.open(Self.address, adapter: 0, try Self.credentials(), Self.patient)
         #expect(failed == OpeningResult(.bluetoothCommunicationFailed, reason: "no adapter"))
         await opener.waitUntilIdle()
         #expect(connector.open == 0)
@@ -120,7 +127,8 @@ struct DoorOpenerTests {
         for (code, (status, decision)) in expected {
             let connector = ModelConnector(ModelReader(signer: Self.siteScalar))
             connector.reader.code = code
-            let result = await DoorOpener(connector).open(Self.address, adapter: 0, try Self.credentials())
+            let opener = DoorOpener(connector)
+            let result = await opener.open(Self.address, adapter: 0, try Self.credentials(), Self.patient)
             #expect((result.status, result.decision, result.payload) == (status, decision, [code]))
         }
     }
@@ -130,10 +138,10 @@ struct DoorOpenerTests {
         let connector = ModelConnector(ModelReader(signer: Self.siteScalar))
         let opener = DoorOpener(connector)
         let broken = try Self.credentials(key: BrokenKey())
-        let unsigned = await opener.open(Self.address, adapter: 0, broken)
+        let unsigned = await opener.open(Self.address, adapter: 0, broken, Self.patient)
         #expect(unsigned.status == .keyNotFound && unsigned.reason == "the key is gone")
         (connector.dialect, connector.mtu) = (.whole, 23)
-        let result = await opener.open(Self.address, adapter: 0, try Self.credentials())
+        let result = await opener.open(Self.address, adapter: 0, try Self.credentials(), Self.patient)
         #expect(result.status == .bluetoothCommunicationFailed)
         #expect(result.reason?.contains("MTU of 23") == true)
         await opener.waitUntilIdle()
@@ -146,14 +154,14 @@ struct DoorOpenerTests {
         connector.holdsEnds = true
         let opener = DoorOpener(connector)
         let credentials = try Self.credentials()
-        #expect(await opener.open(Self.address, adapter: 0, credentials).status == .success)
+        #expect(await opener.open(Self.address, adapter: 0, credentials, Self.patient).status == .success)
         #expect(connector.open == 1)
         let other = DeviceAddress(bits: 0xC000_0000_0002, isRandom: true)
-        #expect(await opener.open(other, adapter: 0, credentials).status == .success)
+        #expect(await opener.open(other, adapter: 0, credentials, Self.patient).status == .success)
         #expect(connector.addresses == [Self.address, other])
         var states: [OpeningState] = []
         let again = Task { @Loop in
-            await opener.open(Self.address, adapter: 0, credentials) { state in
+            await opener.open(Self.address, adapter: 0, credentials, Self.patient) { state in
                 states.append(state)
                 // The opening has begun, and waits.
                 if state == .connecting { Task { @Loop in connector.release() } }
@@ -173,10 +181,11 @@ struct DoorOpenerTests {
         let opener = DoorOpener(connector)
         let credentials = try Self.credentials()
         (connector.cutsGreeting, connector.mtu) = (true, 23)
-        #expect(await opener.open(Self.address, adapter: 0, credentials).status == .readerTimedOutFragment)
+        let cut = await opener.open(Self.address, adapter: 0, credentials, Self.patient)
+        #expect(cut.status == .readerTimedOutFragment)
         connector.cutsGreeting = false
         connector.refusesWrites = true
-        #expect(await opener.open(Self.address, adapter: 0, credentials).status == .readerTimedOutBLE)
+        #expect(await opener.open(Self.address, adapter: 0, credentials, Self.patient).status == .readerTimedOutBLE)
         connector.refusesWrites = false
         var timeouts = OpeningTimeouts()
         timeouts.apdu = 50
@@ -193,14 +202,14 @@ struct DoorOpenerTests {
         connector.holds = true
         let opener = DoorOpener(connector)
         let credentials = try Self.credentials()
-        let first = Task { @Loop in await opener.open(Self.address, adapter: 0, credentials) }
+        let first = Task { @Loop in await opener.open(Self.address, adapter: 0, credentials, Self.patient) }
         await connector.wait(connections: 1)
-        #expect(await opener.open(Self.address, adapter: 0, credentials).status == .busy)
+        #expect(await opener.open(Self.address, adapter: 0, credentials, Self.patient).status == .busy)
         connector.release()
         await opener.waitUntilIdle()
         #expect(connector.open == 0)
         #expect(await first.value.status == .success)
-        #expect(await opener.open(Self.address, adapter: 0, credentials).status == .success)
+        #expect(await opener.open(Self.address, adapter: 0, credentials, Self.patient).status == .success)
         #expect(connector.connections == 2)
     }
 }

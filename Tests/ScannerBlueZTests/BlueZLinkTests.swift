@@ -152,7 +152,7 @@ struct BlueZLinkTests {
     @Loop func silent() async throws {
         let stage = try await Stage()
         stage.service.reader.fault = .silentAtEnd
-        #expect(try await stage.open { $0.apdu = 2000 }.status == .readerTimedOutAPDU)
+        #expect(try await stage.open { $0.apdu = 10_000 }.status == .readerTimedOutAPDU)
         #expect(stage.service.calls.last == "Disconnect")
     }
 

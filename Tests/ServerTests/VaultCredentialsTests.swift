@@ -70,6 +70,8 @@ import Vault
             credentials: credentials
         )
         let client = try server.connect(uid: uid)
+        // The key signs in the loop of all tests, which may be busy.
+        _ = try #require(await client.ask(#"{"cmd":"SET_TIMEOUTS","apduMs":60000}"#, "TIMEOUTS"))
         _ = try #require(await client.ask(#"{"cmd":"START_SCAN","lockServiceCodes":[]}"#, "SCAN"))
         for _ in 0..<6 {
             clock.advance(100)
