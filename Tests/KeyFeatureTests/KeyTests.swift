@@ -203,7 +203,7 @@ import Vault
         #expect(await stage.error("NEW_KEY") == "")
         #expect(await stage.keys().map { $0["protection"]?.string } == ["tpm", "tpm"])
         let folder = stage.folder + "/state"
-        let tpm = TPM(device.path)
+        let tpm = TPM(device.path, timeLimit: .seconds(240))
         let copy = stage.folder + "/copy"
         try FileManager.default.copyItem(atPath: folder, toPath: copy)
         let later = try await Stage(store: StateStore { () throws(StoreError) in try Store(folder: copy, tpm: tpm) })

@@ -57,7 +57,7 @@ import Vault
         }
         if trusts { settings.fingerprints = [issuer.fingerprint] }
         device = protection == .tpm ? try await SoftwareTPM() : nil
-        let tpm = device.map { TPM($0.path, isRequired: true) }
+        let tpm = device.map { TPM($0.path, isRequired: true, timeLimit: .seconds(240)) }
         let opened = StateStore { () async throws(StoreError) in
             try await Store.open(folder: folder + "/state", credentials: nil, tpm: tpm)
         }

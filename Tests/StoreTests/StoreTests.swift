@@ -168,7 +168,7 @@ struct StoreTests {
     @Test("the key is sealed by a TPM, which must be the same one later")
     func tpm() async throws {
         let (device, stranger) = (try await SoftwareTPM(), try await SoftwareTPM())
-        let tpm = TPM(device.path)
+        let tpm = TPM(device.path, timeLimit: .seconds(240))
         do {
             let store = try await Store.open(folder: folder.path, credentials: nil, tpm: tpm)
             #expect(store.keySource == .tpm)
@@ -179,7 +179,9 @@ struct StoreTests {
         let before = folder.content(folder.database)
         // A key beside it does not replace the one in the TPM.
         try folder.writeKey([UInt8](repeating: 1, count: 32))
-        #expect(throws: StoreError.tpm(.foreign)) { _ = try Store(folder: folder.path, tpm: TPM(stranger.path)) }
+        #expect(throws: StoreError.tpm(.foreign)) {
+            _ = try Store(folder: folder.path, tpm: TPM(stranger.path, timeLimit: .seconds(240)))
+        }
         #expect(throws: StoreError.tpm(.notAllowed)) { _ = try Store(folder: folder.path) }
         device.stop()
         #expect(throws: StoreError.self) { _ = try Store(folder: folder.path, tpm: tpm) }
@@ -200,7 +202,7 @@ struct StoreTests {
     func keyFileAndTPM() async throws {
         do { _ = try Store(folder: folder.path) }
         let device = try await SoftwareTPM()
-        #expect(try Store(folder: folder.path, tpm: TPM(device.path)).keySource == .file)
+        #expect(try Store(folder: folder.path, tpm: TPM(device.path, timeLimit: .seconds(240))).keySource == .file)
         let other = Folder()
         let missing = TPM("/nowhere/tpm", isRequired: true)
         let error = StoreError.tpm(.unavailable("/nowhere/tpm: No such file or directory"))

@@ -34,7 +34,7 @@ final class VaultBench: Sendable {
 
     /// Opens the vault as the daemon does after its start. The one that was open before is closed.
     func opened() -> Vault {
-        let tpm = device.map { TPM($0.path, isRequired: true) }
+        let tpm = device.map { TPM($0.path, isRequired: true, timeLimit: .seconds(240)) }
         close()
         let store = StateStore { [folder] () async throws(StoreError) in
             try await Store.open(folder: folder, credentials: nil, tpm: tpm)

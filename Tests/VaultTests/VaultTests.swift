@@ -280,7 +280,7 @@ struct VaultTests {
             await #expect(throws: VaultError.tpm(.notAllowed)) { try await forbidden.sign(digest: digest) }
             await #expect(throws: VaultError.self) { try await newKey(vault) }
             // New keys need the TPM that has sealed the store, also if no TPM is required.
-            let automatic = Vault(bench.store, tpm: TPM(device.path))
+            let automatic = Vault(bench.store, tpm: TPM(device.path, timeLimit: .seconds(240)))
             await #expect(throws: VaultError.self) { try await newKey(automatic) }
             try await device.start()
             for record in try await vault.keys(of: 1) {

@@ -11,7 +11,7 @@ import Vault
 @main struct Program {
     static func main() async throws {
         let folder = CommandLine.arguments[1]
-        let tpm = CommandLine.arguments.dropFirst(2).first.map { TPM($0, isRequired: true) }
+        let tpm = CommandLine.arguments.dropFirst(2).first.map { TPM($0, isRequired: true, timeLimit: .seconds(240)) }
         let vault = Vault(StateStore { () throws(StoreError) in try Store(folder: folder, tpm: tpm) }, tpm: tpm)
         _ = try await vault.setUp(1)
         guard let codes = OneTimeCodes(kind: .hotp), let tag = DataTag([0x85]) else { exit(2) }
