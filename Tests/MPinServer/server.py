@@ -350,6 +350,8 @@ class Request(http.server.BaseHTTPRequestHandler):
 
 class Listener(http.server.ThreadingHTTPServer):
     daemon_threads = True
+    # Many tests connect at once. A connection beyond this number waits for seconds until it is tried again.
+    request_queue_size = 128
 
     def __init__(self, port):
         super().__init__(("127.0.0.1", port), Request)

@@ -5,18 +5,23 @@ import TestSupport
 import Testing
 import Text
 
-/// The M-Pin servers of Tests/MPinServer, a double, in a process of their own. All tests use the same one.
+/// The M-Pin servers of Tests/MPinServer, a double, in a process of their own.
 final class LoginServers: Sendable {
     private let program: RunningProgram
     let port: Int
 
     private static let shared = Task { try await LoginServers() }
 
+    /// The servers compute one pairing after the other, for all tests; on a busy machine the last one takes minutes.
+    static let patient = HTTPLimits(connect: .seconds(240), transfer: .seconds(240))
+
     struct NotStarted: Error { let text: String }
 
+    /// The servers that tests share.
     static func running() async throws -> LoginServers { try await shared.value }
 
-    private init() async throws {
+    /// Starts servers that nobody else keeps busy.
+    init() async throws {
         let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         let script = folder.appending(path: "MPinServer/server.py").path
@@ -42,7 +47,7 @@ final class LoginServers: Sendable {
     func send(_ method: HTTPRequest.Method, _ path: String, _ body: JSON? = nil) throws -> JSON {
         let canceller = HTTPCanceller()
         let addresses = HostAddresses(HostAddresses.system, canceller)
-        let session = try HTTPSession(nil, HTTPLimits(), nil, canceller, addresses)
+        let session = try HTTPSession(nil, Self.patient, nil, canceller, addresses)
         let address = try #require(WebAddress(url + path))
         let request = HTTPRequest(method: method, address: address, body: body?.bytes ?? [], maximumLength: 64 << 20)
         return try JSON(try session.run(request, by: .now + .seconds(300)).body)

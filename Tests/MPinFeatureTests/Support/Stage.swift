@@ -77,6 +77,7 @@ import WalletFeature
         _ readers: FaultyReaders? = nil
     ) async throws -> (TestServer, TestClient) {
         var configuration = MPinConfiguration(userAgent: "badged/test")
+        configuration.limits = LoginServers.patient
         for domain in domains {
             let isAdded = configuration.domains.add(domain)
             #expect(isAdded)
