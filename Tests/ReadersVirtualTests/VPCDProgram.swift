@@ -3,7 +3,7 @@ import Dispatch
 import Glibc
 import TestSupport
 
-/// Runs the program badged-virtual-card, reads its stdout and plays vpcd. Each wait has a timeout of 60 s.
+/// Runs the program badged-virtual-card, reads its stdout and plays vpcd. Each wait has a limit of four minutes.
 final class VPCDProgram {
     private let listener: Int32
     private var connection: Int32 = -1
@@ -43,7 +43,7 @@ final class VPCDProgram {
 
     private static func wait(_ descriptor: Int32) throws {
         var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        guard poll(&request, 1, 60_000) == 1 else { throw Unexpected("no data within 60 s") }
+        guard poll(&request, 1, 240_000) == 1 else { throw Unexpected("no data within four minutes") }
     }
 
     /// Accepts the connection of the card.
@@ -110,11 +110,11 @@ final class VPCDProgram {
 
     func signal(_ number: Int32) { kill(process, number) }
 
-    /// Waits for the end of the process; returns the exit status, or the negative signal number. After 60 s it kills the
-    /// process.
+    /// Waits for the end of the process; returns the exit status, or the negative signal number. After four minutes it
+    /// kills the process.
     static func status(of process: pid_t) -> Int32 {
         let guardian = DispatchWorkItem { kill(process, SIGKILL) }
-        DispatchQueue.global().asyncAfter(deadline: .now() + 60, execute: guardian)
+        DispatchQueue.global().asyncAfter(deadline: .now() + 240, execute: guardian)
         // The process id stays valid until waitpid, so the guardian cannot hit another process.
         var info = siginfo_t()
         while waitid(P_PID, id_t(process), &info, WEXITED | WNOWAIT) != 0, errno == EINTR {}

@@ -37,7 +37,7 @@ package final class ScriptedPeer: Sendable {
                 case nil: break
                 }
                 var waiting = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
-                guard poll(&waiting, 1, 60_000) == 1 else { return nil }
+                guard poll(&waiting, 1, 240_000) == 1 else { return nil }
                 guard buffer.fill({ recv(socket, $0.baseAddress, $0.count, 0) }) > 0 else { return nil }
             }
         }
