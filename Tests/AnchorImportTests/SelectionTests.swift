@@ -120,27 +120,29 @@ import Testing
     // MARK: The folder
 
     @Test("written certificates are read as trust anchors, and everybody may read them")
-    func written() throws {
-        let temporary = try TemporaryFolder()
-        let folder = temporary.path + "/new/anchors"
-        let before = umask(0o077)
-        defer { umask(before) }
-        let writer = AnchorWriter(folder: folder)
-        try writer.write([
-            (Self.certificate("cvca"), .productive), (Self.certificate("link"), .productive),
-            (Self.certificate("cvca-next"), .test),
-        ])
-        let anchors = TrustAnchors(folder: folder)
-        #expect(try anchors.productive == [Self.certificate("cvca")])
-        #expect(try anchors.links == [Self.certificate("link")])
-        #expect(try anchors.test == [Self.certificate("cvca-next")])
-        #expect(anchors.warnings.isEmpty)
-        for (name, mode) in [
-            ("", 0o755), ("/test", 0o755), ("/\(Self.first).cvcert", 0o644),
-            ("/\(Self.first)_\(Self.second).cvcert", 0o644),
-        ] as [(String, mode_t)] {
-            var status = stat()
-            #expect(stat(folder + name, &status) == 0 && status.st_mode & 0o777 == mode, "\(name)")
+    func written() async {
+        // The umask is that of the whole process, so the test has a process of its own.
+        await #expect(processExitsWith: .success) {
+            let temporary = try TemporaryFolder()
+            let folder = temporary.path + "/new/anchors"
+            umask(0o077)
+            let (first, second) = (SelectionTests.first, SelectionTests.second)
+            let writer = AnchorWriter(folder: folder)
+            try writer.write([
+                (SelectionTests.certificate("cvca"), .productive), (SelectionTests.certificate("link"), .productive),
+                (SelectionTests.certificate("cvca-next"), .test),
+            ])
+            let anchors = TrustAnchors(folder: folder)
+            #expect(try anchors.productive == [SelectionTests.certificate("cvca")])
+            #expect(try anchors.links == [SelectionTests.certificate("link")])
+            #expect(try anchors.test == [SelectionTests.certificate("cvca-next")])
+            #expect(anchors.warnings.isEmpty)
+            for (name, mode) in [
+                ("", 0o755), ("/test", 0o755), ("/\(first).cvcert", 0o644), ("/\(first)_\(second).cvcert", 0o644),
+            ] as [(String, mode_t)] {
+                var status = stat()
+                #expect(stat(folder + name, &status) == 0 && status.st_mode & 0o777 == mode, "\(name)")
+            }
         }
     }
 
