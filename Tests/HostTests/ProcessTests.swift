@@ -50,7 +50,10 @@ struct ProcessTests {
         close(ends[1])
         var (note, count) = ([UInt8](repeating: 0, count: 64), Int32(0))
         #expect(clinux_take_descriptor(link[1], &note, &count) == -2)
-        // The pipe ends when the last copy of its other end is closed.
+        // The pipe ends when the last copy of its other end is closed. A program that another test is starting may have one
+        // until it is executed.
+        var ended = pollfd(fd: ends[0], events: Int16(POLLIN), revents: 0)
+        #expect(poll(&ended, 1, 240_000) == 1)
         clinux_set_nonblocking(ends[0])
         var byte: UInt8 = 0
         #expect(read(ends[0], &byte, 1) == 0)
