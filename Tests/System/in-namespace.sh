@@ -19,4 +19,6 @@ exec unshare $user --mount --net --pid --fork --kill-child --mount-proc sh -c '
     set -eu
     mount -t tmpfs -o mode=0755 tmpfs /run
     ip link set lo up
+    # The ports of virtual readers: no outgoing connection takes one while no pcscd listens there.
+    echo 35963,35964,36000-36099 2>/dev/null >/proc/sys/net/ipv4/ip_local_reserved_ports || true
     exec "$@"' in-namespace "$@"
