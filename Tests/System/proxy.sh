@@ -6,8 +6,9 @@
 needs_programs badged badgectl badged-eidserver
 needs tinyproxy python3
 start_eidserver
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-printf 'Port %s\nListen 127.0.0.1\nTimeout 60\nLogFile "%s"\nLogLevel Info\nBasicAuth someone Passw0rd\n' \
+# No outgoing connection takes this port before tinyproxy has it, or after its end.
+port=$(PYTHONPATH=$here python3 -c 'from harness import free_port; print(free_port())')
+printf 'Port %s\nListen 127.0.0.1\nTimeout 600\nLogFile "%s"\nLogLevel Info\nBasicAuth someone Passw0rd\n' \
     "$port" "$work/proxy.log" >"$work/tinyproxy.conf"
 tinyproxy -d -c "$work/tinyproxy.conf" >/dev/null 2>&1 &
 proxy=$!
