@@ -90,6 +90,8 @@ value members getent group badged-devices
 echo '{"cmd":"START_SCAN"}' | value own as badged badgectl send
 echo '{"cmd":"GET_READER_LIST"}' | value seen as badged badgectl send
 echo '{"cmd":"START_SCAN"}' | value root badgectl send --wait SCAN
+# The first look for devices may not have ended. badged-nfc reports the missing device after it is confined.
+while as tester badgectl --json health >/result/health && ! grep -q 'pn532_uart:/dev/none' /result/health; do sleep 0.1; done
 value browser python3 -c 'import urllib.request as r; print(r.urlopen("http://127.0.0.1:24727/eID-Client?Status").status)'
 for part in activation nfc; do
     child=$(pgrep -x "badged-$part" || pgrep -f "libexec/badged-$part")
@@ -97,8 +99,6 @@ for part in activation nfc; do
     value $part-owner sed -n 's/^Uid:\t\([0-9]*\).*/\1/p' "/proc/$child/status"
 done
 value filters sed -n 's/^Seccomp_filters:\t//p' "/proc/$pid/status"
-# The first look for devices may not have ended.
-while as tester badgectl --json health >/result/health && ! grep -q 'pn532_uart:/dev/none' /result/health; do sleep 0.1; done
 value seccomp sed -n 's/^Seccomp:\t//p' "/proc/$pid/status"
 value core sed -n 's/^Max core file size *//p' "/proc/$pid/limits"
 printf '123456\n654321\n' | as tester badgectl change-pin --reader Simulator --pin-stdin >/dev/null

@@ -90,7 +90,7 @@ open_to_server = sockets(daemon.pid) & set(table("tcp", "01"))
 check("badged is connected to the eID-Server", open_to_server, descriptors(daemon.pid))
 
 # Both programs are started now, while badged has these connections.
-first = child("badged-nfc")
+first = until(lambda: child("badged-nfc"))
 check("badged-nfc runs", first, daemon.log())
 os.kill(first, signal.SIGKILL)
 nfc = until(lambda: (pid := child("badged-nfc")) != first and pid)
