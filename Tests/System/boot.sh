@@ -36,7 +36,7 @@ ExecStopPost=/bin/systemctl --no-block poweroff
 UNIT
 ln -s ../examine.service "$wants"
 mkdir -p all/etc/systemd/system/badged.service.d
-printf '[Service]\nWatchdogSec=5s\n' >all/etc/systemd/system/badged.service.d/watchdog.conf
+printf '[Service]\nWatchdogSec=30s\n' >all/etc/systemd/system/badged.service.d/watchdog.conf
 printf '[virtual]\nenabled = yes\n[activation]\nenabled = yes\n[nfc]\ndevices = pn532_uart:/dev/none\n' >all/etc/badged/badged.conf
 # A container has no Bluetooth, so a second program stores another socket under the name that badged-bluetooth uses.
 printf '[Service]\nExecStartPre=+/usr/bin/python3 /result/store\n' >all/etc/systemd/system/badged.service.d/store.conf
