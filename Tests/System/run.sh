@@ -10,7 +10,7 @@ for script; do
     name=$(basename "$script" .sh)
     echo "$name"
     # The limit is for a script that hangs.
-    timeout --kill-after=10 1200 "./$name.sh" </dev/null
+    timeout --kill-after=10 3600 "./$name.sh" </dev/null
     code=$?
     if [ $code = 0 ]; then
         passed=$((passed + 1))
