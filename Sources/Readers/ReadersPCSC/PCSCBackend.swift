@@ -12,7 +12,11 @@ package final class PCSCBackend: ReaderBackend {
     private let watch = Mutex<Watch?>(nil)
     private let gate = ReaderGate()
 
-    package init() {}
+    private let absenceTime: Int
+
+    /// - Parameter absenceTime: the milliseconds in which pcscd notices the removal of a card. pcscd polls drivers without
+    ///   interrupts every 0.4 s.
+    package init(absenceTime: Int = 600) { self.absenceTime = absenceTime }
 
     deinit { watch.withLock { $0 }?.stop() }
 
@@ -21,7 +25,7 @@ package final class PCSCBackend: ReaderBackend {
     /// exclusive use.
     package var events: AsyncStream<ReaderEvent> {
         let (stream, continuation) = AsyncStream.makeStream(of: ReaderEvent.self)
-        let new = Watch(events: continuation)
+        let new = Watch(events: continuation, absenceTime: absenceTime)
         // In another task, to avoid a deadlock: the runtime holds its lock of the cancelled task during this call. A
         // thread that publishes an event holds the lock of the watch and waits for that of the runtime.
         continuation.onTermination = { [weak new] _ in

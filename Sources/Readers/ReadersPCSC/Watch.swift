@@ -42,10 +42,16 @@ final class Watch: Sendable {
     private let events: AsyncStream<ReaderEvent>.Continuation
     private let socket: PCSCSocket
     private let socketWatch: SocketWatch?
+    /// The milliseconds after which a card that does not answer counts as mute, not as removed.
+    private let absenceTime: Int
 
     /// Starts the threads. `stop` ends `events`.
-    init(socket: PCSCSocket = .standard, events: AsyncStream<ReaderEvent>.Continuation) {
-        (self.socket, self.events) = (socket, events)
+    init(
+        socket: PCSCSocket = .standard,
+        events: AsyncStream<ReaderEvent>.Continuation,
+        absenceTime: Int
+    ) {
+        (self.socket, self.events, self.absenceTime) = (socket, events, absenceTime)
         socketWatch = SocketWatch(socket)
         guard let socketWatch, startThread("pcsc-socket", { [self] in follow(socketWatch) }) else {
             publish { state in
@@ -153,10 +159,9 @@ final class Watch: Sendable {
 
     /// Finds out whether a card that does not answer has left. Blocks, so it is only for threads of this target.
     ///
-    /// pcscd polls drivers without interrupts every 0.4 s. Only after this time can a removed card be told from a mute
-    /// card.
-    func presence(of insertion: Insertion, within limit: DispatchTimeInterval = .milliseconds(600)) -> Presence {
-        let deadline = DispatchTime.now() + limit
+    /// A removed card can be told from a mute one only after pcscd has had time to notice the removal.
+    func presence(of insertion: Insertion) -> Presence {
+        let deadline = DispatchTime.now() + .milliseconds(absenceTime)
         let change = DispatchSemaphore(value: 0)
         state.withLock { $0.changeSignals.append(change) }
         defer { state.withLock { $0.changeSignals.removeAll { $0 === change } } }
