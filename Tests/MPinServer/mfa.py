@@ -133,8 +133,9 @@ class Service:
         if "+renew" in user and (user not in self.renewed or "+always" in user):
             self.renewed.add(user)
             return {"dvsRegister": {"token": self.permit(user), "curve": "BN254CX"}}
-        now = int(time.time()) * 1000
-        times = {"otp": "%06d" % secrets.randbelow(10**6), "expireTime": now + 60000, "ttlSeconds": 60, "nowTime": now}
+        # Neither code nor time has the digits of the PIN that tests look for in messages.
+        now, code = 1_795_000_000_000, "".join(secrets.choice("024568") for _ in range(6))
+        times = {"otp": code, "expireTime": now + 60000, "ttlSeconds": 60, "nowTime": now}
         return {"userId": user, "code": "c-" + wid, **(times if scope in ("otp", "reg-code") else {})}
 
     # Sessions
