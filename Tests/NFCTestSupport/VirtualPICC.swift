@@ -12,14 +12,15 @@ extension PICC {
         waitingTimeCode: UInt8 = 9
     ) -> PICC {
         let insertion = insertions.wrappingAdd(1, ordering: .relaxed).newValue
+        let executor = executors[Int(insertion % UInt64(executors.count))]
         return PICC(
             technology,
             frameSizeCode: frameSizeCode,
             waitingTimeCode: waitingTimeCode,
             historicalBytes: card.historicalBytes,
-            onReset: { _ = wait { await card.reset() } },
+            onReset: { _ = wait(executor) { await card.reset() } },
             application: { command in
-                switch wait({ await card.exchange(command, insertion: insertion) }) {
+                switch wait(executor, { await card.exchange(command, insertion: insertion) }) {
                 case .answer(let bytes): .answer(bytes)
                 case .mute, nil: .mute
                 case .removed: .removed
@@ -30,8 +31,9 @@ extension PICC {
 
     private static let insertions = Atomic<UInt64>(0)
 
-    /// Runs the cards. All threads of the pool may wait for a field whose card works.
-    private static let executor = QueueExecutor()
+    /// Run the cards. All threads of the pool may wait for a field whose card works. A card that computes for long must not
+    /// keep those of other tests from answering in time, so there are several.
+    private static let executors = (0..<16).map { _ in QueueExecutor() }
 
     private final class QueueExecutor: TaskExecutor {
         private let queue = DispatchQueue(label: "virtual-picc")
@@ -43,7 +45,10 @@ extension PICC {
     }
 
     /// Waits for an async function, which runs on a thread of its own.
-    private static func wait<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) -> Value? {
+    private static func wait<Value: Sendable>(
+        _ executor: QueueExecutor,
+        _ body: @escaping @Sendable () async -> Value
+    ) -> Value? {
         let result = Mutex<Value?>(nil)
         let done = DispatchSemaphore(value: 0)
         let box = Box(result: result)
