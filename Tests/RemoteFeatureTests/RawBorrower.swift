@@ -13,7 +13,8 @@ import RemoteIFD
             to: RemoteAddress(host: .loopback, port: cable.desk),
             interface: nil,
             try await stage.laptopStore.identity(),
-            .paired(trusted: [try await stage.deskStore.identity().fingerprint])
+            .paired(trusted: [try await stage.deskStore.identity().fingerprint]),
+            times: RemoteStage.patient
         )
         events = link.events.makeAsyncIterator()
         guard case .opened? = await nextEvent() else {

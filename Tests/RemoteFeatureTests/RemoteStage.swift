@@ -102,7 +102,7 @@ import VirtualEID
         await sharing.waitForStart()
     }
 
-    private static let patient: RemoteLink.Times = {
+    static let patient: RemoteLink.Times = {
         var times = RemoteLink.Times()
         (times.setUp, times.ping, times.pong) = (600_000, 600_000, 600_000)
         return times

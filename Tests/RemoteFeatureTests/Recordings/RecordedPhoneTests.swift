@@ -113,7 +113,7 @@ import VirtualEID
 
     private func accept() {
         guard let (socket, _) = server.accept() else { return }
-        let link = RemoteLink.serve(socket, identity, .paired(trusted: [trusted]))
+        let link = RemoteLink.serve(socket, identity, .paired(trusted: [trusted]), times: RemoteStage.patient)
         self.link = link
         Task { @Loop [weak self] in
             for await event in link.events {
