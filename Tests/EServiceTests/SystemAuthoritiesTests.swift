@@ -11,7 +11,8 @@ import Testing
         let address = try #require(WebAddress(try server.tcTokenURL([:])))
         let canceller = HTTPCanceller()
         let addresses = HostAddresses(HostAddresses.system, canceller)
-        let session = try HTTPSession(nil, HTTPLimits(), nil, canceller, addresses)
+        let limits = HTTPLimits(connect: .seconds(240), transfer: .seconds(240))
+        let session = try HTTPSession(nil, limits, nil, canceller, addresses)
         do throws(HTTPFault) {
             let response = try session.run(HTTPRequest(address: address), by: .now + .seconds(600))
             Issue.record("the server answered \(response.status)")
