@@ -49,8 +49,6 @@ enum Row: String, CaseIterable {
             (self.title, self.unit, self.digits) = (title, unit, digits)
             (self.floor, self.limit, self.noise) = (floor, limit, noise)
         }
-
-        var isRate: Bool { unit == "/s" && floor != nil }
     }
 
     var facts: Facts {

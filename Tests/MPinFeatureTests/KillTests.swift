@@ -105,7 +105,6 @@ import VirtualKeycard
     private let usesCard: Bool
     private var daemon: DaemonProcess
     private(set) var client: TestClient
-    private var operation = ""
 
     init(fault: String, usesCard: Bool = false) async throws {
         folder = try TemporaryFolder()
@@ -144,7 +143,6 @@ import VirtualKeycard
     private var members: String { #""userId":"alice@mpin.test","url":"\#(url)","card":\#(usesCard)"# }
 
     func begin(_ command: String) async throws {
-        operation = command
         await client.send(#"{"cmd":"\#(command)",\#(members)}"#)
     }
 

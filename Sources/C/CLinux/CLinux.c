@@ -139,8 +139,6 @@ int clinux_spawn_close_from(void *actions, int lowest) {
     return posix_spawn_file_actions_addclosefrom_np(actions, lowest);
 }
 
-int clinux_die_with_parent(void) { return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); }
-
 int clinux_tcp_peer(int fd, uint8_t address[16], uint16_t *port) {
     union {
         struct sockaddr any;

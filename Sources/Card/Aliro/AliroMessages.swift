@@ -71,7 +71,6 @@ package enum AliroTag {
     package static let readerStatus: UInt32 = 0x97
     package static let cryptogram: UInt32 = 0x9D
     package static let signature: UInt32 = 0x9E
-    package static let readerVendor: UInt32 = 0xB1
     package static let cardVendor: UInt32 = 0xB2
 }
 

@@ -17,7 +17,6 @@ extension PACE {
         private let authorities: CertificationAuthorities
         private var fixedKeys: FixedKeys?
         private var nonce: Secret?
-        private var mappingKey: ECPrivateKey?
         private var agreementKey: ECPrivateKey?
         private var keys: SessionKeys?
         private var terminalKey: ECPublicKey?

@@ -66,13 +66,6 @@ extension KeycardApplet {
         return try keyUID(try await run(KeycardInstruction.loadKey, p1: 3, seed))
     }
 
-    /// Loads a seed for LEE keys; only 4.0.
-    package func loadLEESeed(_ seed: consuming Secret) async throws(KeycardError) -> [UInt8] {
-        guard info.generation == .certificate else { throw .unsupported }
-        guard ExtendedPrivateKey.seedCounts.contains(seed.count) else { throw .wrongForm }
-        return try keyUID(try await run(KeycardInstruction.loadKey, p1: 4, seed))
-    }
-
     /// Loads a key without a chain code. The card derives no keys from it.
     package func loadKey(_ key: borrowing PrivateKey) async throws(KeycardError) -> [UInt8] {
         try keyUID(try await run(KeycardInstruction.loadKey, p1: 1, Self.template(key, nil)))

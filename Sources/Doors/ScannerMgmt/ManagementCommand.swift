@@ -24,7 +24,6 @@ package struct ManagementCommand: Equatable, Sendable {
         package static let unknownCommand: UInt8 = 0x01
         package static let busy: UInt8 = 0x0A
         package static let notSupported: UInt8 = 0x0C
-        package static let notPowered: UInt8 = 0x0F
         package static let invalidIndex: UInt8 = 0x11
         package static let blocked: UInt8 = 0x12
         package static let permissionDenied: UInt8 = 0x14

@@ -7,8 +7,6 @@ struct CardFileSystem {
     static let cardAccess: UInt8 = 0x1C
     /// EF.CardSecurity.
     static let cardSecurity: UInt8 = 0x1D
-    /// EF.DIR.
-    static let directory: UInt8 = 0x1E
 
     private var contents: [UInt8: [UInt8]] = [:]
     private var shortIDs: [UInt16: UInt8] = [:]

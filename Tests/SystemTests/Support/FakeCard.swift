@@ -34,7 +34,6 @@ final class VPCDCard: Sendable {
     private struct State {
         var stream: Stream?
         var resets = 0
-        var powerUps = 0
         var answered: ContinuousClock.Instant?
     }
     private let state = Mutex(State())

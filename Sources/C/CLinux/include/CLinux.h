@@ -39,7 +39,6 @@ int clinux_no_core_dumps(void);
  * capset(2). */
 int clinux_has_capability(unsigned capability);
 int clinux_drop_capability(unsigned capability);
-int clinux_die_with_parent(void);
 /* Adds an action of posix_spawn that closes every descriptor from lowest on. `actions` is a
  * posix_spawn_file_actions_t. */
 int clinux_spawn_close_from(void *actions, int lowest);
