@@ -14,7 +14,7 @@ extension EIDServer {
             case "refresh": return refresh(request, handshake, rest)
             case "hop": return try hop(request, rest)
             case "last-hop": return redirectToService(rest)
-            case "comm-error": return communicationError(request, rest)
+            case "comm-error": return communicationError(rest)
             case "report": return Self.json(report(rest == "last" ? nil : rest))
             case "messages": return Self.json(messages(rest == "last" ? nil : rest))
             case "reports": return Self.json(reports)
@@ -80,7 +80,7 @@ extension EIDServer {
         return Self.json(conversation.json)
     }
 
-    private func communicationError(_ request: HTTPRequest, _ id: String?) -> HTTPResponse {
+    private func communicationError(_ id: String?) -> HTTPResponse {
         guard let conversation = conversation(id ?? "") else { return HTTPResponse(404, text: "no such run\n") }
         conversation.locked { $0.report.event("communication error") }
         return Self.json(conversation.json)

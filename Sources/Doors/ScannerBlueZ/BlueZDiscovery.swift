@@ -90,8 +90,8 @@ import Scanners
 
     // MARK: Repeated advertisements
 
-    /// The monitors of the adapter became active, or were removed.
-    func setMonitors(_ areActive: Bool) { (hasMonitors, repeats) = (areActive, RepeatWatch()) }
+    /// The monitors of the adapter became active.
+    func monitorsStarted() { (hasMonitors, repeats) = (true, RepeatWatch()) }
 
     /// A device was received. `time` does not include pauses.
     /// - Returns: whether `repeatResult` has changed.

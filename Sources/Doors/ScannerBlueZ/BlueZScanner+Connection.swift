@@ -15,7 +15,7 @@ extension BlueZScanner {
             self.bus = bus
             monitors = BlueZMonitorRegistration(bus, demand?.profiles ?? []) { [weak self] path in
                 guard let discovery = self?.discoveries[path] else { return }
-                discovery.setMonitors(true)
+                discovery.monitorsStarted()
                 // A discovery that started before the monitors must start again to use them.
                 if discovery.state == .on { discovery.restart() }
                 self?.update()

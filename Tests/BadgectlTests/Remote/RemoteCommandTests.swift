@@ -10,9 +10,9 @@ private func device(_ fingerprint: String, _ name: String, paired: Bool = false,
     return #"{"fingerprint":"\#(fingerprint)","name":"\#(name)","paired":\#(paired),"connected":false\#(pairing)}"#
 }
 
-private func remote(_ lenders: String..., borrowers: String = "", used: String = "") -> String {
+private func remote(_ lenders: String..., borrowers: String = "") -> String {
     #"{"msg":"REMOTE","enabled":true,"share":true,"fingerprint":"\#(desk)","lenders":["#
-        + lenders.joined(separator: ",") + #"],"borrowers":[\#(borrowers)],"used":[\#(used)],"pairing":false}"#
+        + lenders.joined(separator: ",") + #"],"borrowers":[\#(borrowers)],"used":[],"pairing":false}"#
 }
 
 private func question(_ error: String? = nil) -> String {

@@ -64,7 +64,7 @@ extension WalletOperation {
     ) async throws(OperationFailure) -> Plan {
         var abis: [AccountName: ABI] = [:]
         var actions: [ShownRequest.ShownAction] = []
-        for (index, wanted) in try await wantedActions(account, node).enumerated() {
+        for (index, wanted) in try wantedActions(of: account).enumerated() {
             let place = "actions[\(index)]"
             let abi: ABI
             if let found = abis[wanted.account] {
@@ -125,10 +125,7 @@ extension WalletOperation {
     }
 
     /// The actions with their data in JSON, as the ABI will pack it.
-    private func wantedActions(
-        _ account: AccountName,
-        _ node: AntelopeNode
-    ) async throws(OperationFailure) -> [OperationRequest.RequestedAction] {
+    private func wantedActions(of account: AccountName) throws(OperationFailure) -> [OperationRequest.RequestedAction] {
         switch request.body {
         case .authorize, .sign: return []
         case .contract(let actions): return actions
