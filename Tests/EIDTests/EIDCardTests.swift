@@ -34,7 +34,7 @@ struct EIDCardTests {
 
     @Test("changing the PIN sends the same commands as AusweisApp2")
     func changePIN() async throws {
-        let (card, eid) = try await connect(TestCard())
+        let (card, eid) = try connect(TestCard())
         try await eid.select()
         #expect(try await eid.readPINStatus() == PINStatus(retryCounter: 3))
         let result = try established(await eid.establishPACE(.pin, password: secret("123456")))
@@ -56,7 +56,7 @@ struct EIDCardTests {
 
     @Test("the result of a wrong PIN has the tries before and after")
     func wrongPIN() async throws {
-        let (card, eid) = try await connect(TestCard())
+        let (card, eid) = try connect(TestCard())
         let first = try await eid.establishPACE(.pin, password: secret("111111"))
         #expect(first == .wrongPassword(statusBefore: .ok, status: StatusWord(0x63C2)))
         let second = try await eid.establishPACE(.pin, password: secret("222222"))
@@ -68,7 +68,7 @@ struct EIDCardTests {
 
     @Test("the third try runs in the channel of the CAN, which the new channel replaces")
     func thirdTry() async throws {
-        let (card, eid) = try await connect(TestCard(tries: 1))
+        let (card, eid) = try connect(TestCard(tries: 1))
         _ = try established(await eid.establishPACE(.can, password: secret("500540")))
         let result = try established(await eid.establishPACE(.pin, password: secret("123456")))
         #expect(result.statusBefore == StatusWord(0x63C1))
@@ -80,7 +80,7 @@ struct EIDCardTests {
 
     @Test("a wrong third try keeps the channel of the CAN")
     func wrongThirdTry() async throws {
-        let (card, eid) = try await connect(TestCard(tries: 1))
+        let (card, eid) = try connect(TestCard(tries: 1))
         _ = try established(await eid.establishPACE(.can, password: secret("500540")))
         let outcome = try await eid.establishPACE(.pin, password: secret("333333"))
         #expect(outcome == .wrongPassword(statusBefore: StatusWord(0x63C1), status: StatusWord(0x63C0)))
@@ -94,7 +94,7 @@ struct EIDCardTests {
 
     @Test("the PUK unblocks the PIN")
     func unblock() async throws {
-        let (card, eid) = try await connect(TestCard(tries: 0))
+        let (card, eid) = try connect(TestCard(tries: 0))
         #expect(try await eid.readPINStatus() == PINStatus(retryCounter: 0))
         let wrong = try await eid.establishPACE(.puk, password: secret("0000000000"))
         #expect(wrong == .wrongPassword(statusBefore: .ok, status: StatusWord(0x6300)))
@@ -110,7 +110,7 @@ struct EIDCardTests {
 
     @Test("a PUK that is used up is a result without a try")
     func usedUp() async throws {
-        let (card, eid) = try await connect(
+        let (card, eid) = try connect(
             TestCard(tries: 0, interfere: { _, _ in ResponseAPDU(StatusWord(0x63C0)) })
         )
         #expect(try await eid.establishPACE(.puk, password: secret("9876543210")) == .usedUp(StatusWord(0x63C0)))
@@ -119,7 +119,7 @@ struct EIDCardTests {
 
     @Test("a CHAT follows the other objects, and the result names the trust points")
     func chat() async throws {
-        let (card, eid) = try await connect(TestCard())
+        let (card, eid) = try connect(TestCard())
         let chat = hex("7F4C12060904007F0007030102025305000513FF87")
         let result = try established(await eid.establishPACE(.pin, password: secret("123456"), chat: chat))
         #expect(result.certificationAuthorities.current == Array("DETEST1".utf8))
@@ -128,7 +128,7 @@ struct EIDCardTests {
 
     @Test("other commands use the channel when there is one")
     func transmit() async throws {
-        let (card, eid) = try await connect(TestCard())
+        let (card, eid) = try connect(TestCard())
         let command = CommandAPDU.readBinary(shortFileID: CardAccess.shortFileID)
         #expect(try await eid.transmit(command).data == exampleCardAccess)
         _ = try established(await eid.establishPACE(.can, password: secret("500540")))
@@ -142,7 +142,7 @@ struct EIDCardTests {
 
     @Test("without a channel no new PIN is sent")
     func noChannel() async throws {
-        let (card, eid) = try await connect(TestCard())
+        let (card, eid) = try connect(TestCard())
         await #expect(throws: EIDError.self) { try await eid.changePIN(to: secret("654321")) }
         await #expect(throws: EIDError.self) { try await eid.unblockPIN() }
         #expect(card.commands.isEmpty)
@@ -150,13 +150,13 @@ struct EIDCardTests {
 
     @Test("the channel is destroyed even without an answer")
     func destroyWithoutCard() async throws {
-        let (card, eid) = try await connect(TestCard(interfere: { _, _ throws(CardError) in throw .removed }))
+        let (card, eid) = try connect(TestCard(interfere: { _, _ throws(CardError) in throw .removed }))
         await eid.destroyChannel()
         #expect(card.commands == [Self.destroy])
     }
 
     /// The card and the dialogue with it.
-    private func connect(_ card: TestCard) async throws -> (TestCard, EIDCard) {
+    private func connect(_ card: TestCard) throws -> (TestCard, EIDCard) {
         (card, EIDCard(channel: card, profile: try exampleProfile()))
     }
 

@@ -67,7 +67,7 @@ struct NameResolutionTests {
     }
 
     @Test("after a cancellation a name that is not known yet ends the way back, without waiting for the name service")
-    func refreshAddress() async throws {
+    func refreshAddress() throws {
         defer { names.end() }
         let canceller = HTTPCanceller()
         let addresses = HostAddresses(names.lookUp, canceller)
@@ -81,7 +81,7 @@ struct NameResolutionTests {
     }
 
     @Test("look-ups that hang are bounded, and further ones fail at once")
-    func bound() async throws {
+    func bound() throws {
         defer { names.end() }
         let addresses = HostAddresses(names.lookUp, HTTPCanceller(), slots: HostAddresses.Slots())
         for number in 0..<(2 * HostAddresses.Slots.maximum) { addresses.begin("host-\(number).example") }

@@ -60,7 +60,7 @@ struct ProcessTests {
     }
 
     @Test("a child inherits its standard descriptors and those that it is given")
-    func children() async throws {
+    func children() throws {
         var (ends, secret): ([Int32], [Int32]) = ([-1, -1], [-1, -1])
         // As libpcsclite and libcurl do, without FD_CLOEXEC.
         try #require(pipe(&ends) == 0 && pipe(&secret) == 0)

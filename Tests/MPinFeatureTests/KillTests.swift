@@ -84,7 +84,7 @@ import VirtualKeycard
         try await user.killAndRestart()
         try await user.goOn()
         // After the login the daemon has neither the key of the card nor the token.
-        #expect(try await user.secretsInMemory() == 0)
+        #expect(try user.secretsInMemory() == 0)
     }
 }
 
@@ -206,7 +206,7 @@ import VirtualKeycard
     }
 
     /// How often the memory of the daemon has the key under which the card seals tokens. 0 where it cannot be read.
-    func secretsInMemory() async throws -> Int {
+    func secretsInMemory() throws -> Int {
         guard DaemonProcess.canReadMemory else { return 0 }
         // m/43'/60'/1581'/1836083566'/0 of the words.
         let key = try KeycardKeys.token(of: Self.words)

@@ -101,7 +101,7 @@ final class OnlineTerminal {
         guard objects.map(\.tag) == [0x81, 0x82] else { throw Unexpected("answer without nonce and token") }
         let outcome = try ChipAuthentication.agree(
             ephemeral,
-            with: try await chipKey(keyID),
+            with: try chipKey(keyID),
             ephemeral: ephemeral.publicKey,
             nonce: objects[0].value,
             cipher: .aes128
@@ -112,7 +112,7 @@ final class OnlineTerminal {
     }
 
     /// Reads the key from EF.CardSecurity, which was read before chip authentication.
-    private func chipKey(_ id: UInt8) async throws -> ECPublicKey {
+    private func chipKey(_ id: UInt8) throws -> ECPublicKey {
         guard let security else { throw Unexpected("EF.CardSecurity was not read") }
         let objects = try BERTLV(security.content).children
         let nested = try objects.flatMap { try $0.children }.filter { $0.tag == 0x31 }.flatMap { try $0.children }
