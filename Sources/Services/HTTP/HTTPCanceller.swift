@@ -4,15 +4,18 @@ import Synchronization
 
 /// Ends the transfers of one dialogue with servers from any thread, at once.
 package final class HTTPCanceller: Sendable {
-    private struct State: @unchecked Sendable {
+    private struct State {
         var isCancelled = false
         var isClosed = false
-        /// `ccurl_session`s; ccurl_wake, the only function called on them here, is thread-safe.
-        var sessions: [OpaquePointer] = []
+        var sessions: [Session] = []
         /// Functions that end the waits for look-ups of names.
         var wakers: [Int: @Sendable () -> Void] = [:]
         var nextWaker = 0
         var cancelTime: ContinuousClock.Instant?
+    }
+    /// A `ccurl_session`. Unchecked: ccurl_wake, the only function called on it here, is thread-safe.
+    private struct Session: Equatable, @unchecked Sendable {
+        let pointer: OpaquePointer
     }
     private let state = Mutex(State())
 
@@ -45,19 +48,19 @@ package final class HTTPCanceller: Sendable {
         state.withLock { state in
             mark(&state)
             // Inside the lock, so that no session is freed meanwhile.
-            for session in state.sessions { ccurl_wake(session) }
+            for session in state.sessions { ccurl_wake(session.pointer) }
             for wake in state.wakers.values { wake() }
         }
     }
 
     func add(_ session: OpaquePointer) {
-        let session = SendablePointer(session)
-        state.withLock { $0.sessions.append(session.pointer) }
+        let session = Session(pointer: session)
+        state.withLock { $0.sessions.append(session) }
     }
 
     func remove(_ session: OpaquePointer) {
-        let session = SendablePointer(session)
-        state.withLock { state in state.sessions.removeAll { $0 == session.pointer } }
+        let session = Session(pointer: session)
+        state.withLock { state in state.sessions.removeAll { $0 == session } }
     }
 
     /// Adds a function that `cancel` and `close` call.
@@ -70,9 +73,4 @@ package final class HTTPCanceller: Sendable {
     }
 
     func remove(_ waker: Int) { state.withLock { $0.wakers[waker] = nil } }
-
-    private struct SendablePointer: @unchecked Sendable {
-        let pointer: OpaquePointer
-        init(_ pointer: OpaquePointer) { self.pointer = pointer }
-    }
 }
