@@ -3,7 +3,7 @@ import CUdev
 import Glibc
 
 /// Reports when udev has prepared a USB device or a serial line, with its rules and permissions applied.
-final class UdevMonitor: @unchecked Sendable {
+final class UdevMonitor {
     private let udev: OpaquePointer
     private let monitor: OpaquePointer
     /// Readable when there are events to `receive`; non-blocking.
