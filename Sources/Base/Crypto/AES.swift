@@ -32,6 +32,7 @@ package enum AES: Sendable, Hashable, CaseIterable {
 
     /// The algorithms of libcrypto. They are fetched once, since fetching takes longer than encrypting a block.
     private struct Methods: @unchecked Sendable {
+        // Unchecked: libcrypto only reads a fetched EVP_CIPHER.
         let aes128 = EVP_CIPHER_fetch(nil, permanent("AES-128-CBC"), nil)
         let aes192 = EVP_CIPHER_fetch(nil, permanent("AES-192-CBC"), nil)
         let aes256 = EVP_CIPHER_fetch(nil, permanent("AES-256-CBC"), nil)

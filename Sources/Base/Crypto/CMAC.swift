@@ -9,6 +9,7 @@ package enum CMAC {
 
     /// A context for each AES, which is copied for each tag. Fetching the algorithms takes longer than computing a tag.
     private struct Templates: @unchecked Sendable {
+        // Unchecked: the contexts are only copied.
         let aes128 = Self.make("AES-128-CBC", .aes128)
         let aes192 = Self.make("AES-192-CBC", .aes192)
         let aes256 = Self.make("AES-256-CBC", .aes256)

@@ -4,6 +4,7 @@ package import Secrets
 
 /// A private key on a group, with its public key. The scalar is wiped when the key is freed.
 package struct ECPrivateKey: ~Copyable, @unchecked Sendable {
+    // Unchecked: libcrypto only reads a finished BIGNUM.
     package let group: ECGroup
     package let publicKey: ECPublicKey
     let scalar: BigNumber
