@@ -3,7 +3,6 @@ import Concurrency
 import EIDServer
 import TestSupport
 import Testing
-import Wire
 
 /// Every fault of the eID-Server's catalogue, and how RUN_AUTH ends.
 @Suite("Faults of services and eID-Servers", .timeLimit(.minutes(5)))

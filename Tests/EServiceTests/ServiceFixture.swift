@@ -2,7 +2,6 @@
 import CountryAuthorities
 import EID
 import EIDServer
-import Synchronization
 import Testing
 
 @testable import EService

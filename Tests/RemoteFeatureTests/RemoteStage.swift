@@ -9,7 +9,6 @@ import ReadersVirtual
 import RemoteFeature
 import RemoteIFD
 import Store
-import Synchronization
 import TestSupport
 import Text
 import VirtualEID

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Secrets
-import Threads
 
 /// Takes the answer to a question of a workflow, once, from any thread. If it is released without an answer, the workflow is
 /// cancelled.

@@ -4,7 +4,6 @@ import Concurrency
 import EID
 import EService
 import ISO7816
-import Secrets
 import Server
 import Text
 import Wire

@@ -2,7 +2,6 @@
 import Concurrency
 import Crypto
 import MPin
-import Secrets
 import Server
 import Store
 import Wire

@@ -3,7 +3,6 @@ import Cards
 import Concurrency
 import Crypto
 import Host
-import Secrets
 import Server
 import Text
 import Wire
