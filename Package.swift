@@ -159,7 +159,7 @@ let package = Package(
         base.target("Vault", ["Secrets", "Text", "Crypto", "TPM", "Store", "Credentials"]),
 
         // Card
-        card.target("ISO7816", ["Secrets", "Text"]),
+        card.target("ISO7816", ["Text"]),
         card.target("ISODEP"),
         card.target("EID", ["Secrets", "ISO7816", "Crypto"]),
         card.target("CountryAuthorities", ["EID", "Crypto", "Text"]),
@@ -216,8 +216,7 @@ let package = Package(
         services.target(
             "EService",
             [
-                "Secrets", "Text", "ISO7816", "Crypto", "EID", "CountryAuthorities", "HTTP", "CExpat", "COpenSSL",
-                "CLinux", "Concurrency",
+                "Text", "ISO7816", "Crypto", "EID", "CountryAuthorities", "HTTP", "CExpat", "COpenSSL", "Concurrency",
             ]
         ),
         services.target("Antelope", ["HTTP", "Text", "Crypto", "Secp256k1"]),
@@ -288,7 +287,7 @@ let package = Package(
         programs.program(
             "badged",
             [
-                "Concurrency", "Host", "Text", "Wire", "Server", "Cards", "EIDFeature", "WalletFeature", "DoorFeature",
+                "Concurrency", "Host", "Wire", "Server", "Cards", "EIDFeature", "WalletFeature", "DoorFeature",
                 "MPinFeature", "KeyFeature", "CredentialFeature", "RemoteFeature", "PKOC", "VirtualPKOC", "Aliro",
                 "VirtualAliro", "Secrets", "Crypto", "MPin", "EID", "CountryAuthorities", "HTTP", "Antelope",
                 "EService", "Readers", "Keycard", "Store", "ReadersPCSC", "ReadersRemote", "RemoteIFD", "ReadersNFC",
@@ -306,7 +305,7 @@ let package = Package(
         ),
         programs.program("badged-nfc", ["NFCDevices", "ReadersNFC", "Confinement", "Host"]),
         programs.program("badged-bluetooth", ["ScannerMgmt", "Host"]),
-        programs.program("badged-activation", ["Activation", "Confinement", "Host", "Text", "Wire", "CLinux"]),
+        programs.program("badged-activation", ["Activation", "Confinement", "Host", "Wire", "CLinux"]),
         programs.program(
             "badged-virtual-card",
             [
@@ -407,7 +406,7 @@ let package = Package(
             "RemoteFeatureTests",
             [
                 "RemoteFeature", "ReadersRemote", "RemoteIFD", "Cards", "Readers", "ReadersVirtual", "VirtualEID",
-                "Store", "Server", "Wire", "Concurrency", "Secrets", "Text", "ISO7816", "Host", "TestSupport",
+                "Store", "Concurrency", "Secrets", "Text", "ISO7816", "Host", "TestSupport",
             ]
         ),
         tests("ISO7816Tests", ["ISO7816", "TestSupport"]),
@@ -422,10 +421,7 @@ let package = Package(
                 "VirtualKeycard", "Secp256k1", "Text", "KeycardTestSupport", "NFCTestSupport", "TestSupport",
             ]
         ),
-        tests(
-            "NFCDevicesTests",
-            ["NFCDevices", "ReadersNFC", "Readers", "CNFC", "Host", "NFCTestSupport", "TestSupport"]
-        ),
+        tests("NFCDevicesTests", ["NFCDevices", "ReadersNFC", "Readers", "CNFC", "Host", "NFCTestSupport"]),
         tests(
             "ReadersVirtualTests",
             [
@@ -438,7 +434,7 @@ let package = Package(
             "DoorOpeningTests",
             [
                 "DoorOpening", "DoorModel", "DoorReaders", "Concurrency", "Credentials", "PKOC", "Crypto", "Secrets",
-                "Text", "TestSupport",
+                "Text",
             ]
         ),
         tests("ScannersTests", ["Scanners", "DoorReaders", "Concurrency", "TestSupport"]),
@@ -453,8 +449,8 @@ let package = Package(
         tests(
             "EServiceTests",
             [
-                "EService", "HTTP", "EID", "EIDServer", "Crypto", "ISO7816", "Wire", "COpenSSL", "Concurrency",
-                "TestSupport", "CountryAuthorities",
+                "EService", "HTTP", "EID", "EIDServer", "Crypto", "ISO7816", "COpenSSL", "Concurrency", "TestSupport",
+                "CountryAuthorities",
             ]
         ),
         tests("AntelopeTests", ["Antelope", "AntelopeServer", "HTTP", "Text", "Crypto", "Secp256k1", "TestSupport"]),
@@ -497,7 +493,7 @@ let package = Package(
             "KeyFeatureTests",
             [
                 "KeyFeature", "BadgedTapSdk", "IssuerDouble", "Vault", "HTTP", "TPM", "Store", "Crypto", "Server",
-                "Host", "Concurrency", "Secrets", "Text", "TestSupport",
+                "Host", "Concurrency", "Text", "TestSupport",
             ]
         ),
         tests(
@@ -508,13 +504,13 @@ let package = Package(
                 "TestSupport",
             ]
         ),
-        tests("WireTests", ["Wire", "Text", "Secrets", "TestSupport"]),
+        tests("WireTests", ["Wire", "Text", "Secrets"]),
         tests(
             "ServerTests",
             [
                 "Secrets", "Text", "Concurrency", "Wire", "Readers", "ISO7816", "EID", "EService", "ReadersVirtual",
-                "VirtualEID", "Server", "Cards", "EIDFeature", "DoorFeature", "Host", "CLinux", "DoorReaders",
-                "Scanners", "DoorOpening", "DoorModel", "Crypto", "Vault", "Store", "TestSupport",
+                "VirtualEID", "Server", "EIDFeature", "DoorFeature", "Host", "DoorReaders", "Scanners", "DoorOpening",
+                "DoorModel", "Crypto", "Vault", "Store", "TestSupport",
             ]
         ),
         tests(
@@ -524,15 +520,12 @@ let package = Package(
                 "VirtualEID", "Server", "Cards", "EIDFeature", "Host", "TestSupport", "ReadersNFC", "NFCTestSupport",
             ]
         ),
-        tests(
-            "ActivationTests",
-            ["Activation", "CWebSockets", "CLinux", "Concurrency", "Host", "Server", "Text", "Wire", "TestSupport"]
-        ),
+        tests("ActivationTests", ["Activation", "Concurrency", "Server", "Text", "Wire", "TestSupport"]),
         tests(
             "BadgedClientTests",
             [
-                "BadgedClient", "DoorReaders", "Concurrency", "Scanners", "Secrets", "Server", "Cards", "EIDFeature",
-                "DoorFeature", "Host", "TestSupport", "Text", "Wire",
+                "BadgedClient", "DoorReaders", "Concurrency", "Scanners", "Secrets", "Server", "Host", "TestSupport",
+                "Text",
             ]
         ),
         tests("BadgedSDKWrapperTests", ["BadgedSDKWrapper", "badged", "Text", "TestSupport"]),
@@ -551,8 +544,7 @@ let package = Package(
             "AuthenticationTests",
             [
                 "BadgedClient", "BadgedSDKWrapper", "badged", "badgectl", "badged-activation", "Secrets", "EIDServer",
-                "CountryAuthorities", "EService", "EID", "Concurrency", "Readers", "VirtualEID", "Text", "Wire",
-                "Server", "Cards", "EIDFeature", "Host", "TestSupport",
+                "CountryAuthorities", "EService", "EID", "Concurrency", "VirtualEID", "Text", "Wire", "TestSupport",
             ]
         ),
         tests(
