@@ -82,12 +82,9 @@ struct ReaderTests {
     @Test("fast phase: a changed cryptogram, and a cryptogram of another tap, are no credential")
     func changedCryptogram() async throws {
         let vector = try Vector("fast")
-        let data = Array(vector.steps[1].answer.dropLast(2))
         let bonds = [try Vector.bond()]
-        for index in data.indices {
-            var changed = data
-            changed[index] ^= 1
-            let steps = [vector.steps[0], (nil, changed + Self.ok), (nil, hex("6985")), (nil, hex("6985"))]
+        for answer in changed(Array(vector.steps[1].answer.dropLast(2))) {
+            let steps = [vector.steps[0], (nil, answer + Self.ok), (nil, hex("6985")), (nil, hex("6985"))]
             #expect(try await vector.read(steps, bonds: bonds).reading.problem != nil)
         }
         let other = try Vector("standard")
@@ -98,14 +95,7 @@ struct ReaderTests {
     @Test("AUTH1: an answer with one bit changed, cut or repeated is no credential")
     func changedAnswer() async throws {
         let vector = try Vector("standard")
-        let data = Array(vector.steps[2].answer.dropLast(2))
-        var answers = data.indices.map { index in
-            var changed = data
-            changed[index] ^= 1
-            return changed
-        }
-        answers += data.indices.map { Array(data.prefix($0)) } + [data + data, data + [0]]
-        for answer in answers {
+        for answer in damaged(Array(vector.steps[2].answer.dropLast(2))) {
             let steps =
                 Array(vector.steps[..<2]) + [(nil, answer + Self.ok), (AliroCommand.controlFlow.bytes, Self.ok)]
             let (reading, sent) = try await vector.read(steps)
@@ -122,14 +112,7 @@ struct ReaderTests {
     @Test("AUTH0: an answer with one bit changed, cut or repeated never leads to a credential")
     func changedOpening() async throws {
         let vector = try Vector("standard")
-        let data = Array(vector.steps[1].answer.dropLast(2))
-        var answers = data.indices.map { index in
-            var changed = data
-            changed[index] ^= 1
-            return changed
-        }
-        answers += data.indices.map { Array(data.prefix($0)) } + [data + data, data + [0]]
-        for answer in answers {
+        for answer in damaged(Array(vector.steps[1].answer.dropLast(2))) {
             let steps = [vector.steps[0], (nil, answer + Self.ok), (nil, vector.steps[2].answer), (nil, Self.ok)]
             let problem = try await vector.read(steps).reading.problem
             #expect(problem == .malformed || problem == .wrongEncryption, "\(hex(answer))")

@@ -103,14 +103,7 @@ struct ReaderTests {
     @Test("SE V1: an answer with one bit changed, cut or repeated is no credential")
     func changedAnswer() async throws {
         let (site, transaction, step) = try Self.plain("own")
-        let data = Array(step.answer.dropLast(2))
-        var answers = data.indices.map { index in
-            var changed = data
-            changed[index] ^= 1
-            return changed
-        }
-        answers += data.indices.map { Array(data.prefix($0)) } + [data + data, data + [0]]
-        for answer in answers {
+        for answer in damaged(Array(step.answer.dropLast(2))) {
             let reading = try await Self.read([Self.noData, (nil, answer + [0x90, 0x00])], site, random: transaction)
             guard case .failed = reading else {
                 Issue.record("\(hex(answer))")
