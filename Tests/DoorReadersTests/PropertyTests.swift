@@ -5,18 +5,26 @@ import TestSupport
 import Testing
 
 @Suite("Properties of ReaderTracker", .timeLimit(.minutes(5))) struct PropertyTests {
+    /// The readers that clients know. Each one appears, is updated, and is lost.
+    private final class Shown {
+        private(set) var numbers: Set<Int> = []
+
+        init(_ tracker: ReaderTracker) {
+            tracker.observer = { change, reader in
+                switch change {
+                case .appeared: #expect(self.numbers.insert(reader.number).inserted)
+                case .updated: #expect(self.numbers.contains(reader.number))
+                case .lost: #expect(self.numbers.remove(reader.number) != nil)
+                }
+            }
+        }
+    }
+
     @Test("a flood of addresses neither grows the table nor evicts a reader in range", arguments: [UInt64(1), 2, 3])
     func flood(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         let tracker = ReaderTracker(capacity: 64)
-        var shown: Set<Int> = []
-        tracker.observer = { change, reader in
-            switch change {
-            case .appeared: #expect(shown.insert(reader.number).inserted)
-            case .updated: #expect(shown.contains(reader.number))
-            case .lost: #expect(shown.remove(reader.number) != nil)
-            }
-        }
+        let shown = Shown(tracker)
         var now: Milliseconds = 0
         for _ in 0..<20_000 {
             now += Milliseconds.random(in: 0...3, using: &random)
@@ -37,7 +45,7 @@ import Testing
         #expect(reader.inRange.contains(.motion))
         #expect(reader.number <= 64)
         #expect(tracker.counters.evicted > 10_000)
-        #expect(Set(tracker.readers.filter { !$0.isLost }.map(\.number)) == shown)
+        #expect(Set(tracker.readers.filter { !$0.isLost }.map(\.number)) == shown.numbers)
     }
 
     @Test(
@@ -47,14 +55,7 @@ import Testing
     func rotation(seed: Int) {
         var random = SplitMix64(seed: UInt64(seed))
         let tracker = ReaderTracker(capacity: 32)
-        var shown: Set<Int> = []
-        tracker.observer = { change, reader in
-            switch change {
-            case .appeared: #expect(shown.insert(reader.number).inserted)
-            case .updated: #expect(shown.contains(reader.number))
-            case .lost: #expect(shown.remove(reader.number) != nil)
-            }
-        }
+        let shown = Shown(tracker)
         let names = [nil, nil, "Lobby", "Gate", "Seos"]
         var (now, isPaused): (Milliseconds, Bool) = (0, false)
         for _ in 0..<20_000 {
@@ -78,11 +79,11 @@ import Testing
             #expect(tracker.readers.count <= 32)
             #expect(tracker.nextSweep != nil || isPaused || tracker.readers.isEmpty)
         }
-        #expect(Set(tracker.readers.filter { !$0.isLost }.map(\.number)) == shown)
+        #expect(Set(tracker.readers.filter { !$0.isLost }.map(\.number)) == shown.numbers)
         #expect(Set(tracker.readers.map(\.address)).count == tracker.readers.count)
         tracker.setPaused(false, at: now)
         while let due = tracker.nextSweep { tracker.sweep(at: due) }
-        #expect(tracker.readers.isEmpty && shown.isEmpty)
+        #expect(tracker.readers.isEmpty && shown.numbers.isEmpty)
     }
 
     @Test("a full table evicts the least recently seen reader first")
