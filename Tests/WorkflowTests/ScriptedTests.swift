@@ -37,6 +37,17 @@ struct ScriptedTests {
             state.withLock { $0.transmit = (error, times, isFor) }
         }
 
+        /// Lets the command with this number fail, counted from 0.
+        func transmitting(_ error: CardError, at number: Int) {
+            let count = Mutex(0)
+            transmitting(error) { _ in
+                count.withLock { count in
+                    count += 1
+                    return count == number + 1
+                }
+            }
+        }
+
         func connect(to card: VirtualCard) throws(CardError) -> any CardConnection {
             if let error = state.withLock({ $0.connect }) { throw error }
             return ScriptedConnection(to: card) { [self] command throws(CardError) in
@@ -220,13 +231,7 @@ struct ScriptedTests {
             < ENTER_PIN 3
             """
         )
-        let count = Mutex(0)
-        fixture.failures.transmitting(.reset) { _ in
-            count.withLock { count in
-                count += 1
-                return count == step + 1
-            }
-        }
+        fixture.failures.transmitting(.reset, at: step)
         try await fixture.user.play("> SET_PIN 123456\n" + Self.change)
         #expect(await fixture.card.eidState?.judgedPINs == 1)
     }
@@ -234,13 +239,7 @@ struct ScriptedTests {
     @Test("a failed identification is repeated without a message to the client", arguments: 0..<7)
     @Loop func identifiedAtSecondTry(index: Int) async throws {
         let fixture = try await Fixture()
-        let count = Mutex(0)
-        fixture.failures.transmitting(.mute) { _ in
-            count.withLock { count in
-                count += 1
-                return count == index + 1
-            }
-        }
+        fixture.failures.transmitting(.mute, at: index)
         fixture.backend.insert(into: "Desk")
         try await fixture.user.play(
             """
