@@ -38,7 +38,7 @@ struct NFCCardTests {
         [1, 200, 255, 256, 257, 262, 263, 264, 1000, 30_000, 65_535]
     )
     func lengths(technology: PICC.Technology, count: Int) async throws {
-        var fixture = try await NFCFixture()
+        let fixture = try await NFCFixture()
         let connection = try await fixture.connect(PICC(technology, application: PICC.echo))
         let (command, answer) = NFCFixture.echo(count)
         #expect(try await connection.transmit(command) == answer)
@@ -49,7 +49,7 @@ struct NFCCardTests {
 
     @Test("the driver's ATTRIB asks for frames of 256 bytes; a card that cannot be woken up keeps the chip's ATTRIB")
     func attrib() async throws {
-        var fixture = try await NFCFixture()
+        let fixture = try await NFCFixture()
         let connection = try await fixture.connect(PICC(.b, application: PICC.echo))
         #expect(fixture.field.takeLog().contains([0x1D, 0x08, 0x12, 0x34, 0x56, 0x00, 0x08, 0x01, 0x00]))
         await connection.disconnect(reset: false)
@@ -65,7 +65,7 @@ struct NFCCardTests {
 
     @Test("a slow card gets its waiting time, with and without extensions")
     func slow() async throws {
-        var fixture = try await NFCFixture()
+        let fixture = try await NFCFixture()
         var card = PICC(waitingTimeCode: 10, application: PICC.echo)
         card.extensions = 4
         card.extensionMultiplier = 5
@@ -81,7 +81,7 @@ struct NFCCardTests {
 
     @Test("a card that leaves during a command comes back as a new insertion")
     func removed() async throws {
-        var fixture = try await NFCFixture()
+        let fixture = try await NFCFixture()
         for fault in [RadioField.Fault.removed, .removedAfter] {
             let connection = try await fixture.connect(PICC(application: PICC.echo))
             fixture.field.plan([fixture.field.exchanges: fault])
@@ -95,7 +95,7 @@ struct NFCCardTests {
 
     @Test("a card that loses power during a command is mute, and stays the same insertion")
     func powerLost() async throws {
-        var fixture = try await NFCFixture()
+        let fixture = try await NFCFixture()
         let connection = try await fixture.connect(PICC(application: PICC.echo))
         fixture.field.plan(.powerLost, afterBlocks: 1)
         let (command, answer) = NFCFixture.echo(600)
@@ -108,7 +108,7 @@ struct NFCCardTests {
 
     @Test("a command to a hostile card fails, and the next card works", arguments: RadioField.Attack.allCases)
     func hostile(attack: RadioField.Attack) async throws {
-        var fixture = try await NFCFixture()
+        let fixture = try await NFCFixture()
         let connection = try await fixture.connect(PICC(application: PICC.echo))
         fixture.field.plan([:], attack: (fixture.field.exchanges, attack))
         await #expect(throws: CardError.mute) { try await connection.transmit(NFCFixture.echo(1000).command) }
@@ -125,7 +125,7 @@ struct NFCCardTests {
         arguments: [[], [0x00], [0xFF], [0x02, 0x70], [UInt8](repeating: 0xFF, count: 254)] as [[UInt8]]
     )
     func hostileActivation(ats: [UInt8]) async throws {
-        var fixture = try await NFCFixture()
+        let fixture = try await NFCFixture()
         var card = PICC(application: PICC.echo)
         card.ats = ats
         let connection = try await fixture.connect(card)
@@ -137,7 +137,7 @@ struct NFCCardTests {
 
     @Test("a card without ISO/IEC 14443-4 is reported as a card, and supports no instruction")
     func storageCard() async throws {
-        var fixture = try await NFCFixture()
+        let fixture = try await NFCFixture()
         var card = PICC(application: PICC.echo)
         card.selectAnswer = 0x08
         let connection = try await fixture.connect(card)
@@ -149,7 +149,7 @@ struct NFCCardTests {
 
     @Test("a card is reset by a disconnection with reset and by a dropped connection, and not otherwise")
     func reset() async throws {
-        var fixture = try await NFCFixture()
+        let fixture = try await NFCFixture()
         let resets = Mutex(0)
         let card = PICC(onReset: { resets.withLock { $0 += 1 } }, application: PICC.echo)
         var connection: (any CardConnection)? = try await fixture.connect(card)
@@ -178,7 +178,7 @@ struct NFCCardTests {
 
     @Test("a second connection waits for the end of the first one or of the insertion")
     func turns() async throws {
-        var fixture = try await NFCFixture()
+        let fixture = try await NFCFixture()
         let first = try await fixture.connect(PICC(application: PICC.echo))
         let insertion = try #require(fixture.events.insertions[fixture.reader])
         let backend = fixture.backend
@@ -198,7 +198,7 @@ struct NFCCardTests {
     func presence() async throws {
         let boards = try (0..<3).map { _ in try EmulatedPN532() }
         let backend = NFCBackend(devices: boards.map(\.connection))
-        var events = Events(backend)
+        let events = Events(backend)
         for board in boards { board.field.insert(PICC(application: PICC.echo)) }
         while events.insertions.count < boards.count { _ = try await events.next() }
         // GENERAL AUTHENTICATE, a protected command, and a command that ends every channel.

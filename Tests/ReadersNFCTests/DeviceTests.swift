@@ -12,7 +12,7 @@ import Testing
 struct NFCDeviceTests {
     @Test("an unplugged board is removed with its card, and found again on demand")
     func pulled() async throws {
-        var fixture = try await NFCFixture()
+        let fixture = try await NFCFixture()
         let connection = try await fixture.connect(PICC(application: PICC.echo))
         fixture.board.unplug()
         await #expect(throws: (any Error).self) { try await connection.transmit(NFCFixture.echo(1).command) }
@@ -27,7 +27,7 @@ struct NFCDeviceTests {
 
     @Test("the removal of a board that looks for a card is reported, with advice in the health checks")
     func pulledIdle() async throws {
-        var fixture = try await NFCFixture()
+        let fixture = try await NFCFixture()
         fixture.board.unplug()
         try await fixture.events.wait(for: "removed \(fixture.reader)")
         // A board whose line is gone is opened again when udev reports the line, or on demand.
@@ -45,7 +45,7 @@ struct NFCDeviceTests {
 
     @Test("a board whose line is disturbed again and again soon after it was opened comes back by itself each time")
     func disturbed() async throws {
-        var fixture = try await NFCFixture()
+        let fixture = try await NFCFixture()
         for _ in 0..<4 {
             try await fixture.field.wait { fixture.board.search != nil }
             fixture.board.disturbLine()
@@ -63,7 +63,7 @@ struct NFCDeviceTests {
         var options = EmulatedPN532.Options()
         options.isSilent = true
         let board = try EmulatedPN532(options)
-        var events = Events(NFCBackend(devices: [board.connection]))
+        let events = Events(NFCBackend(devices: [board.connection]))
         while events.checks.isEmpty { _ = try await events.next() }
         #expect(events.checks.first?.advice?.contains("no answer") == true)
         board.startAnswering()
@@ -76,7 +76,7 @@ struct NFCDeviceTests {
         let boards = try (0..<3).map { _ in try EmulatedPN532() }
         let readers = boards.map { "pn532_uart:\($0.path)" }
         let backend = NFCBackend(devices: [boards[0].connection, boards[1].connection])
-        var events = Events(backend)
+        let events = Events(backend)
         for reader in readers[..<2] { try await events.wait(for: "added \(reader)") }
         boards[0].field.insert(PICC(application: PICC.echo))
         let insertion = try await events.insertion(in: readers[0])
@@ -110,7 +110,7 @@ struct NFCDeviceTests {
     func several() async throws {
         let boards = try (0..<3).map { _ in try EmulatedPN532() }
         let backend = NFCBackend(devices: boards.map(\.connection))
-        var events = Events(backend)
+        let events = Events(backend)
         for board in boards { try await events.wait(for: "added pn532_uart:\(board.path)") }
         for (index, board) in boards.enumerated() {
             board.field.insert(PICC(index == 1 ? .b : .a, application: PICC.echo))
@@ -137,7 +137,7 @@ struct NFCDeviceTests {
     @Test("closing the backend ends the search and switches the field off, with and without a card")
     func closing() async throws {
         for hasCard in [false, true] {
-            var fixture = try await NFCFixture()
+            let fixture = try await NFCFixture()
             if hasCard { _ = try await fixture.connect(PICC(application: PICC.echo)) }
             #expect(fixture.field.isOn)
             await fixture.backend.close()
@@ -186,7 +186,7 @@ struct NFCDeviceTests {
     func noTypeB() async throws {
         var options = EmulatedPN532.Options()
         options.hasTypeB = false
-        var fixture = try await NFCFixture(options)
+        let fixture = try await NFCFixture(options)
         let connection = try await fixture.connect(PICC(application: PICC.echo))
         #expect(try await connection.transmit(NFCFixture.echo(5).command) == NFCFixture.echo(5).answer)
     }
@@ -203,7 +203,7 @@ struct NFCDeviceTests {
 
     /// The advice in the health check for a device that cannot be opened.
     private func advice(_ device: String) async throws -> String {
-        var events = Events(NFCBackend(devices: [device]))
+        let events = Events(NFCBackend(devices: [device]))
         while events.checks.isEmpty { _ = try await events.next() }
         let check = try #require(events.checks.first)
         #expect(!check.ok && check.name == "nfc \(device)")

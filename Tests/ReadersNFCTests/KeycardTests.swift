@@ -31,7 +31,7 @@ struct KeycardTests {
         let authority = try VirtualKeycardDescription.authority().publicKey.compressed
         let life = KeycardLife(trust: KeycardTrust(authorities: [authority]))
         let card = try Self.card(version)
-        var nfc = try await NFCFixture()
+        let nfc = try await NFCFixture()
         // A virtual card runs on the threads of the language, so no such thread may wait for it.
         nfc.field.insert(.virtual(card, technology))
         let first = try await nfc.backend.connect(nfc.events.insertion(in: nfc.reader))

@@ -10,7 +10,7 @@ import Testing
 struct NFCFixture {
     let board: EmulatedPN532
     let backend: NFCBackend
-    var events: Events
+    let events: Events
 
     var field: RadioField { board.field }
     /// The name that libnfc gives the device.
@@ -25,7 +25,7 @@ struct NFCFixture {
     }
 
     /// Inserts a card and connects to it.
-    mutating func connect(_ card: PICC) async throws -> any CardConnection {
+    func connect(_ card: PICC) async throws -> any CardConnection {
         field.insert(card)
         let insertion = try await events.insertion(in: reader)
         return try await backend.connect(insertion)

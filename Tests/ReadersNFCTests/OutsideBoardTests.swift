@@ -14,7 +14,7 @@ struct OutsideBoardTests {
     func lengths() async throws {
         let device = try #require(ProcessInfo.processInfo.environment["BADGED_NFC_BOARD"])
         let backend = NFCBackend(devices: [device])
-        var events = Events(backend)
+        let events = Events(backend)
         while events.insertions.isEmpty { _ = try await events.next() }
         let insertion = try #require(events.insertions.values.first)
         let connection = try await backend.connect(insertion)

@@ -14,7 +14,7 @@ import Testing
 struct NFCProgramTests {
     @Test("a crash removes the reader and fails its command, and the program is started again")
     func crash() async throws {
-        var fixture = try await NFCFixture()
+        let fixture = try await NFCFixture()
         let connection = try await fixture.connect(PICC(application: PICC.echo))
         let crashed = try #require(await fixture.backend.client.process)
         // A stopped program does not answer the command.
@@ -47,7 +47,7 @@ struct NFCProgramTests {
 
     @Test("a rescan starts a crashed program at once")
     func rescan() async throws {
-        var fixture = try await NFCFixture()
+        let fixture = try await NFCFixture()
         for _ in 0..<3 {
             kill(try #require(await fixture.backend.client.process), SIGKILL)
             try await fixture.events.wait(for: "removed \(fixture.reader)")
@@ -61,7 +61,7 @@ struct NFCProgramTests {
         arguments: [SIGTERM, SIGINT, SIGHUP]
     )
     func signals(number: Int32) async throws {
-        var fixture = try await NFCFixture()
+        let fixture = try await NFCFixture()
         let process = try #require(await fixture.backend.client.process)
         kill(process, number)
         let connection = try await fixture.connect(PICC(application: PICC.echo))
@@ -84,9 +84,9 @@ struct NFCProgramTests {
     func secondStream() async throws {
         let board = try EmulatedPN532()
         let backend = NFCBackend(devices: [board.connection])
-        var first = Events(backend)
+        let first = Events(backend)
         try await first.wait(for: "added pn532_uart:\(board.path)")
-        var second = Events(backend)
+        let second = Events(backend)
         while (try? await first.next()) != nil {}
         try await second.wait(for: "added pn532_uart:\(board.path)")
     }

@@ -17,7 +17,7 @@ extension RealServices {
         private func setUp() async throws -> (PCSCD, PCSCBackend, Events) {
             PCSCD.cleanUp()
             let backend = PCSCBackend(absenceTime: PCSCD.patience)
-            var events = Events(backend)
+            let events = Events(backend)
             let pcscd = try PCSCD([.vpcd("Virtual One", port: 36_000)])
             try await events.wait(for: "added \(two)")
             return (pcscd, backend, events)
@@ -26,7 +26,7 @@ extension RealServices {
         @Test("cards are inserted and withdrawn in several readers")
         func several() async throws {
             PCSCD.cleanUp()
-            var events = Events(PCSCBackend())
+            let events = Events(PCSCBackend())
             let pcscd = try PCSCD([
                 .vpcd("Virtual A", port: 36_000), .vpcd("Virtual B", port: 36_010), .vpcd("Virtual C", port: 36_020),
             ])
@@ -47,8 +47,7 @@ extension RealServices {
 
         @Test("commands and answers have any length", arguments: [1, 2, 255, 256, 257, 1000, 30_000, 65_500])
         func lengths(length: Int) async throws {
-            let (pcscd, backend, stream) = try await setUp()
-            var events = stream
+            let (pcscd, backend, events) = try await setUp()
             let card = VPCDCard(port: 36_000)
             card.insert()
             let connection = try await backend.connect(events.insertion(in: one))
@@ -61,8 +60,7 @@ extension RealServices {
 
         @Test("a card is reset only on request or when its connection is deallocated")
         func reset() async throws {
-            let (pcscd, backend, stream) = try await setUp()
-            var events = stream
+            let (pcscd, backend, events) = try await setUp()
             let card = VPCDCard(port: 36_000)
             card.insert()
             let insertion = try await events.insertion(in: one)
@@ -92,8 +90,7 @@ extension RealServices {
 
         @Test("the removal of a card during a command is reported as removed")
         func leaves() async throws {
-            let (pcscd, backend, stream) = try await setUp()
-            var events = stream
+            let (pcscd, backend, events) = try await setUp()
             let card = VPCDCard(port: 36_000) { $0[1] == 0xEE ? .leave : FakeCard.echo($0) }
             card.insert()
             let connection = try await backend.connect(events.insertion(in: one))
@@ -107,8 +104,7 @@ extension RealServices {
 
         @Test("a present card that answers with less than a status word is mute")
         func mute() async throws {
-            let (pcscd, backend, stream) = try await setUp()
-            var events = stream
+            let (pcscd, backend, events) = try await setUp()
             let card = VPCDCard(port: 36_000) { $0[1] == 0xEE ? .bytes([0x90]) : FakeCard.echo($0) }
             card.insert()
             let connection = try await backend.connect(events.insertion(in: one))
@@ -120,8 +116,7 @@ extension RealServices {
 
         @Test("another card in the same reader is a new insertion, and a connection to the old insertion is refused")
         func swap() async throws {
-            let (pcscd, backend, stream) = try await setUp()
-            var events = stream
+            let (pcscd, backend, events) = try await setUp()
             let first = VPCDCard(port: 36_000)
             first.insert()
             let old = try await events.insertion(in: one)
@@ -140,8 +135,7 @@ extension RealServices {
 
         @Test("exclusive use by another program and its end are reported")
         func exclusive() async throws {
-            let (pcscd, backend, stream) = try await setUp()
-            var events = stream
+            let (pcscd, backend, events) = try await setUp()
             let card = VPCDCard(port: 36_000)
             card.insert()
             let insertion = try await events.insertion(in: one)
@@ -157,8 +151,7 @@ extension RealServices {
 
         @Test("a connect waits for the transaction of another program, even when the transaction ends with a reset")
         func contention() async throws {
-            let (pcscd, backend, stream) = try await setUp()
-            var events = stream
+            let (pcscd, backend, events) = try await setUp()
             let card = VPCDCard(port: 36_000)
             card.insert()
             let insertion = try await events.insertion(in: one)
@@ -178,8 +171,7 @@ extension RealServices {
 
         @Test("a wait for a transaction can be cancelled repeatedly and uses one thread")
         func cancellation() async throws {
-            let (pcscd, backend, stream) = try await setUp()
-            var events = stream
+            let (pcscd, backend, events) = try await setUp()
             let card = VPCDCard(port: 36_000)
             card.insert()
             let insertion = try await events.insertion(in: one)
@@ -206,8 +198,7 @@ extension RealServices {
 
         @Test("the removal of the card ends a wait for a transaction at once")
         func leavesWhileWaiting() async throws {
-            let (pcscd, backend, stream) = try await setUp()
-            var events = stream
+            let (pcscd, backend, events) = try await setUp()
             let card = VPCDCard(port: 36_000)
             card.insert()
             let insertion = try await events.insertion(in: one)
@@ -230,8 +221,7 @@ extension RealServices {
 
         @Test("two readers work at the same time")
         func parallel() async throws {
-            let (pcscd, backend, stream) = try await setUp()
-            var events = stream
+            let (pcscd, backend, events) = try await setUp()
             // Each card answers only after the other card has received its command.
             let both = Rendezvous()
             let cards = [36_000, 36_001].map { port in

@@ -40,13 +40,13 @@ extension RealServices {
         private func setUp(_ reader: FakeReader, keypad: Bool = true) async throws -> (PCSCD, PCSCBackend, Events) {
             PCSCD.cleanUp()
             let backend = PCSCBackend(absenceTime: PCSCD.patience)
-            var events = Events(backend)
+            let events = Events(backend)
             let pcscd = try PCSCD([.fake("Fake Reader", path: reader.path)])
             try await events.wait(for: "added \(name)" + (keypad ? " keypad" : ""))
             return (pcscd, backend, events)
         }
 
-        private func connect(_ backend: PCSCBackend, _ events: inout Events) async throws -> any KeypadConnection {
+        private func connect(_ backend: PCSCBackend, _ events: Events) async throws -> any KeypadConnection {
             let connection = try await backend.connect(events.insertion(in: name))
             return try #require(connection as? any KeypadConnection)
         }
@@ -56,8 +56,7 @@ extension RealServices {
         @Test("events arrive after pcscd reports a change (prints the delay)")
         func latency() async throws {
             let reader = keypadReader()
-            let (pcscd, _, stream) = try await setUp(reader)
-            var events = stream
+            let (pcscd, _, events) = try await setUp(reader)
             var times: (inserted: [Duration], withdrawn: [Duration]) = ([], [])
             for _ in 0..<50 {
                 reader.insert()
@@ -76,8 +75,7 @@ extension RealServices {
         @Test("connections and commands work in sequence (prints the durations)")
         func cost() async throws {
             let reader = keypadReader()
-            let (pcscd, backend, stream) = try await setUp(reader)
-            var events = stream
+            let (pcscd, backend, events) = try await setUp(reader)
             reader.insert()
             let insertion = try await events.insertion(in: name)
             var times: (connect: [Duration], command: [Duration], disconnect: [Duration]) = ([], [], [])
@@ -107,8 +105,7 @@ extension RealServices {
         @Test("a quick swap of cards that the reader detects is a new insertion")
         func quickSwap() async throws {
             let reader = keypadReader()
-            let (pcscd, backend, stream) = try await setUp(reader)
-            var events = stream
+            let (pcscd, backend, events) = try await setUp(reader)
             reader.insert()
             var old = try await events.insertion(in: name)
             for _ in 0..<20 {
@@ -134,8 +131,7 @@ extension RealServices {
         @Test("a card without an answer to reset is inserted, and a connection fails as mute")
         func mute() async throws {
             let reader = keypadReader()
-            let (pcscd, backend, stream) = try await setUp(reader)
-            var events = stream
+            let (pcscd, backend, events) = try await setUp(reader)
             reader.insert(answerToReset: nil)
             let insertion = try await events.insertion(in: name)
             await #expect(throws: CardError.mute) { try await backend.connect(insertion) }
@@ -146,8 +142,7 @@ extension RealServices {
         func driverError() async throws {
             unlink(Self.path)
             let reader = FakeReader(Self.path, answer: { $0[1] == 0xEE ? .leave : FakeCard.echo($0) })
-            let (pcscd, backend, stream) = try await setUp(reader, keypad: false)
-            var events = stream
+            let (pcscd, backend, events) = try await setUp(reader, keypad: false)
             reader.insert()
             let connection = try await backend.connect(events.insertion(in: name))
             #expect(!(connection is any KeypadConnection))
@@ -160,8 +155,7 @@ extension RealServices {
         @Test("unplugging a reader withdraws its card")
         func unplugged() async throws {
             let reader = keypadReader()
-            let (pcscd, backend, stream) = try await setUp(reader)
-            var events = stream
+            let (pcscd, backend, events) = try await setUp(reader)
             reader.insert()
             let connection = try await backend.connect(events.insertion(in: name))
             reader.unplug()
@@ -174,8 +168,7 @@ extension RealServices {
         @Test("a wait for a transaction ends on request or with the transaction of the other program")
         func transactionWait() async throws {
             let reader = keypadReader()
-            let (pcscd, backend, stream) = try await setUp(reader)
-            var events = stream
+            let (pcscd, backend, events) = try await setUp(reader)
             reader.insert()
             _ = try await events.insertion(in: name)
             withExtendedLifetime(backend) {}
@@ -210,7 +203,7 @@ extension RealServices {
             let other = try await OtherProgram()
             try await until { (try? other.connect(name, exclusively: true)) != nil }
             let backend = PCSCBackend()
-            var events = Events(backend)
+            let events = Events(backend)
             #expect(try await events.next(3) == ["health ok", "added \(name)", "inserted \(name)"])
             let insertion = try #require(events.insertions[name])
             await #expect(throws: CardError.exclusive) { try await backend.connect(insertion) }
@@ -234,7 +227,7 @@ extension RealServices {
             let other = try await OtherProgram()
             try await until { (try? other.connect(name, exclusively: false)) != nil }
             try other.begin()
-            var events = Events(PCSCBackend())
+            let events = Events(PCSCBackend())
             #expect(try await events.next(3) == ["health ok", "added \(name)", "inserted \(name)"])
             reader.remove()
             #expect(try await events.next() == "withdrawn \(name)")
@@ -253,10 +246,9 @@ extension RealServices {
                 let members: [UInt8] = [0x90, 0x00, 2, 0, 0x31, 0x00, 2, 0x44, 0x45, 0, 3, 0, 1, 2, 3]
                 return FakeReader.Control(answer: [0, 0, 0, 0, UInt8(members.count), 0] + members)
             }
-            let (pcscd, backend, stream) = try await setUp(reader)
-            var events = stream
+            let (pcscd, backend, events) = try await setUp(reader)
             reader.insert()
-            let connection = try await connect(backend, &events)
+            let connection = try await connect(backend, events)
             let result = try await connection.establishPACE(
                 KeypadPACERequest(passwordID: 3, chat: [0x7F, 0x4C, 0x00], certificateDescription: [0x30, 0x00])
             )
@@ -284,10 +276,9 @@ extension RealServices {
         )
         func outcome(answer: [UInt8], outcome: KeypadPACEResult.Outcome) async throws {
             let reader = keypadReader { _, _ in FakeReader.Control(answer: answer) }
-            let (pcscd, backend, stream) = try await setUp(reader)
-            var events = stream
+            let (pcscd, backend, events) = try await setUp(reader)
             reader.insert()
-            let connection = try await connect(backend, &events)
+            let connection = try await connect(backend, events)
             #expect(try await connection.establishPACE(KeypadPACERequest(passwordID: 3)).outcome == outcome)
             await connection.disconnect(reset: true)
             await pcscd.end()
@@ -299,10 +290,9 @@ extension RealServices {
         )
         func cut(answer: [UInt8]) async throws {
             let reader = keypadReader { _, _ in FakeReader.Control(answer: answer) }
-            let (pcscd, backend, stream) = try await setUp(reader)
-            var events = stream
+            let (pcscd, backend, events) = try await setUp(reader)
             reader.insert()
-            let connection = try await connect(backend, &events)
+            let connection = try await connect(backend, events)
             let error = CardError.other(
                 "the reader's answer to EstablishPACEChannel makes no sense (\(answer.count) bytes)"
             )
@@ -320,10 +310,9 @@ extension RealServices {
                 guard function == Self.modify else { return FakeReader.Control(code: FakeReader.Code.notSupported) }
                 return FakeReader.Control(answer: [UInt8(status >> 8), UInt8(status & 0xFF)])
             }
-            let (pcscd, backend, stream) = try await setUp(reader)
-            var events = stream
+            let (pcscd, backend, events) = try await setUp(reader)
             reader.insert()
-            let connection = try await connect(backend, &events)
+            let connection = try await connect(backend, events)
             #expect(try await connection.modifyPIN() == StatusWord(status))
             await connection.disconnect(reset: true)
             let call = try #require(reader.controls.last { $0.function == Self.modify })
@@ -340,10 +329,9 @@ extension RealServices {
                 return FakeReader.Control(code: FakeReader.Code.communicationError)
             }
             box.value = reader
-            let (pcscd, backend, stream) = try await setUp(reader)
-            var events = stream
+            let (pcscd, backend, events) = try await setUp(reader)
             reader.insert()
-            let connection = try await connect(backend, &events)
+            let connection = try await connect(backend, events)
             await #expect(throws: staysPresent ? CardError.mute : .removed) { try await connection.modifyPIN() }
             await connection.disconnect(reset: true)
             box.value = nil
@@ -357,8 +345,7 @@ extension RealServices {
                 typing.wait()
                 return FakeReader.Control(answer: [0, 0, 0, 0, 0, 0])
             }
-            let (pcscd, backend, stream) = try await setUp(reader)
-            var events = stream
+            let (pcscd, backend, events) = try await setUp(reader)
             reader.insert()
             let insertion = try await events.insertion(in: name)
             let connection = try #require(await backend.connect(insertion) as? any KeypadConnection)

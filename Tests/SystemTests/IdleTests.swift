@@ -10,7 +10,7 @@ extension RealServices {
         @Test("monitoring two readers with cards causes no wake-up")
         func readers() async throws {
             PCSCD.cleanUp()
-            var events = Events(PCSCBackend())
+            let events = Events(PCSCBackend())
             let pcscd = try PCSCD([.vpcd("Virtual One", port: 36_000)])
             try await events.wait(for: "added Virtual One 00 01")
             let cards = [VPCDCard(port: 36_000), VPCDCard(port: 36_001)]
@@ -29,7 +29,7 @@ extension RealServices {
         @Test("without pcscd there is no wake-up, and a start of pcscd is detected")
         func withoutPCSCD() async throws {
             PCSCD.cleanUp()
-            var events = Events(PCSCBackend())
+            let events = Events(PCSCBackend())
             #expect(try await events.next() == "health pcscd")
             let wakeUps = try await Threads.wakeUps { Threads.now.ofDriver }
             #expect(wakeUps.isEmpty, "\(wakeUps)")

@@ -76,7 +76,7 @@ private final class Slot {
     let backend: PCSCBackend
     let trust: KeycardTrust
     private(set) var insertion = Insertion(reader: "", number: 0)
-    var events: Events
+    let events: Events
     /// nil: pcscd runs already, as the card process needs it.
     private let pcscd: PCSCD?
     private let card: any SlotCard

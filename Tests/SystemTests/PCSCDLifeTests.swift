@@ -17,7 +17,7 @@ extension RealServices {
         func lifecycle() async throws {
             PCSCD.cleanUp()
             let readers = [try PCSCD.Reader.vpcd("Virtual One", port: 36_000)]
-            var events = Events(PCSCBackend())
+            let events = Events(PCSCBackend())
             #expect(try await events.next() == "health pcscd")
             #expect(events.checks.first?.advice?.contains("does not exist") == true)
 
@@ -56,7 +56,7 @@ extension RealServices {
         func quickRestart() async throws {
             PCSCD.cleanUp()
             let readers = [try PCSCD.Reader.vpcd("Virtual One", port: 36_000)]
-            var events = Events(PCSCBackend())
+            let events = Events(PCSCBackend())
             var pcscd = try PCSCD(readers)
             try await events.wait(for: "added \(two)")
             for _ in 0..<3 {
@@ -71,7 +71,7 @@ extension RealServices {
         @Test("a replaced socket is detected while the old pcscd still runs")
         func socketReplaced() async throws {
             PCSCD.cleanUp()
-            var events = Events(PCSCBackend())
+            let events = Events(PCSCBackend())
             let old = try PCSCD([.vpcd("Virtual Old", port: 36_000)])
             try await events.wait(for: "added Virtual Old 00 01")
             // A second pcscd starts only without the socket and the process id file of the first.
@@ -94,7 +94,7 @@ extension RealServices {
         @Test("the removal and new creation of the socket directory are detected")
         func folderRemoved() async throws {
             PCSCD.cleanUp()
-            var events = Events(PCSCBackend())
+            let events = Events(PCSCBackend())
             var pcscd = try PCSCD([.vpcd("Virtual One", port: 36_000)])
             try await events.wait(for: "added \(two)")
             await pcscd.end(SIGKILL)
@@ -109,7 +109,7 @@ extension RealServices {
         func deniedAndOtherVersion() async throws {
             PCSCD.cleanUp()
             try FileManager.default.createDirectory(atPath: PCSCD.folder, withIntermediateDirectories: true)
-            var events = Events(PCSCBackend())
+            let events = Events(PCSCBackend())
             #expect(try await events.next() == "health pcscd")
 
             // When polkit denies access, pcscd closes the connection without reading the data or answering.
@@ -166,7 +166,7 @@ extension RealServices {
         func connectWithoutPCSCD() async throws {
             PCSCD.cleanUp()
             let backend = PCSCBackend()
-            var events = Events(backend)
+            let events = Events(backend)
             let pcscd = try PCSCD([.vpcd("Virtual One", port: 36_000)])
             try await events.wait(for: "added \(two)")
             let card = VPCDCard(port: 36_000)

@@ -3,7 +3,7 @@ package import Host
 package import Readers
 
 /// The events of a backend as text, in order. The time limit of the suite ends a wait.
-package struct Events {
+package final class Events {
     private var iterator: AsyncStream<ReaderEvent>.Iterator
     /// The last insertion in each reader.
     package private(set) var insertions: [String: Insertion] = [:]
@@ -23,7 +23,7 @@ package struct Events {
 
     /// Returns the next event: "added NAME", "changed NAME", "removed NAME", "inserted NAME", "withdrawn NAME",
     /// "health ok" or "health" and the failed checks. A reader with a keypad has " keypad" after its name.
-    package mutating func next(isolation: isolated (any Actor)? = #isolation) async throws -> String {
+    package func next(isolation: isolated (any Actor)? = #isolation) async throws -> String {
         let event = await iterator.next(isolation: isolation)
         switch event {
         case .added(let reader): return "added \(reader.name)" + (reader.hasKeypad ? " keypad" : "")
@@ -42,19 +42,19 @@ package struct Events {
         }
     }
 
-    package mutating func next(_ count: Int, isolation: isolated (any Actor)? = #isolation) async throws -> [String] {
+    package func next(_ count: Int, isolation: isolated (any Actor)? = #isolation) async throws -> [String] {
         var list: [String] = []
         for _ in 0..<count { list.append(try await next()) }
         return list
     }
 
     /// Reads events until this one has come.
-    package mutating func wait(for event: String, isolation: isolated (any Actor)? = #isolation) async throws {
+    package func wait(for event: String, isolation: isolated (any Actor)? = #isolation) async throws {
         while try await next() != event {}
     }
 
     /// Waits for a card and returns its insertion.
-    package mutating func insertion(
+    package func insertion(
         in reader: String,
         isolation: isolated (any Actor)? = #isolation
     ) async throws -> Insertion {
