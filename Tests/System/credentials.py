@@ -46,6 +46,26 @@ def await_card(client, present):
         pass
 
 
+def read_after(description, number, fault):
+    """Inserts a card with a fault at a command, taps it until its key is proven, and returns what was told."""
+    virtual = card({**description, "faults": [{"afterApdu": number, "do": fault}]})
+    if fault.startswith("remove"):
+        virtual.wait_for("withdrawn")
+        virtual.toggle()
+    else:
+        await_card(client, True)
+        virtual.toggle()
+        virtual.wait_for("withdrawn")
+        await_card(client, False)
+        virtual.toggle()
+    told = []
+    while not told or not told[-1]["verified"]:
+        told.append(client.wait_for("CREDENTIAL"))
+    virtual.remove()
+    await_card(client, False)
+    return told
+
+
 os.makedirs("/run/pcscd", exist_ok=True)
 with open(os.path.join(work, "pcscd.log"), "ab") as log:
     children.append(subprocess.Popen(["pcscd", "--foreground"], stdin=subprocess.DEVNULL, stdout=log, stderr=log))
@@ -87,22 +107,8 @@ await_card(client, False)
 for count in range(commands):
     # The whole table is in CredentialFeatureTests; an insertion into vpcd takes half a second.
     for fault in (FAULTS[count % len(FAULTS)], FAULTS[(count + 3) % len(FAULTS)]):
-        virtual = card({**PLAIN, "faults": [{"afterApdu": count, "do": fault}]})
-        if fault.startswith("remove"):
-            virtual.wait_for("withdrawn")
-            virtual.toggle()
-        else:
-            await_card(client, True)
-            virtual.toggle()
-            virtual.wait_for("withdrawn")
-            await_card(client, False)
-            virtual.toggle()
-        told = []
-        while not told or not told[-1]["verified"]:
-            told.append(client.wait_for("CREDENTIAL"))
+        told = read_after(PLAIN, count, fault)
         check(f"after {fault} at command {count} the next tap is read", told[-1]["publicKey"] == KEYS["pkoc-se1"], told)
-        virtual.remove()
-        await_card(client, False)
 
 # badgectl
 program = subprocess.Popen([f"{binaries}/badgectl", "--socket", path, "credentials"], stdout=subprocess.PIPE, text=True)
@@ -151,23 +157,9 @@ await_card(client, False)
 # The last command is EXCHANGE, which follows the proof.
 for count in range(commands - 1):
     for fault in (FAULTS[count % len(FAULTS)], FAULTS[(count + 3) % len(FAULTS)]):
-        virtual = card({**ALIRO, "fast": False, "faults": [{"afterApdu": count, "do": fault}]})
-        if fault.startswith("remove"):
-            virtual.wait_for("withdrawn")
-            virtual.toggle()
-        else:
-            await_card(client, True)
-            virtual.toggle()
-            virtual.wait_for("withdrawn")
-            await_card(client, False)
-            virtual.toggle()
-        told = []
-        while not told or not told[-1]["verified"]:
-            told.append(client.wait_for("CREDENTIAL"))
+        told = read_after({**ALIRO, "fast": False}, count, fault)
         check(f"after {fault} at command {count} of Aliro the next tap is read",
               told[-1]["publicKey"] == aliro["card"]["public"], told)
-        virtual.remove()
-        await_card(client, False)
 for description, expected in (({**ALIRO, "signature": "wrong"}, ("Aliro", "wrongSignature")),
                               ({"kind": "aliro"}, ("Aliro", "refused")),
                               ({"kind": "aliro", "pkoc": True}, ("pkoc-se1", None)), (PLAIN, ("pkoc-se1", None))):
