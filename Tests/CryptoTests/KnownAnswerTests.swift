@@ -4,9 +4,6 @@ import Secrets
 import TestSupport
 import Testing
 
-/// The bytes of a secret, for comparison.
-func bytes(_ secret: borrowing Secret) -> [UInt8] { secret.withBytes { Array($0) } }
-
 @Suite("Known answers", .timeLimit(.minutes(5)))
 struct KnownAnswerTests {
     @Test(

@@ -79,9 +79,6 @@ struct WorkedExample: Decodable {
     }
 }
 
-/// The bytes of a secret, for comparison.
-func bytes(_ secret: borrowing Secret) -> [UInt8] { secret.withBytes { Array($0) } }
-
 @Suite("PACE, worked example of ICAO 9303-11 G.1", .timeLimit(.minutes(5)))
 struct WorkedExampleTests {
     let example: WorkedExample

@@ -7,9 +7,6 @@ import Secrets
 import TestSupport
 import Testing
 
-/// The bytes of a secret, for comparison.
-func bytes(_ secret: borrowing Secret) -> [UInt8] { secret.withBytes { Array($0) } }
-
 /// Reads a file of Tests/Vectors.
 func vectors<Content: Decodable>(_ name: String, as type: Content.Type) throws -> Content {
     let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

@@ -11,9 +11,6 @@ import Testing
 
 @testable import VirtualKeycard
 
-/// The bytes of a secret, for comparison.
-func bytes(_ secret: borrowing Secret) -> [UInt8] { secret.withBytes { Array($0) } }
-
 /// A recorded dialogue with a real applet. Tests/Vectors/keycard-*.json name their source.
 struct Transcript: Decodable {
     struct Step: Decodable {

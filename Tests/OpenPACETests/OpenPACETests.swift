@@ -6,8 +6,6 @@ import Secrets
 import TestSupport
 import Testing
 
-private func bytes(_ secret: borrowing Secret) -> [UInt8] { secret.withBytes { Array($0) } }
-
 private func value(_ tag: UInt32, _ data: [UInt8]) throws -> [UInt8] {
     try #require(try BERTLV(data).children.first { $0.tag == tag }).value
 }

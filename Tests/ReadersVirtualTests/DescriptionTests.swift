@@ -11,8 +11,6 @@ import VirtualEID
 
 @Suite("virtual card descriptions", .timeLimit(.minutes(5)))
 struct DescriptionTests {
-    private static func box(_ text: String) -> SecretBox { SecretBox(Secret(text.utf8)) }
-
     @Test("without files and keys the card is the default card, otherwise it adds only the mandatory files")
     func files() async throws {
         let whole = try await OnlineTerminal.through(try VirtualCard())
@@ -91,9 +89,9 @@ struct DescriptionTests {
     func passwords() async throws {
         let card = try VirtualCard(
             .card {
-                $0.pin = Self.box("777777")
-                $0.can = Self.box("888888")
-                $0.puk = Self.box("9999999999")
+                $0.pin = box("777777")
+                $0.can = box("888888")
+                $0.puk = box("9999999999")
             }
         )
         let terminal = try await card.terminal()

@@ -9,14 +9,6 @@ import Testing
 private let cards = StoreSpace("cards")
 private let users = StoreSpace("users")
 
-/// The bytes of a value, for comparison.
-private func bytes(_ box: SecretBox?) -> [UInt8]? {
-    guard let box, let secret = box.take() else { return nil }
-    return secret.withBytes { Array($0) }
-}
-
-private func box(_ text: String) -> SecretBox { SecretBox(Secret(text.utf8)) }
-
 /// A folder that is removed with its content.
 private final class Folder: Sendable {
     let path = NSTemporaryDirectory() + "badged-store-" + UUID().uuidString

@@ -10,13 +10,6 @@ import Testing
 import Text
 import Vault
 
-private func bytes(_ box: SecretBox?) -> [UInt8]? {
-    guard let box, let secret = box.take() else { return nil }
-    return secret.withBytes { Array($0) }
-}
-
-private func box(_ text: String) -> SecretBox { SecretBox(Secret(text.utf8)) }
-
 /// Where the private parts of the keys are, and what seals the key of the store.
 private let both = KeyRecord.Protection.allCases
 
