@@ -28,11 +28,11 @@ extension Vault {
             guard let secret = try values.value(name, in: Self.secrets) else { return .failure(.damaged(name)) }
             guard codes.kind == .hotp else { return .success((codes, codes.step(at: time), secret)) }
             guard let counter = try Self.counter(values, name) else { return .failure(.damaged(name)) }
-            guard counter < .max else { return .failure(.full("the counter has reached its end")) }
+            guard counter < .max else { return .failure(.full("the counter has reached its maximum")) }
             try values.set(name, in: Self.counters, to: Self.box(counter + 1))
             return .success((codes, counter, secret))
         }
-        guard let key = secret.take() else { throw .library("the secret is gone") }
+        guard let key = secret.take() else { throw .library("the secret was used before") }
         do throws(CryptoError) {
             return Code(text: try codes.code(key, counter: counter), codes: codes, counter: counter)
         } catch {

@@ -23,7 +23,7 @@ extension Vault {
         let time = now()
         try await transaction { values throws(StoreError) -> Result<Void, VaultError> in
             if case .failure(let error) = try Self.key(values, uid, id, time) { return .failure(error) }
-            guard let bytes = content.take() else { return .failure(.library("the data are gone")) }
+            guard let bytes = content.take() else { return .failure(.library("the data were used before")) }
             let own = "\(Self.name(uid, id))/\(tag.hex)"
             guard bytes.count > 0 else {
                 try values.remove(own, in: Self.data)
@@ -34,7 +34,7 @@ extension Vault {
                 count += try Self.count(values, name)
             }
             guard count <= Self.maximumData else {
-                return .failure(.full("a key has \(Self.maximumData / 1024) KiB for data: remove some"))
+                return .failure(.full("the data of a key are limited to \(Self.maximumData / 1024) KiB: remove some"))
             }
             try values.set(own, in: Self.data, to: SecretBox(bytes))
             return .success(())

@@ -25,7 +25,9 @@ package enum VaultError: SigningError, Sendable, Equatable {
     package var text: String {
         switch self {
         case .store(let error): error.text
-        case .damaged(let name): "the record '\(name)' is damaged: restore the store from a backup"
+        case .damaged(let name):
+            "the record '\(name)' is damaged, or a later version of badged wrote it:"
+                + " restore the store from a backup, or install that version"
         case .notSetUp: "there is no endpoint: send SETUP_ENDPOINT first"
         case .unknownKey: "there is no such key"
         case .unfit(let reason), .full(let reason): reason
