@@ -24,7 +24,7 @@ package struct TypedData: Sendable, Equatable {
     package init(_ json: JSON) throws(TypedDataError) {
         guard json.members?.map(\.key).sorted() == ["domain", "message", "primaryType", "types"],
             let primary = json["primaryType"]?.string, let domain = json["domain"], let message = json["message"]
-        else { throw TypedDataError("it needs types, primaryType, domain and message, and nothing else") }
+        else { throw TypedDataError("the members must be types, primaryType, domain and message") }
         var encoder = try Encoder(json["types"] ?? .null, domain)
         domainSeparator = try encoder.hash(domain, of: Encoder.domainType, 0)
         var digest: [UInt8] = [0x19, 0x01] + domainSeparator
@@ -77,11 +77,11 @@ extension TypedData {
 
         init(_ json: JSON, _ domain: JSON) throws(TypedDataError) {
             guard let entries = json.members, entries.count <= TypedData.maximumTypes else {
-                throw TypedDataError("types is no object, or has more than \(TypedData.maximumTypes) types")
+                throw TypedDataError("types is not an object, or has more than \(TypedData.maximumTypes) types")
             }
             for entry in entries {
                 guard Self.isName(entry.key), types[entry.key] == nil, Self.atomic(entry.key) == nil else {
-                    throw TypedDataError("the name of a type is not allowed")
+                    throw TypedDataError("a type has an invalid or repeated name")
                 }
                 types[entry.key] = try Self.members(entry.value)
             }
@@ -90,13 +90,13 @@ extension TypedData {
 
         private static func members(_ json: JSON) throws(TypedDataError) -> [Member] {
             guard let list = json.array, list.count <= TypedData.maximumMembers else {
-                throw TypedDataError("a type is no array, or has more than \(TypedData.maximumMembers) members")
+                throw TypedDataError("a type is not an array, or has more than \(TypedData.maximumMembers) members")
             }
             var members: [Member] = []
             for item in list {
                 guard item.members?.count == 2, let name = item["name"]?.string, let type = item["type"]?.string,
                     isName(name), !members.contains(where: { $0.name == name }), type.utf8.count <= 128
-                else { throw TypedDataError("a member of a type needs an own name and a type") }
+                else { throw TypedDataError("a member of a type needs a unique name and a type") }
                 members.append(Member(name: name, type: type))
             }
             return members
@@ -164,7 +164,7 @@ extension TypedData {
             if digits.isEmpty { return (String(type[..<open]), nil) }
             guard digits.utf8.count <= 4, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
                 let count = Int(digits)
-            else { throw TypedDataError("an array type has a wrong length") }
+            else { throw TypedDataError("the length of an array type is not a number of 1 to 4 digits") }
             return (String(type[..<open]), count)
         }
 
@@ -196,15 +196,15 @@ extension TypedData {
 
         /// EIP-712, hashStruct.
         mutating func hash(_ value: JSON, of type: String, _ depth: Int) throws(TypedDataError) -> [UInt8] {
-            guard depth < TypedData.maximumDepth else { throw TypedDataError("it is nested too deeply") }
+            guard depth < TypedData.maximumDepth else { throw TypedDataError("the message is nested too deeply") }
             guard let members = types[type] else { throw TypedDataError("a type is not defined") }
             guard let found = value.members, found.count == members.count else {
-                throw TypedDataError("the members of a value are not those of its type")
+                throw TypedDataError("the members of a value do not match its type")
             }
             var bytes = try typeHash(type)
             for member in members {
                 guard let value = value[member.name] else {
-                    throw TypedDataError("the members of a value are not those of its type")
+                    throw TypedDataError("the members of a value do not match its type")
                 }
                 bytes += try word(value, member.type, depth)
             }
@@ -214,11 +214,11 @@ extension TypedData {
         /// The 32 bytes of a value. EIP-712, encodeData.
         private mutating func word(_ value: JSON, _ type: String, _ depth: Int) throws(TypedDataError) -> [UInt8] {
             values += 1
-            guard values <= TypedData.maximumValues else { throw TypedDataError("it has too many values") }
+            guard values <= TypedData.maximumValues else { throw TypedDataError("the message has too many values") }
             if let (element, count) = try Self.array(type) {
-                guard depth < TypedData.maximumDepth else { throw TypedDataError("it is nested too deeply") }
+                guard depth < TypedData.maximumDepth else { throw TypedDataError("the message is nested too deeply") }
                 guard let items = value.array, count == nil || count == items.count else {
-                    throw TypedDataError("an array has a wrong length")
+                    throw TypedDataError("the length of an array does not match its type")
                 }
                 var bytes: [UInt8] = []
                 for item in items { bytes += try word(item, element, depth + 1) }
@@ -227,7 +227,7 @@ extension TypedData {
             if types[type] != nil { return try hash(value, of: type, depth + 1) }
             switch type {
             case "string":
-                guard let text = value.string else { throw TypedDataError("a string is no text") }
+                guard let text = value.string else { throw TypedDataError("a value of type string is not a string") }
                 return Keccak256.hash(text.utf8)
             case "bytes":
                 return Keccak256.hash(try Self.bytes(value, 0...TypedData.maximumBytes))
@@ -277,17 +277,19 @@ extension TypedData {
             switch value {
             case .number(let digits): text = digits[...]
             case .string(let digits): text = digits[...]
-            case .null, .bool, .array, .object: throw TypedDataError("a number is none")
+            case .null, .bool, .array, .object: throw TypedDataError("a value of a number type is not a number")
             }
             let isNegative = text.hasPrefix("-")
             if isNegative { text = text.dropFirst() }
             let isHexadecimal = text.hasPrefix("0x")
             if isHexadecimal { text = text.dropFirst(2) }
-            guard (1...80).contains(text.utf8.count) else { throw TypedDataError("a number is none") }
+            guard (1...80).contains(text.utf8.count) else {
+                throw TypedDataError("a value of a number type is not a number")
+            }
             var magnitude = padding(32)
             for byte in text.utf8 {
                 guard let digit = Hex.value(byte), isHexadecimal || digit < 10 else {
-                    throw TypedDataError("a number is none")
+                    throw TypedDataError("a value of a number type is not a number")
                 }
                 var carry = Int(digit)
                 for index in magnitude.indices.reversed() {
