@@ -63,7 +63,7 @@ stop_tpm
 rm -r "$work/tpm" && mkdir "$work/tpm"
 start_tpm
 start auto
-check "another TPM does not open the store" fails_with 'TPM that was cleared' list
+check "another TPM does not open the store" fails_with 'the TPM that sealed the store was cleared' list
 check "the store is as it was" is_the_same
 stop_badged
 

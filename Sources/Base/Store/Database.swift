@@ -62,7 +62,7 @@ final class Database {
     func run(_ sql: String, _ values: [Value] = [], each: (Row) -> Void = { _ in }) throws(StoreError) {
         var prepared: OpaquePointer?
         try check(sqlite3_prepare_v2(handle, sql, -1, &prepared, nil))
-        guard let statement = prepared else { throw .library("an empty statement") }
+        guard let statement = prepared else { throw .library("the SQL statement is empty") }
         defer { sqlite3_finalize(statement) }
         for (index, value) in values.enumerated() {
             let position = Int32(index + 1)
@@ -87,7 +87,7 @@ final class Database {
         let text = String(cString: sqlite3_errmsg(handle))
         switch code & 0xFF {
         case SQLITE_BUSY, SQLITE_LOCKED: throw .inUse(path)
-        case SQLITE_NOTADB, SQLITE_CORRUPT: throw .unavailable("\(path) is no database: \(text)")
+        case SQLITE_NOTADB, SQLITE_CORRUPT: throw .unavailable("\(path) is not a database: \(text)")
         case SQLITE_FULL, SQLITE_IOERR, SQLITE_READONLY, SQLITE_CANTOPEN:
             throw .unavailable("cannot use \(path): \(text)")
         default: throw .library(text)

@@ -33,7 +33,7 @@ package enum StoreError: Error, Sendable, Equatable {
         case .keyMissing(let path): "the key \(path) is missing: restore it from a backup, or remove the store"
         case .wrongKey(let path): "the key \(path) does not open the store: restore the right key, or remove the store"
         case .tpm(.foreign):
-            "the store is sealed by a TPM that was cleared, or that of another computer: remove the store to begin again"
+            "the TPM that sealed the store was cleared, or is in another computer: remove the store to start again"
         case .tpm(let error): "the store is sealed by a TPM: \(error.text)"
         case .newer: "a later version of badged has written the store: install that version"
         case .damaged(let name): "the value '\(name)' in the store is damaged: restore the store from a backup"

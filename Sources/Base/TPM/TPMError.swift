@@ -27,9 +27,9 @@ package enum TPMError: Error, Sendable, Equatable {
         case .gone: "the TPM has closed the connection: look at the log of the kernel, and try again"
         case .timedOut: "the TPM has not answered in time: try again, or restart the computer"
         case .lockedOut: "the TPM is locked after wrong passwords: wait, or reset it with tpm2_dictionarylockout"
-        case .foreign: "the TPM does not know this key: it was cleared, or it is the TPM of another computer"
-        case .malformed: "the TPM has answered with something else: see [keys] tpm_device"
-        case .refused(let code): "the TPM refuses with code 0x\(String(code, radix: 16)): see tpm2_rc_decode(1)"
+        case .foreign: "the TPM does not know this key: the TPM was cleared, or is in another computer"
+        case .malformed: "the answer of the TPM is malformed: check [keys] tpm_device in badged.conf(5)"
+        case .refused(let code): "the TPM returned the error code 0x\(String(code, radix: 16)): see tpm2_rc_decode(1)"
         }
     }
 }
