@@ -88,7 +88,7 @@ struct AnswerTests {
         let text = String(decoding: bytes, as: UTF8.self)
         let hash = try JSON(bytes).text("abi_hash")
         let other = text.replacing(hash, with: String(repeating: "0", count: 64))
-        #expect(throws: AntelopeError("the ABI does not have its hash")) { try ABI(rawAnswer: Array(other.utf8)) }
+        #expect(throws: AntelopeError("the ABI does not match its hash")) { try ABI(rawAnswer: Array(other.utf8)) }
     }
 
     @Test("the errors of a node are distinguished")

@@ -106,9 +106,9 @@ struct PackingTests {
         arguments: [
             (#"{"to":"bob","id":1}"#, "the field 'note' is missing"),
             (#"{"note":null,"to":"bob","id":1,"memo":"x"}"#, "there is no field 'memo'"),
-            (#"{"note":null,"to":"bob","id":1,"id":2}"#, "the field 'id' is there twice"),
-            (#"{"note":null,"to":"bob","id":65536}"#, "id: '65536' is no whole number from 0 to 65535"),
-            (#"{"note":7,"to":"bob","id":1}"#, "note: expected a text"),
+            (#"{"note":null,"to":"bob","id":1,"id":2}"#, "the field 'id' occurs twice"),
+            (#"{"note":null,"to":"bob","id":65536}"#, "id: '65536' is not a whole number from 0 to 65535"),
+            (#"{"note":7,"to":"bob","id":1}"#, "note: expected a string"),
             (#"[1,"bob",null]"#, "expected an object"),
         ]
     )

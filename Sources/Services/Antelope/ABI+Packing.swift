@@ -26,7 +26,7 @@ private struct Packer {
 
     mutating func write(_ value: JSON, _ type: String, depth: Int) throws(AntelopeError) {
         values += 1
-        guard depth <= ABI.maximumDepth else { throw AntelopeError("the value is too deep") }
+        guard depth <= ABI.maximumDepth else { throw AntelopeError("the value is nested too deeply") }
         guard values <= ABI.maximumValues, writer.bytes.count <= PackWriter.maximumCount else {
             throw AntelopeError("the value is too large")
         }
@@ -56,7 +56,7 @@ private struct Packer {
         var byName: [String: JSON] = [:]
         for member in members {
             guard byName.updateValue(member.value, forKey: member.key) == nil else {
-                throw AntelopeError("the field '\(member.key.prefix(64))' is there twice")
+                throw AntelopeError("the field '\(member.key.prefix(64))' occurs twice")
             }
         }
         var hasEnded = false
@@ -83,7 +83,7 @@ private struct Packer {
             throw AntelopeError("expected a variant: [\"type\", value]")
         }
         guard let index = types.firstIndex(of: name) else {
-            throw AntelopeError("'\(name.prefix(64))' is no type of this variant")
+            throw AntelopeError("'\(name.prefix(64))' is not a type of this variant")
         }
         writer.varuint(UInt32(truncatingIfNeeded: index))
         try write(pair[1], types[index], depth: depth + 1)
@@ -144,7 +144,7 @@ private struct Packer {
     }
 
     private func text(_ value: JSON) throws(AntelopeError) -> String {
-        guard let text = value.string else { throw AntelopeError("expected a text") }
+        guard let text = value.string else { throw AntelopeError("expected a string") }
         return text
     }
 
@@ -156,7 +156,7 @@ private struct Packer {
         default: throw AntelopeError("expected a number")
         }
         guard digits.utf8.count <= 64, !digits.hasPrefix("+"), let number = Number(digits) else {
-            throw AntelopeError("'\(digits.prefix(64))' is no whole number from \(Number.min) to \(Number.max)")
+            throw AntelopeError("'\(digits.prefix(64))' is not a whole number from \(Number.min) to \(Number.max)")
         }
         return number
     }

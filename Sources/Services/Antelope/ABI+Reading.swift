@@ -68,7 +68,7 @@ extension ABI {
 
     /// Reads the form in JSON, as `abi` in the answer to get_abi.
     package init(_ json: JSON) throws(AntelopeError) {
-        guard json.members != nil else { throw AntelopeError("the ABI is no object") }
+        guard json.members != nil else { throw AntelopeError("the ABI is not an object") }
         var parts = Parts()
         parts.version = try Self.text(json, "version")
         parts.aliases = try Self.list(json, "types") { item throws(AntelopeError) in
@@ -85,7 +85,7 @@ extension ABI {
         }
         parts.variants = try Self.list(json, "variants") { item throws(AntelopeError) in
             let types = try Self.list(item, "types") { type throws(AntelopeError) in
-                guard let name = type.string else { throw AntelopeError("a type of a variant is no text") }
+                guard let name = type.string else { throw AntelopeError("a type of a variant is not a string") }
                 return name
             }
             return (try Self.text(item, "name"), types)
@@ -94,7 +94,7 @@ extension ABI {
     }
 
     private static func text(_ json: JSON, _ name: String) throws(AntelopeError) -> String {
-        guard let text = json[name]?.string else { throw AntelopeError("the ABI has no text '\(name)'") }
+        guard let text = json[name]?.string else { throw AntelopeError("the ABI has no string '\(name)'") }
         return text
     }
 
@@ -106,7 +106,7 @@ extension ABI {
     ) throws(AntelopeError) -> [T] {
         guard let value = json[name], value != .null else { return [] }
         guard let items = value.array, items.count <= maximumEntries else {
-            throw AntelopeError("'\(name)' of the ABI is no list, or too long")
+            throw AntelopeError("'\(name)' of the ABI is not a list, or is too long")
         }
         var all: [T] = []
         for item in items { all.append(try element(item)) }

@@ -10,7 +10,7 @@ extension ABI {
         guard bytes.count <= PackWriter.maximumCount else { throw AntelopeError("the value is too large") }
         var unpacker = Unpacker(abi: self, reader: PackReader(bytes))
         let value = try unpacker.read(type, depth: 0)
-        guard unpacker.reader.isAtEnd else { throw AntelopeError("there are bytes behind the value") }
+        guard unpacker.reader.isAtEnd else { throw AntelopeError("there are bytes after the value") }
         return value
     }
 }
@@ -25,7 +25,7 @@ private struct Unpacker {
 
     mutating func read(_ type: String, depth: Int) throws(AntelopeError) -> JSON {
         values += 1
-        guard depth <= ABI.maximumDepth else { throw AntelopeError("the value is too deep") }
+        guard depth <= ABI.maximumDepth else { throw AntelopeError("the value is nested too deeply") }
         guard values <= ABI.maximumValues else { throw AntelopeError("the value is too large") }
         switch try abi.meaning(of: type) {
         case .builtIn(let type): return try read(type)

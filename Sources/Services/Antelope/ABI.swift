@@ -57,13 +57,13 @@ package struct ABI: Sendable {
         for variant in parts.variants {
             try checkNew(variant.name)
             guard (1...255).contains(variant.types.count) else {
-                throw AntelopeError("the variant '\(variant.name)' has no types, or too many")
+                throw AntelopeError("the variant '\(variant.name)' has no types, or too many types")
             }
             variants[variant.name] = variant.types
         }
         for action in parts.actions {
             guard actions.updateValue(action.type, forKey: action.name) == nil else {
-                throw AntelopeError("the action '\(action.name)' is there twice")
+                throw AntelopeError("the action '\(action.name)' occurs twice")
             }
         }
         // An unknown type is an error only where it is used. The rest of the contract stays usable.
@@ -77,10 +77,10 @@ package struct ABI: Sendable {
 
     private func checkNew(_ name: String) throws(AntelopeError) {
         guard !name.isEmpty, name.utf8.count <= Self.maximumNameCount else {
-            throw AntelopeError("a type has no name, or a long one")
+            throw AntelopeError("the name of a type is empty or too long")
         }
         guard aliases[name] == nil, structures[name] == nil, variants[name] == nil, BuiltIn(rawValue: name) == nil
-        else { throw AntelopeError("the type '\(name)' is there twice") }
+        else { throw AntelopeError("the type '\(name)' occurs twice") }
     }
 
     private func checkBases(of name: String) throws(AntelopeError) {
@@ -88,11 +88,11 @@ package struct ABI: Sendable {
         for _ in 0..<Self.maximumDepth {
             if base.isEmpty { return }
             guard let next = structures[base] else {
-                throw AntelopeError("the base '\(base.prefix(64))' of '\(name)' is no struct")
+                throw AntelopeError("the base '\(base.prefix(64))' of '\(name)' is not a struct")
             }
             base = next.base
         }
-        throw AntelopeError("the bases of '\(name)' have no end")
+        throw AntelopeError("the bases of '\(name)' form a cycle, or are nested too deeply")
     }
 
     // MARK: Types
@@ -121,7 +121,7 @@ package struct ABI: Sendable {
             guard let next = aliases[name] else { throw AntelopeError("the type '\(name.prefix(64))' is unknown") }
             name = next
         }
-        throw AntelopeError("the type '\(type.prefix(64))' has no end")
+        throw AntelopeError("the type '\(type.prefix(64))' forms a cycle, or is nested too deeply")
     }
 
     /// The fields of a struct, those of its bases first.

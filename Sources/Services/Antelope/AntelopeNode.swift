@@ -118,7 +118,7 @@ package struct AntelopeNode: Sendable {
             case .refused(let refusal) where refusal.code != nil: return .refused(refusal)
             case .refused(let refusal): return .unknown("HTTP \(refusal.status): \(refusal.text)")
             case .unreachable(let words): return .notSent(words)
-            case .cancelled: return .unknown("it was cancelled")
+            case .cancelled: return .unknown("the request was cancelled")
             case .noAnswer(let words), .malformed(let words): return .unknown(words)
             case .wrongChain: return .unknown("the node belongs to another chain")
             }
@@ -144,7 +144,9 @@ package struct AntelopeNode: Sendable {
 
     /// Sends a question and returns the body of the answer.
     private func call(_ name: String, _ question: JSON) async throws(NodeFailure) -> [UInt8] {
-        guard let address = WebAddress("\(base)/v1/chain/\(name)") else { throw .unreachable("\(base) is no address") }
+        guard let address = WebAddress("\(base)/v1/chain/\(name)") else {
+            throw .unreachable("\(base) is not an address")
+        }
         let response: HTTPResponse
         do throws(HTTPFault) {
             response = try await client.send(
@@ -158,6 +160,6 @@ package struct AntelopeNode: Sendable {
         guard response.status != 404 else {
             throw .refused(NodeRefusal(status: 404, code: nil, text: "the node has no \(name)"))
         }
-        throw .noAnswer("HTTP \(response.status) without an error of a node")
+        throw .noAnswer("HTTP \(response.status) without the error object of a node")
     }
 }

@@ -58,7 +58,7 @@ package struct AntelopeTime: Sendable, Hashable {
     var slot: UInt32 {
         get throws(AntelopeError) {
             guard let slot = UInt32(exactly: (microseconds - Self.year2000) / 500_000), microseconds >= Self.year2000
-            else { throw AntelopeError("the time is no block time") }
+            else { throw AntelopeError("the time is not a block time") }
             return slot
         }
     }

@@ -17,7 +17,9 @@ package struct SymbolCode: Sendable, Hashable, CustomStringConvertible {
     package init(value: UInt64) throws(AntelopeError) {
         let bytes = (0..<8).map { UInt8(truncatingIfNeeded: value >> UInt64(8 * $0)) }
         let letters = bytes.prefix { $0 != 0 }
-        guard bytes[letters.count...].allSatisfy({ $0 == 0 }) else { throw AntelopeError("a symbol has other bytes") }
+        guard bytes[letters.count...].allSatisfy({ $0 == 0 }) else {
+            throw AntelopeError("a symbol has bytes after its letters")
+        }
         try self.init(String(decoding: letters, as: UTF8.self))
     }
 
@@ -92,7 +94,7 @@ package struct Asset: Sendable, Hashable, CustomStringConvertible {
         )
         guard (1...2).contains(parts.count), parts.allSatisfy({ !$0.isEmpty && $0.count <= 20 }),
             parts.joined().allSatisfy({ (0x30...0x39).contains($0) })
-        else { throw AntelopeError("'\(text.prefix(64))' is no decimal number") }
+        else { throw AntelopeError("'\(text.prefix(64))' is not a decimal number") }
         let decimals = parts.count == 2 ? parts[1].count : 0
         let precision = precision ?? decimals
         guard decimals <= precision else {

@@ -35,7 +35,7 @@ package struct KeyText: Sendable, Hashable, CustomStringConvertible {
 
     /// Reads a text such as `PUB_K1_...`, `SIG_K1_...` or `EOS...`.
     package init(_ text: String, _ kind: Kind) throws(AntelopeError) {
-        let failure = AntelopeError(kind == .publicKey ? "this is no public key" : "this is no signature")
+        let failure = AntelopeError(kind == .publicKey ? "this is not a public key" : "this is not a signature")
         let parts = text.split(separator: "_", maxSplits: 2, omittingEmptySubsequences: false)
         let curve: Curve
         let suffix: [UInt8]

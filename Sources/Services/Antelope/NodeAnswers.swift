@@ -16,13 +16,13 @@ package enum NodeAnswer {
     }
 
     fileprivate static func text(_ json: JSON, _ name: String) throws(AntelopeError) -> String {
-        guard let text = json[name]?.string else { throw AntelopeError("the answer has no text '\(name)'") }
+        guard let text = json[name]?.string else { throw AntelopeError("the answer has no string '\(name)'") }
         return text
     }
 
     fileprivate static func hash(_ json: JSON, _ name: String) throws(AntelopeError) -> [UInt8] {
         guard let bytes = Hex.decode(try text(json, name), limit: 32), bytes.count == 32 else {
-            throw AntelopeError("'\(name)' of the answer is no hash")
+            throw AntelopeError("'\(name)' of the answer is not a hash")
         }
         return bytes
     }
@@ -116,7 +116,7 @@ extension ABI {
         if let hash = json["abi_hash"], hash != .null {
             let sum = try? DigestAlgorithm.sha256.hash(packed)
             guard try sum == NodeAnswer.hash(json, "abi_hash") else {
-                throw AntelopeError("the ABI does not have its hash")
+                throw AntelopeError("the ABI does not match its hash")
             }
         }
         try self.init(packed: packed)
@@ -137,7 +137,7 @@ package struct CurrencyStats: Sendable, Equatable {
 
     package init(_ bytes: [UInt8], of code: SymbolCode) throws(AntelopeError) {
         let json = try NodeAnswer.json(bytes)
-        guard json.members != nil else { throw AntelopeError("the answer is no object") }
+        guard json.members != nil else { throw AntelopeError("the answer is not an object") }
         guard let token = json[code.description] else {
             symbol = nil
             return
@@ -155,11 +155,11 @@ package struct CurrencyBalance: Sendable, Equatable {
 
     package init(_ bytes: [UInt8], of code: SymbolCode) throws(AntelopeError) {
         guard let items = try NodeAnswer.json(bytes).array, items.count <= 1024 else {
-            throw AntelopeError("the answer is no list of balances")
+            throw AntelopeError("the answer is not a list of balances")
         }
         var found: Asset?
         for item in items {
-            guard let text = item.string else { throw AntelopeError("a balance of the answer is no text") }
+            guard let text = item.string else { throw AntelopeError("a balance of the answer is not a string") }
             let asset = try Asset(text)
             if asset.symbol.code == code { found = asset }
         }

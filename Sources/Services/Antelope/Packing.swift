@@ -83,7 +83,7 @@ package struct PackReader {
     /// Reads a length and UTF-8.
     package mutating func string() throws(AntelopeError) -> String {
         guard let text = String(validating: try counted(), as: UTF8.self) else {
-            throw AntelopeError("a text is not UTF-8")
+            throw AntelopeError("a string is not UTF-8")
         }
         return text
     }

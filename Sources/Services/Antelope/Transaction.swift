@@ -113,7 +113,7 @@ package struct Transaction: Sendable, Hashable {
         guard try reader.varuint() == 0 else { throw AntelopeError("the transaction has context-free actions") }
         let count = try reader.varuint()
         guard (1...UInt32(Self.maximumActions)).contains(count) else {
-            throw AntelopeError("the transaction has no actions, or too many")
+            throw AntelopeError("the transaction has no actions, or too many actions")
         }
         var actions: [Action] = []
         for _ in 0..<count {
@@ -130,7 +130,7 @@ package struct Transaction: Sendable, Hashable {
             actions.append(Action(account: account, name: name, authorization: authorization, data: data))
         }
         guard try reader.varuint() == 0, reader.isAtEnd else {
-            throw AntelopeError("the transaction has extensions or bytes behind it")
+            throw AntelopeError("the transaction has extensions, or bytes after its end")
         }
         self.actions = actions
     }
