@@ -17,7 +17,7 @@ package struct EServiceConfiguration: Sendable {
         package var errorReport: Duration = .seconds(5)
         /// The maximum number of redirects in a row.
         package var redirects = 10
-        /// The most Transmit messages of one authentication.
+        /// The maximum number of Transmit messages of one authentication.
         package var transmits = 1000
 
         package init() {}

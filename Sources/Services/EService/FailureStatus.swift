@@ -20,28 +20,37 @@ package struct FailureStatus: Sendable, Hashable {
     package static let terminalRefused = Self(.noPermission, "The card refused the service.")
     package static let pukInoperative = Self(.noPermission, "The PUK is used up.")
 
-    package static let cardProtocol = Self(.internalError, "The card broke the rules of its protocol.")
+    package static let cardProtocol = Self(.internalError, "The card violated the protocol.")
     package static let noChainToCard = Self(.internalError, "The service has no certificates that this card trusts.")
     package static let unknownMessage = Self(
         .internalError,
-        "The server sent something that is no message of the protocol."
+        "The server sent an unknown or malformed message."
     )
     package static let unexpectedMessage = Self(.internalError, "The server sent a message at the wrong time.")
 
-    package static let noCertificateDescription = Self(.parameterError, "The service does not describe itself.")
-    package static let noSubjectURL = Self(.parameterError, "The description of the service has no address.")
+    package static let noCertificateDescription = Self(.parameterError, "The service sent no certificate description.")
+    package static let noSubjectURL = Self(
+        .parameterError,
+        "The certificate description of the service has no address."
+    )
     package static let descriptionHashMismatch = Self(
         .parameterError,
-        "The description of the service does not belong to its certificate."
+        "The certificate description does not belong to the certificate of the service."
     )
     package static let sameOriginViolation = Self(
         .parameterError,
-        "The description of the service belongs to another address."
+        "The certificate description of the service belongs to another address."
     )
 
-    package static let refreshAddress = Self(.communicationError, "The way back to the service could not be found.")
+    package static let refreshAddress = Self(
+        .communicationError,
+        "The return address of the service could not be determined."
+    )
     package static let browserUnreachable = Self(.communicationError, "The browser could not be reached.")
-    package static let wrongInvocation = Self(.communicationError, "There is no valid address of a TcToken.")
+    package static let wrongInvocation = Self(
+        .communicationError,
+        "The address of the TcToken is missing or not valid."
+    )
 
     package static let noTcToken = Self(.trustedChannelEstablishmentFailed, "The service did not give a TcToken.")
     package static let invalidTcToken = Self(
@@ -57,15 +66,15 @@ package struct FailureStatus: Sendable, Hashable {
     )
     package static let tls = Self(
         .trustedChannelEstablishmentFailed,
-        "The server's encryption does not meet the rules."
+        "The server's encryption does not meet the requirements."
     )
     package static let certificateNotListed = Self(
         .trustedChannelEstablishmentFailed,
-        "The server's certificate is not one of those in the description of the service."
+        "The server's certificate is not listed in the certificate description of the service."
     )
     package static let sessionNotResumed = Self(
         .trustedChannelEstablishmentFailed,
-        "The server did not go on with the encrypted session of the service."
+        "The server did not resume the TLS session."
     )
     package static let serverError = Self(.trustedChannelEstablishmentFailed, "The server reported an error.")
     package static let timeout = Self(.trustedChannelEstablishmentFailed, "The server did not answer in time.")
@@ -88,7 +97,7 @@ package struct FailureStatus: Sendable, Hashable {
     )
     package static let certificateExpired = Self(
         .invalidCertificatePath,
-        "A certificate of the service is not valid at this date."
+        "A certificate of the service is not valid on this date."
     )
     package static let productiveInDeveloperMode = Self(
         .invalidCertificatePath,
@@ -96,8 +105,8 @@ package struct FailureStatus: Sendable, Hashable {
     )
 
     package static let promptTimeout = Self(.inputTimeout, "The user did not answer in time.")
-    package static let cancelledByUser = Self(.cancellationByUser, "It was cancelled.")
-    package static let cancelledOnReader = Self(.cancellationByUser, "It was cancelled on the reader.")
+    package static let cancelledByUser = Self(.cancellationByUser, "The operation was cancelled.")
+    package static let cancelledOnReader = Self(.cancellationByUser, "The operation was cancelled on the reader.")
     package static let cardRemoved = Self(.cancellationByUser, "The card was removed.")
 }
 

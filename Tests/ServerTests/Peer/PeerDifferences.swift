@@ -147,7 +147,7 @@ extension PeerDifference {
                 guard message.isMessage("AUTH"), let result = message["result"] else { return nil }
                 let isCancelled = exchange.sends("CANCEL")
                 let reason = isCancelled ? "User_Cancelled" : "Get_TcToken_Network_Error"
-                let text = isCancelled ? "It was cancelled." : "The server did not answer in time."
+                let text = isCancelled ? "The operation was cancelled." : "The server did not answer in time."
                 let kind = isCancelled ? text : "A trusted channel to the service could not be opened."
                 return [
                     message.with(
@@ -176,7 +176,7 @@ extension PeerDifference {
                     by: #"{"msg":"AUTH"}"#,
                     #"{"msg":"STATUS","progress":0,"state":null,"workflow":"AUTH"}"#,
                     #"""
-                    {"msg":"AUTH","result":{"description":"It was cancelled.","language":"en","major":"http://www.bsi.bund.de/ecard/api/1.1/resultmajor#error","message":"It was cancelled.","minor":"http://www.bsi.bund.de/ecard/api/1.1/resultminor/sal#cancellationByUser","reason":"User_Cancelled"}}
+                    {"msg":"AUTH","result":{"description":"The operation was cancelled.","language":"en","major":"http://www.bsi.bund.de/ecard/api/1.1/resultmajor#error","message":"The operation was cancelled.","minor":"http://www.bsi.bund.de/ecard/api/1.1/resultminor/sal#cancellationByUser","reason":"User_Cancelled"}}
                     """#
                 )
             }
