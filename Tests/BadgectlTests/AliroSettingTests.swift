@@ -69,7 +69,7 @@ import Text
         for (lines, words) in [
             ("aliro_key = \(path)", "aliro_key and no aliro_group"), (Self.group, "settings of Aliro and no aliro_key"),
             ("aliro_credentials = 02\(String(repeating: "00", count: 32))", "settings of Aliro and no aliro_key"),
-            ("aliro_key = \(path)\n\(Self.group)\naliro_credentials = \(noPoint)", "no point of P-256"),
+            ("aliro_key = \(path)\n\(Self.group)\naliro_credentials = \(noPoint)", "not a point of P-256"),
         ] {
             let badged = try Self.start(lines, in: folder)
             #expect(await badged.exitCode == 78)

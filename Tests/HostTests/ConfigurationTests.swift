@@ -150,9 +150,12 @@ struct ConfigurationTests {
             ("[eid]\ndate=2027-02-29", "line 2", "2026-11-21"),
             ("[eid]\ndate=1999-12-31", "line 2", "2026-11-21"),
             ("[eid]\ndate=26-1-1", "line 2", "2026-11-21"),
-            ("[wallet]\ncard_authorities=vendors", "line 2", "none, or a list of vendor and compressed keys"),
+            (
+                "[wallet]\ncard_authorities=vendors", "line 2",
+                "none, or a comma-separated list of vendor and compressed keys"
+            ),
             ("[wallet]\ncard_authorities=vendor,", "line 2", "66 hexadecimal digits"),
-            ("[wallet]\ncards=vendor", "line 2", "a list of compressed keys"),
+            ("[wallet]\ncards=vendor", "line 2", "a comma-separated list of compressed keys"),
             ("[wallet]\nnode=eos.example.org", "line 2", "https://HOST"),
             ("[wallet]\nchain_id=aca376", "line 2", "64 hexadecimal digits"),
             ("[wallet]\nnode_ca=ca.pem", "line 2", "a path that begins with /"),
@@ -162,12 +165,12 @@ struct ConfigurationTests {
             ("[wallet]\nhttp_callbacks=loopback", "line 2", "yes, no"),
             ("[wallet]\ncards=04\(String(repeating: "00", count: 32))", "line 2", "66 hexadecimal digits"),
             ("[credentials]\nsite=0123", "line 2", "a UUID, or 32 hexadecimal digits"),
-            ("[credentials]\nissuers=SHORT:02", "line 2", "a list of NAME:KEY"),
-            ("[credentials]\nissuers=ABCDEFGHIJKLMNOP:04ab", "line 2", "a list of NAME:KEY"),
+            ("[credentials]\nissuers=SHORT:02", "line 2", "a comma-separated list of NAME:KEY"),
+            ("[credentials]\nissuers=ABCDEFGHIJKLMNOP:04ab", "line 2", "a comma-separated list of NAME:KEY"),
             ("[credentials]\naliro_key=key", "line 2", "begins with /"),
             ("[credentials]\naliro_group=01", "line 2", "a UUID, or 32 hexadecimal digits"),
             ("[credentials]\naliro_subgroup=", "line 2", "a UUID, or 32 hexadecimal digits"),
-            ("[credentials]\naliro_credentials=02,", "line 2", "a list of compressed keys"),
+            ("[credentials]\naliro_credentials=02,", "line 2", "a comma-separated list of compressed keys"),
             ("[credentials]\naliro_fast=maybe", "line 2", "yes, no"),
             ("[credentials]\nvalidated=perhaps", "line 2: [credentials] validated cannot be 'perhaps'", "yes, no"),
             ("[pcsc]\nenabled=maybe", "line 2: [pcsc] enabled cannot be 'maybe'", "yes, no"),
@@ -178,17 +181,17 @@ struct ConfigurationTests {
             (
                 "[activation]\norigins=https://a.example/",
                 "line 2: [activation] origins cannot be 'https://a.example/'",
-                "a list of origins like https://example.org, with commas"
+                "a comma-separated list of origins such as https://example.org"
             ),
             ("[log]\nlevel=loud", "line 2", "error, warning, notice, info, debug"),
             ("[access]\ndefault=read", "line 2", allPermissions),
             ("[access]\ndefault=readers,", "line 2", allPermissions),
-            ("[access]\nalice=readers", "line 2: [access] alice is no user", "user:NAME"),
+            ("[access]\nalice=readers", "line 2: [access] alice is not a user", "user:NAME"),
             ("[access]\nuser:=readers", "line 2", "user:NAME"),
             ("key=1", "line 1: 'key' stands before", "[section]"),
             ("[server]\nsocket", "line 2: expected key = value", "comment"),
             ("[server]\n=1", "line 2: expected key = value", "comment"),
-            ("[server", "line 1: a section looks like [name]", "badged.conf(5)"),
+            ("[server", "line 1: a section header has the form [name]", "badged.conf(5)"),
         ]
     )
     func wrongValues(text: String, message: String, hint: String) {

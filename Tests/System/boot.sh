@@ -148,7 +148,7 @@ check "nobody else may" holds "$found" '^members badged-devices:x:[0-9]+:badged 
 check "the user of the service has no permission that [access] does not give" holds "$found" '^own .*"msg":"ACCESS_DENIED"'
 check "it has those of other clients" holds "$found" '^seen .*"msg":"READER_LIST"'
 check "root has all permissions" holds "$found" '^root .*"msg":"SCAN"'
-check "systemd passes badged a descriptor of the store beside its socket" holds "$work/result/journal" 'is no Bluetooth socket'
+check "systemd passes badged a descriptor of the store beside its socket" holds "$work/result/journal" 'is not a Bluetooth socket'
 check "badged takes the descriptor out of the store" holds "$found" '^stored 0 '
 check "badged-bluetooth says that the container has no Bluetooth" holds "$work/result/journal" 'badged scans through bluetoothd'
 check "the browser port answers" holds "$found" '^browser 200 '

@@ -39,7 +39,7 @@ package struct Confinement: Sendable {
             try apply()
             return true
         } catch {
-            Log.error("\(program) cannot give up its rights, so it does not start: \(error.text)")
+            Log.error("\(program) does not start, because it cannot drop its privileges: \(error.text)")
             return false
         }
     }

@@ -58,8 +58,8 @@ package struct AccessPolicy: Sendable, Equatable {
                 case .others: ("default", "")
                 }
             warnings.append(
-                "[access] names the \(kind) '\(name)', which is unknown; until it is known, its line also limits clients"
-                    + " without a known name"
+                "[access] names the unknown \(kind) '\(name)': while the name is unknown, its line also limits clients"
+                    + " whose user has no known name"
             )
         }
     }

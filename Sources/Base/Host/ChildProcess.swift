@@ -17,7 +17,7 @@ package enum ChildProcess {
 
     /// Ends this process with exit code 2, because badged has not started it. `hint` tells the user what to do instead.
     package static func refuse(_ program: String, hint: String) -> Never {
-        Log.report(StartError("\(program) is a part of badged, which starts it", hint: hint))
+        Log.report(StartError("\(program) is started by badged only", hint: hint))
         exit(2)
     }
 

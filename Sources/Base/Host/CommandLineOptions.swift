@@ -90,7 +90,7 @@ package struct CommandLineOptions: Sendable, Equatable {
           --no-ble           do not use the Bluetooth radio
           --log-level LEVEL  error, warning, notice (default), info or debug
           --version          print the version and end
-          --help             print this and end
+          --help             print this help and end
 
         Manual: badged(8), badged.conf(5). Client: badgectl(1).
 

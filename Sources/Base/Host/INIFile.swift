@@ -23,13 +23,13 @@ struct INIFile: Sendable, Equatable {
         for (index, raw) in bytes.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
             let place = "\(file), line \(index + 1)"
             guard let text = String(validating: raw, as: UTF8.self), !raw.contains(0) else {
-                throw .inConfiguration("\(place): this is not text in UTF-8", hint: "save the file as plain text")
+                throw .inConfiguration("\(place): the line is not UTF-8 text", hint: "save the file in UTF-8")
             }
             let line = Self.trim(text[...])
             if line.isEmpty || line.hasPrefix("#") || line.hasPrefix(";") { continue }
             if line.hasPrefix("[") {
                 guard line.hasSuffix("]"), line.count > 2 else {
-                    throw .inConfiguration("\(place): a section looks like [name]", hint: "see badged.conf(5)")
+                    throw .inConfiguration("\(place): a section header has the form [name]", hint: "see badged.conf(5)")
                 }
                 section = String(Self.trim(line.dropFirst().dropLast()))
                 continue
@@ -89,7 +89,7 @@ struct INIFile: Sendable, Equatable {
             guard bytes.count <= largest else {
                 throw .inConfiguration(
                     "\(path) is larger than \(largest >> 10) KiB",
-                    hint: "this is not a configuration of badged"
+                    hint: "name a configuration file of badged"
                 )
             }
         }

@@ -126,7 +126,7 @@ package enum Log {
 
     private static func put(_ text: String) {
         output.write(text) { lost in
-            line(.warning, "\(lost) lines of this log were lost: their reader was too slow", atTerminal: isTerminal)
+            line(.warning, "\(lost) log lines were lost: the reader of the log was too slow", atTerminal: isTerminal)
         }
     }
 }

@@ -47,7 +47,10 @@ package enum SocketActivation {
             )
         }
         guard clinux_set_cloexec(socket) == 0, clinux_set_nonblocking(socket) == 0 else {
-            throw StartError("cannot set up the passed socket: \(errorText())", hint: "this is an error of the system")
+            throw StartError(
+                "cannot set up the passed socket: \(errorText())",
+                hint: "restart it: systemctl restart badged.socket"
+            )
         }
         return ListeningSocket(descriptor: socket, path: path(socket), file: nil)
     }

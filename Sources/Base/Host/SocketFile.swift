@@ -52,7 +52,7 @@ extension ListeningSocket {
         let isGiven = names.group(groupName).map { lchown(path, uid_t.max, $0) == 0 } ?? false
         if isGiven || getegid() == 0 { chmod(path, 0o660) }
         guard listen(descriptor, SOMAXCONN) == 0 else {
-            throw StartError("cannot listen on \(path): \(errorText())", hint: "this is an error of the system")
+            throw StartError("cannot listen on \(path): \(errorText())", hint: "choose another path with --socket")
         }
         return made
     }
@@ -74,7 +74,7 @@ extension ListeningSocket {
         guard let file = FileIdentity(path: path) else { return }
         guard file.isSocket else {
             throw StartError(
-                "\(path) is in the way and is no socket",
+                "\(path) exists and is not a socket",
                 hint: "move it, or choose another path with --socket"
             )
         }

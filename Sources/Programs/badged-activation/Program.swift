@@ -11,7 +11,7 @@ import Wire
 /// one socket of its own and the listening sockets.
 @main struct Program {
     private static let program = "badged-activation"
-    private static let hint = "[activation] in badged.conf(5)"
+    private static let hint = "configure it in [activation] of badged.conf(5)"
 
     static func main() {
         signal(SIGPIPE, SIG_IGN)

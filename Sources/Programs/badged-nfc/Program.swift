@@ -15,7 +15,7 @@ import Synchronization
     static func main() {
         // badged decides when the program ends: the devices must be closed first.
         for number in [SIGTERM, SIGINT, SIGHUP, SIGPIPE] { signal(number, SIG_IGN) }
-        ChildProcess.requireSocket(of: "badged-nfc", hint: "[nfc] in badged.conf(5)")
+        ChildProcess.requireSocket(of: "badged-nfc", hint: "configure it in [nfc] of badged.conf(5)")
         ProcessHardening.apply()
         limitDescriptors()
         guard Confinement.nfcDevices.apply(to: "badged-nfc") else { exit(1) }

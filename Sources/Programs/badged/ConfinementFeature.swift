@@ -17,8 +17,8 @@ import Server
         guard hasPrograms else { return [] }
         guard !Landlock.isSupported else { return [HealthCheck("confinement", ok: true)] }
         let advice =
-            "badged-nfc may open every file that badged may open, because Landlock is missing: boot a kernel from 5.13 on, "
-            + "with landlock among the modules of lsm=, and allow its system calls in the unit"
+            "badged-nfc may open every file that badged may open, because Landlock is missing: boot Linux 5.13 or "
+            + "later, with landlock among the modules of lsm=, and allow its system calls in the unit"
         return [HealthCheck("confinement", ok: false, advice: advice)]
     }
 }

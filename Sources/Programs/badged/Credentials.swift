@@ -33,7 +33,7 @@ extension PKOCSite {
 }
 
 extension AliroSite {
-    /// The most bytes of a file with a private key.
+    /// The maximum number of bytes of a file with a private key.
     private static let maximumKeyFile = 1024
 
     /// Makes the site of `[credentials]`; nil: cards with Aliro are not read.
@@ -63,7 +63,7 @@ extension AliroSite {
         for point in credentials.aliroCredentials {
             guard let key = try? ECPublicKey(compressedPoint: point, on: .secp256r1) else {
                 throw .inConfiguration(
-                    "[credentials] aliro_credentials has a key that is no point of P-256",
+                    "[credentials] aliro_credentials has a key that is not a point of P-256",
                     hint: "copy the public key of the credential: 66 hexadecimal digits"
                 )
             }

@@ -11,7 +11,7 @@ extension MPinConfiguration {
         for domain in settings.trustedDomains where !configuration.domains.add(domain) {
             throw .inConfiguration(
                 "[mpin] trusted_domains has '\(domain)'",
-                hint: "allowed: a list of names of hosts, with commas, such as example.org"
+                hint: "allowed: a comma-separated list of host names such as example.org"
             )
         }
         return configuration

@@ -25,7 +25,7 @@ extension OnlineServices {
         }
         if let day = settings.date, let date = CVDate(year: day.year, month: day.month, day: day.day) {
             configuration.today = { date }
-            Log.notice("certificates are judged on \(date.year)-\(date.month)-\(date.day), as [eid] date says")
+            Log.notice("certificates are checked for the day of [eid] date, \(date.year)-\(date.month)-\(date.day)")
         }
         configuration.proxies = proxies
         configuration.log = { text in Log.notice("\(text)") }

@@ -81,11 +81,13 @@ import WalletFeature
             // The socket must end with this process, which alone reads it.
             ServiceNotification().removeStored(name: SocketActivation.bluetoothName)
             socket = ManagementSocket(taking: passed)
-            if socket == nil { Log.warning("the descriptor that systemd passes for Bluetooth is no Bluetooth socket") }
+            if socket == nil {
+                Log.warning("the descriptor that systemd passes for Bluetooth is not a Bluetooth socket")
+            }
         }
         if NetworkCapability.isHeld {
             if socket == nil, isWanted { socket = ManagementSocket() }
-            if !NetworkCapability.giveUp() { Log.warning("cannot give CAP_NET_ADMIN up") }
+            if !NetworkCapability.giveUp() { Log.warning("cannot drop CAP_NET_ADMIN") }
         }
         return isWanted ? socket : nil
     }

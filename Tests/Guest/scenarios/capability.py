@@ -47,7 +47,7 @@ code, _ = badged.end()
 check("badged ends with exit code 0", code == 0, code)
 with socket.socket() as wrong:
     badged = Badged("auto", user="badged", management=wrong.fileno())
-check("another descriptor is refused with a warning", "is no Bluetooth socket" in badged.log(), badged.log())
+check("another descriptor is refused with a warning", "is not a Bluetooth socket" in badged.log(), badged.log())
 _, client = scan("auto", "with a wrong descriptor", badged=badged)
 check("the scan uses bluetoothd", client.reports(None) and client.scan["backend"] == "bluez", client.detail())
 badged.end()

@@ -32,7 +32,7 @@ extension ConfigurationValue {
         case ("group", 2): return .group(parts[1])
         default:
             throw .inConfiguration(
-                "\(place) is no user, group or default",
+                "\(place) is not a user, a group or default",
                 hint: "allowed: user:NAME, group:NAME, default"
             )
         }

@@ -26,7 +26,7 @@ extension ConfigurationValue {
             }.first
             guard let host, !host.isEmpty,
                 host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x2F && $0 != 0x40 })
-            else { throw refuse("a list of origins like https://example.org, with commas") }
+            else { throw refuse("a comma-separated list of origins such as https://example.org") }
             origins.append(origin.lowercased())
         }
         return origins

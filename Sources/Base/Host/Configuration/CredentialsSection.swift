@@ -66,7 +66,7 @@ extension ConfigurationValue {
                 let key = Self.compressedKey(parts[1]) ?? Self.keyObject(parts[1])
             else {
                 throw refuse(
-                    "a list of NAME:KEY with commas; a name has 16 letters A to Z or digits, a compressed key 66"
+                    "a comma-separated list of NAME:KEY; a name has 16 letters A to Z or digits, a compressed key 66"
                         + " hexadecimal digits, and an RSA key is the object 7F49"
                 )
             }
@@ -79,7 +79,7 @@ extension ConfigurationValue {
     fileprivate func credentialKeys() throws(StartError) -> [[UInt8]] {
         let keys = words.compactMap(Self.compressedKey)
         guard keys.count == words.count else {
-            throw refuse("a list of compressed keys (66 hexadecimal digits), with commas")
+            throw refuse("a comma-separated list of compressed keys (66 hexadecimal digits)")
         }
         return keys
     }

@@ -52,7 +52,7 @@ extension ConfigurationValue {
     fileprivate func fingerprints() throws(StartError) -> [[UInt8]] {
         let fingerprints = words.compactMap { Hex.decode($0, limit: 32) }.filter { $0.count == 32 }
         guard fingerprints.count == words.count else {
-            throw refuse("a list of fingerprints (64 hexadecimal digits), with commas")
+            throw refuse("a comma-separated list of fingerprints (64 hexadecimal digits)")
         }
         return fingerprints
     }

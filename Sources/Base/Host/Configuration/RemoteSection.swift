@@ -31,7 +31,7 @@ extension ConfigurationValue {
     /// Names of network interfaces, which have at most 15 bytes.
     fileprivate func interfaces() throws(StartError) -> [String] {
         guard list.allSatisfy({ $0.utf8.count < 16 && !$0.contains("/") }) else {
-            throw refuse("a list of network interfaces like eth0, with commas")
+            throw refuse("a comma-separated list of network interfaces such as eth0")
         }
         return list
     }

@@ -33,7 +33,7 @@ extension ConfigurationValue {
         for word in words {
             let key = Self.compressedKey(word)
             guard key != nil || word == "vendor" else {
-                throw refuse("none, or a list of vendor and compressed keys (66 hexadecimal digits), with commas")
+                throw refuse("none, or a comma-separated list of vendor and compressed keys (66 hexadecimal digits)")
             }
             keys.append(key)
         }
@@ -44,7 +44,7 @@ extension ConfigurationValue {
     fileprivate func cardKeys() throws(StartError) -> [[UInt8]] {
         let keys = words.compactMap(Self.compressedKey)
         guard keys.count == words.count else {
-            throw refuse("a list of compressed keys (66 hexadecimal digits), with commas")
+            throw refuse("a comma-separated list of compressed keys (66 hexadecimal digits)")
         }
         return keys
     }
