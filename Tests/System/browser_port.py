@@ -71,7 +71,7 @@ for name, value in [("Sec-Fetch-Site", "same-origin"), ("User-Agent", "Mozilla/5
     check(f"a page of the port in a browser, which sends {name}, gets 403", got == 403, got)
 got = client("localhost", host="evil.example")
 check("another Host gets 403", got == 403, got)
-check("the log has the Host", "request refused: Host 'evil.example' is no name of this computer" in daemon.log(), daemon.log())
+check("the log has the Host", "request refused: Host 'evil.example' is not a name of this computer" in daemon.log(), daemon.log())
 daemon.end()
 
 daemon = start("origins = https://app.example")

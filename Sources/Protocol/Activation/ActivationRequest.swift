@@ -66,7 +66,7 @@ package struct ActivationRules: Sendable {
     package func decide(_ request: ActivationRequest) -> ActivationDecision {
         // A page can make its own domain resolve to this computer (DNS rebinding), but Host still has that domain.
         guard let host = request.host, Self.isLocal(host) else {
-            let name = request.host.map { "'\($0)' is no name of this computer" } ?? "is missing"
+            let name = request.host.map { "'\($0)' is not a name of this computer" } ?? "is missing"
             return .refuse(.forbidden(identity), reason: "request refused: Host \(name)")
         }
         if let version = request.webSocketVersion { return webSocket(request, version) }
