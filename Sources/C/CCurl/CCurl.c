@@ -39,7 +39,7 @@ static void load(void) {
     if (!failure && !(curl.name = (__typeof__(&name))dlsym(library, #name))) failure = "libcurl.so.4 has no " #name;
     FUNCTIONS(FIND)
 #undef FIND
-    if (!failure && curl.curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) failure = "libcurl does not start";
+    if (!failure && curl.curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) failure = "libcurl cannot be initialised";
 }
 
 const char *ccurl_load(void) {

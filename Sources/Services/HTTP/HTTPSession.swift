@@ -190,7 +190,7 @@ package final class HTTPSession {
         } catch {
             guard isProxy else { throw error }
             switch error {
-            case .timeout: throw .proxy(.unreachable, "its name was not found in time")
+            case .timeout: throw .proxy(.unreachable, "the name of the proxy was not found in time")
             case .unreachable(let words): throw .proxy(.unreachable, words)
             default: throw error
             }
