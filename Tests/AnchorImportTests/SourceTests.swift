@@ -80,7 +80,7 @@ import Testing
         sources.add(folder.path)
         #expect(try sources.found.map(\.certificate) == Self.certificates("cvca", "dv", "cvca-next"))
         #expect(sources.found[1].place == "\(folder.path)/deep/archive/inner.zip/in/dv.bin")
-        #expect(sources.complaints.contains { $0.hasSuffix("lies in too many folders") })
+        #expect(sources.complaints.contains { $0.hasSuffix("is nested in too many folders") })
     }
 
     @Test("a source without a certificate is reported, with the reason")
@@ -104,7 +104,7 @@ import Testing
         }
         var sources = AnchorSources()
         sources.add("/dev/zero")
-        #expect(sources.complaints == ["/dev/zero: is no file and no folder"])
+        #expect(sources.complaints == ["/dev/zero: is neither a file nor a folder"])
     }
 
     @Test("an archive that unpacks to more than the limit is refused, and memory stays bounded")

@@ -96,7 +96,7 @@ struct HostileAnswerTests {
         await #expect(throws: KeycardError.malformed("GET STATUS: a wrong answer")) {
             _ = try await applet.readStatus()
         }
-        await #expect(throws: KeycardError.malformed("the card answers no key UID")) {
+        await #expect(throws: KeycardError.malformed("the card returned no key UID")) {
             _ = try await applet.generateKey()
         }
         await #expect(throws: KeycardError.malformed("GENERATE MNEMONIC: a wrong number of words")) {

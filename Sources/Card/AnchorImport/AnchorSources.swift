@@ -83,12 +83,12 @@ package struct AnchorSources: Sendable {
         case S_IFDIR: addFolder(path, depth)
         case S_IFREG: read(descriptor: descriptor, path, depth)
         case S_IFIFO, S_IFSOCK: if isNamed { read(descriptor: descriptor, path, depth) }
-        default: if isNamed { complain(path, "is no file and no folder") }
+        default: if isNamed { complain(path, "is neither a file nor a folder") }
         }
     }
 
     private mutating func addFolder(_ path: String, _ depth: Int) {
-        guard depth < limits.depth else { return complain(path, "lies in too many folders") }
+        guard depth < limits.depth else { return complain(path, "is nested in too many folders") }
         guard let directory = opendir(path) else { return complain(path, String(cString: strerror(errno))) }
         var names: [String] = []
         while names.count < limits.files, let entry = readdir(directory) {
@@ -136,7 +136,7 @@ package struct AnchorSources: Sendable {
     }
 
     private mutating func takeArchive(_ bytes: [UInt8], _ place: String, _ depth: Int) {
-        guard depth < limits.depth else { return complain(place, "lies in too many archives") }
+        guard depth < limits.depth else { return complain(place, "is nested in too many archives") }
         do throws(ZipArchive.Fault) {
             let archive = try ZipArchive(bytes)
             for entry in archive.entries where !entry.isFolder {

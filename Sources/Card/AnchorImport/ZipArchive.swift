@@ -41,7 +41,9 @@ package struct ZipArchive: Sendable {
         guard let end = Self.end(of: bytes) else { throw Fault(text: "the zip archive has no directory") }
         let count = Self.number(bytes, end + 10, 2)
         let start = Self.number(bytes, end + 16, 4)
-        guard count != 0xFFFF, start != 0xFFFF_FFFF else { throw Fault(text: "the zip archive is of the 64-bit kind") }
+        guard count != 0xFFFF, start != 0xFFFF_FFFF else {
+            throw Fault(text: "badgectl does not read zip archives of the ZIP64 format")
+        }
         guard count <= Self.maximumEntries else { throw Fault(text: "the zip archive has too many entries") }
         var entries: [Entry] = []
         var position = start
@@ -85,7 +87,7 @@ package struct ZipArchive: Sendable {
         switch entry.method {
         case 0: content = Array(packed)
         case 8: content = Self.inflate(packed, count: entry.count)
-        default: throw Fault(text: "is packed by a method that badgectl does not know")
+        default: throw Fault(text: "is compressed with a method that badgectl does not know")
         }
         guard let content, content.count == entry.count,
             crc32(0, content, uInt(content.count)) == entry.checksum

@@ -20,7 +20,7 @@ package enum EIDError: Error, Sendable, Equatable {
         switch error {
         case .malformed(let what): self = .protocolViolation("PACE: \(what)")
         case .invalidPoint: self = .protocolViolation("PACE: a public key is not a point of the curve")
-        case .equalKeys: self = .protocolViolation("PACE: the card mirrors our public key")
+        case .equalKeys: self = .protocolViolation("PACE: the card returned the public key of the terminal")
         case .wrongToken: self = .protocolViolation("PACE: the card's token is wrong")
         case .outOfOrder: self = .protocolViolation("PACE: a step out of order")
         case .crypto(let error): self.init(error)

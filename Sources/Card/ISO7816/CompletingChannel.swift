@@ -30,7 +30,7 @@ package struct CompletingChannel: CardChannel {
         while answer.status.sw1 == 0x61 {
             parts += 1
             guard parts <= Self.maximumParts, data.count < CommandAPDU.maximumLe else {
-                throw .other("the answer of the card does not end")
+                throw .other("the answer of the card is too long")
             }
             let request = CommandAPDU(command.cla & 0x03, 0xC0, 0x00, 0x00, le: Self.length(answer.status))
             answer = try await base.transmit(request)

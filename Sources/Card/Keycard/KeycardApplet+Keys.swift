@@ -95,7 +95,7 @@ extension KeycardApplet {
     }
 
     private func keyUID(_ data: borrowing Secret) throws(KeycardError) -> [UInt8] {
-        guard data.count == 32 else { throw .malformed("the card answers no key UID") }
+        guard data.count == 32 else { throw .malformed("the card returned no key UID") }
         return data.withBytes { Array($0) }
     }
 

@@ -344,7 +344,7 @@ package actor KeycardApplet {
         let answer = try await exchange(ins, p1: p1, data)
         guard answer.data.count == 0 else {
             channel = nil
-            throw .malformed("an answer has data that were not asked for")
+            throw .malformed("an answer has data that were not requested")
         }
         return answer.status
     }
