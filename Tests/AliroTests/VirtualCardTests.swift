@@ -151,10 +151,10 @@ struct VirtualCardTests {
     @Test("an invalid key is refused")
     func wrongKeys() throws {
         let zeros = String(repeating: "0", count: 64)
-        #expect(throws: VirtualReaderError.invalid("card.key is no private key of P-256")) {
+        #expect(throws: VirtualReaderError.invalid("card.key is not a private key of P-256")) {
             try Self.card(#""key":"\#(zeros)""#)
         }
-        #expect(throws: VirtualReaderError.invalid("card.reader is no compressed public key of P-256")) {
+        #expect(throws: VirtualReaderError.invalid("card.reader is not a compressed public key of P-256")) {
             try Self.card(#""reader":"00\#(zeros)""#, knowsReader: false)
         }
         #expect(throws: VirtualReaderError.invalid("simulator is only for eID cards")) {

@@ -170,7 +170,7 @@ import WalletFeature
             try VirtualCardKinds([VirtualPKOCKind()]).describe(simulator: nil, card: json)
         }
         let zeros = String(repeating: "0", count: 64)
-        #expect(throws: VirtualReaderError.invalid("card.key is no private key of P-256")) {
+        #expect(throws: VirtualReaderError.invalid("card.key is not a private key of P-256")) {
             try CredentialStage.card(#""key":"\#(zeros)""#)
         }
     }

@@ -78,7 +78,7 @@ struct VirtualKeycardKindTests {
             (#"{"puk":"123456789"}"#, "card.puk is not a string of 12 digits"),
             (#"{"duressPin":1}"#, "card.duressPin is not a string of 6 digits"),
             (#"{"pairingPassword":""}"#, "card.pairingPassword is not a string of 1 to 128 ASCII characters"),
-            (#"{"words":"abandon"}"#, "card.words are no BIP-39 words: there are not 12, 15, 18, 21 or 24 words"),
+            (#"{"words":"abandon"}"#, "card.words are not BIP-39 words: there are not 12, 15, 18, 21 or 24 words"),
             (#"{"retryCounter":4}"#, "card.retryCounter is not a whole number from 0 to 3"),
             (#"{"pukCounter":6}"#, "card.pukCounter is not a whole number from 0 to 5"),
             (#"{"initialised":1}"#, "card.initialised is not true or false"),

@@ -55,7 +55,7 @@ struct SerialLineTests {
                 #expect(chmod(path, 0o060) == 0 && stat(path, &status) == 0)
             }
             let group = status.st_gid == 0 ? nil : getgrgid(status.st_gid).map { String(cString: $0.pointee.gr_name) }
-            #expect(advice.contains("\(path) is not readable and writable for us"))
+            #expect(advice.contains("badged cannot read and write \(path)"))
             #expect(advice.contains("to group \(group ?? "dialout"), or"))
         }
     }

@@ -217,7 +217,7 @@ struct NFCDeviceTests {
         let silent = try EmulatedPN532(options)
         #expect(try await advice(silent.connection).contains("no answer"))
         #expect(try await advice("pn532_uart:/nowhere/ttyUSB0").contains("there is no /nowhere/ttyUSB0"))
-        #expect(try await advice("pn532_uart:/dev/null").contains("/dev/null is no serial line"))
-        #expect(try await advice("not a device").contains("no connection string"))
+        #expect(try await advice("pn532_uart:/dev/null").contains("/dev/null is not a serial line"))
+        #expect(try await advice("not a device").contains("not a connection string"))
     }
 }

@@ -118,7 +118,7 @@ struct DescriptionTests {
         Wrong(text: "files[0].content is longer than 65535 bytes") {
             $0.files = [.init(fileID: 1, shortFileID: 1, content: [UInt8](repeating: 0, count: 65_536))]
         },
-        Wrong(text: "keys[0].content is no PKCS#8 key on a standardized elliptic curve") {
+        Wrong(text: "keys[0].content is not a PKCS#8 key on a standardized elliptic curve") {
             $0.keys = [.init(id: 41, content: box("key"))]
         },
         Wrong(text: "keys[0].id is not from 1 to 255") { $0.keys = [.init(id: 256, content: box("key"))] },

@@ -83,7 +83,7 @@ struct SetCardTests {
             (#""simulator":{"keys":[{"id":256,"content":"00"}]}"#, "keys[0].id is not from 1 to 255"),
             (
                 #""simulator":{"keys":[{"id":1,"content":"00"}]}"#,
-                "keys[0].content is no PKCS#8 key on a standardized elliptic curve"
+                "keys[0].content is not a PKCS#8 key on a standardized elliptic curve"
             ),
             (
                 #""simulator":{"files":[{"fileId":"0101","shortFileId":"1f","content":""}]}"#,

@@ -294,7 +294,7 @@ extension RealServices {
             reader.insert()
             let connection = try await connect(backend, events)
             let error = CardError.other(
-                "the reader's answer to EstablishPACEChannel makes no sense (\(answer.count) bytes)"
+                "the reader's answer to EstablishPACEChannel is malformed (\(answer.count) bytes)"
             )
             await #expect(throws: error) { try await connection.establishPACE(KeypadPACERequest(passwordID: 3)) }
             await connection.disconnect(reset: true)

@@ -20,7 +20,7 @@ enum Options: Equatable {
           --cvca FILE       the authority that an eID card trusts: a self-signed CV
                             certificate, DER; without it the test authority of badged
 
-        Prints "inserted" and "withdrawn" when the card comes and goes. A card that leaves by
+        Prints "inserted" and "withdrawn" when the card comes and goes. A card that is removed by
         a fault of its description stays outside until SIGUSR1.
 
         signals:

@@ -24,7 +24,7 @@ enum NFCHealth {
         HealthCheck(
             "nfc \(text)",
             ok: false,
-            advice: "this is no connection string of libnfc; examples for [nfc] devices: "
+            advice: "this is not a connection string of libnfc; examples for [nfc] devices: "
                 + "pn532_uart:/dev/ttyUSB0:115200, pn53x_usb"
         )
     }
@@ -64,7 +64,7 @@ enum NFCHealth {
         case .missing:
             return "there is no \(path): plug the board in, or correct [nfc] devices"
         case .denied:
-            return "\(path) is not readable and writable for us: add this service's user to group "
+            return "badged cannot read and write \(path): add this service's user to group "
                 + "\(group ?? "dialout"), or give the line to group badged-devices by a udev rule, then restart this service"
         case .notPermitted:
             return "the service may not open \(path): allow it by a drop-in with DeviceAllow=\(path) rw, see "
@@ -73,7 +73,7 @@ enum NFCHealth {
             return "another program uses \(path) (ModemManager, brltty, a login on the serial console): end it or "
                 + "exclude the line in its configuration"
         case .noTerminal:
-            return "\(path) is no serial line: correct [nfc] devices"
+            return "\(path) is not a serial line: correct [nfc] devices"
         case .silent:
             return "no answer on \(path) at any speed: check power, that TX and RX are crossed, and that the switches "
                 + "of the board say UART (HSU)"
@@ -113,7 +113,7 @@ enum NFCHealth {
                 break
             }
             advice =
-                "\(device.node) (\(device.identity)) is not readable and writable for us: install the udev rule "
+                "badged cannot read and write \(device.node) (\(device.identity)): install the udev rule "
                 + "94-badged.rules, then plug the device in again"
         }
         return HealthCheck("nfc \(device.identity)", ok: false, advice: advice)

@@ -50,7 +50,7 @@ package final class PCSCBackend: ReaderBackend {
         guard await turn.value(whenCancelled: false) else { throw Self.waitError(insertion, watch) }
         guard let thread = ThreadQueue(thread: "pcsc-card", onEnd: { [gate] in gate.leave(reader) }) else {
             gate.leave(reader)
-            throw .other("no thread left for the card")
+            throw .other("no thread is left for the card")
         }
 
         let wait = TransactionWait()

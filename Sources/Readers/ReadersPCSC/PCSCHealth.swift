@@ -51,11 +51,11 @@ struct PCSCHealth: Sendable, Equatable {
         }
         switch fault {
         case nil where refusesCards:
-            return access("pcscd refuses us the cards: \(polkit)")
+            return access("pcscd denies access to the cards: \(polkit)")
         case nil:
             return [HealthCheck("pcscd", ok: true), HealthCheck("pcscdAccess", ok: true)]
         case .denied:
-            return access("pcscd refuses us (\(path)): \(polkit)")
+            return access("pcscd denies access (\(path)): \(polkit)")
         case .noSocket:
             return failed(
                 "there is no pcscd (\(path) does not exist): install pcscd and start it with "
@@ -68,11 +68,11 @@ struct PCSCHealth: Sendable, Equatable {
             )
         case .versionMismatch:
             return failed(
-                "pcscd speaks another protocol version than our libpcsclite: bring both to the same release and restart "
+                "pcscd speaks another protocol version than libpcsclite: bring both to the same release and restart "
                     + "pcscd; in a container use the release of the host"
             )
         case .hungUp:
-            return failed("pcscd at \(path) hung up on us: see 'journalctl -u pcscd', then restart it")
+            return failed("pcscd at \(path) closed the connection: see 'journalctl -u pcscd', then restart it")
         case .other(let code):
             return failed("pcscd at \(path) answered \(code.hex): see 'journalctl -u pcscd', then restart it")
         }

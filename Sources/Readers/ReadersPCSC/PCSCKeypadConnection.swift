@@ -20,7 +20,7 @@ final class PCSCKeypadConnection: KeypadConnection {
         guard let input = PACEChannel.establish(request) else { throw .tooLong }
         let output = try await ask(connection.features.executePACE, input, isCancellable: true)
         guard let result = PACEChannel.established(output) else {
-            throw .other("the reader's answer to EstablishPACEChannel makes no sense (\(output.count) bytes)")
+            throw .other("the reader's answer to EstablishPACEChannel is malformed (\(output.count) bytes)")
         }
         return result
     }
@@ -28,7 +28,7 @@ final class PCSCKeypadConnection: KeypadConnection {
     func destroyPACE() async throws(CardError) {
         let output = try await ask(connection.features.executePACE, PACEChannel.destroy, isCancellable: false)
         guard let code = PACEChannel.destroyed(output) else {
-            throw .other("the reader's answer to DestroyPACEChannel makes no sense (\(output.count) bytes)")
+            throw .other("the reader's answer to DestroyPACEChannel is malformed (\(output.count) bytes)")
         }
         guard code == 0 else { throw .other("DestroyPACEChannel failed with \(PCSCCode(code).hex)") }
     }

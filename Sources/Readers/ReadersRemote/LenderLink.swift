@@ -203,7 +203,7 @@ import Threads
 
     nonisolated static func error(_ result: IFDResult) -> CardError {
         switch result {
-        case .ok: .other("the answer makes no sense")
+        case .ok: .other("the answer is malformed")
         case .failed(.sharingViolation): .exclusive
         case .failed(.timeout), .failed(.cancelled): .other("the user has not answered")
         case .failed: .removed
@@ -291,7 +291,7 @@ final class LenderKeypadConnection: KeypadConnection {
         let header = (0..<4).map { UInt8(truncatingIfNeeded: code >> ($0 * 8)) }
         let count = [UInt8(truncatingIfNeeded: output.count), UInt8(truncatingIfNeeded: output.count >> 8)]
         guard output.count <= UInt16.max, let parsed = PACEChannel.established(header + count + output) else {
-            throw .other("the answer to EstablishPACEChannel makes no sense (\(output.count) bytes)")
+            throw .other("the answer to EstablishPACEChannel is malformed (\(output.count) bytes)")
         }
         guard result == .ok || parsed.outcome != .established else { throw LenderLink.error(result) }
         return parsed

@@ -47,10 +47,10 @@ import Threads
 
     private static let maximumSightings = 64
     private static let maximumAttempts = 64
-    /// The most connections under way to places that claim to be the same device.
+    /// The maximum number of connections under way to places that claim to be the same device.
     private static let maximumParallel = 4
-    /// The most datagrams that are read in a second. The others wait in the kernel, which drops them when its buffer is
-    /// full.
+    /// The maximum number of datagrams that are read in a second. The others wait in the kernel, which drops them when
+    /// its buffer is full.
     private static let maximumDatagrams = 200
     private static let longestPause: Int64 = 30_000
 

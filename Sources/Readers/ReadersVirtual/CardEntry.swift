@@ -7,7 +7,7 @@ package import Text
 /// One entry of `simulator` or `card` in SET_CARD. Each function throws `VirtualReaderError.invalid` with the name of
 /// the entry and what is wrong with it.
 package struct CardEntry: Sendable {
-    /// The longest array, and the most bytes in one string.
+    /// The maximum length of an array, and of a string in bytes.
     private static let maximumEntries = 256
     private static let maximumBytes = 65_535
 

@@ -20,7 +20,7 @@ package struct VirtualTapOptions: Sendable {
     package var key: SecretBox?
     /// Two bytes for each version in the answer to SELECT.
     package var versions: [UInt8] = [0x01, 0x00]
-    /// The most bytes of an answer; the rest is fetched by GET RESPONSE. nil: 256.
+    /// The maximum number of bytes of an answer; the rest is fetched by GET RESPONSE. nil: 256.
     package var partLength: Int?
     package var signature = Signature.right
 
@@ -55,7 +55,7 @@ package struct VirtualTapOptions: Sendable {
             let standard = try DigestAlgorithm.sha256.hash(Array(label.utf8))
             return try ECPrivateKey(Secret(standard), on: group)
         } catch {
-            throw .invalid("card.key is no private key of P-256")
+            throw .invalid("card.key is not a private key of P-256")
         }
     }
 }

@@ -58,7 +58,7 @@ package final class RemoteLink: Sendable {
         var isOver = false
     }
 
-    /// The most bytes that wait to be sent, and the most messages that wait to be handled.
+    /// The maximum number of bytes that wait to be sent, and of messages that wait to be handled.
     private static let maximumBacklog = 1 << 20
     private static let maximumMessages = 64
 
@@ -108,7 +108,7 @@ package final class RemoteLink: Sendable {
     @discardableResult
     private func run(_ start: LinkStart, _ settings: LinkSettings) -> Bool {
         let isStarted = startThread("badged-remote") { [self] in end(LinkWork(self, settings).run(start)) }
-        if !isStarted { end(.failed("no thread left")) }
+        if !isStarted { end(.failed("no thread is left")) }
         return isStarted
     }
 

@@ -47,7 +47,7 @@ package struct VirtualAliroDescription: VirtualCardDescription {
         var known: ECPublicKey?
         if let reader {
             guard let key = try? ECPublicKey(compressedPoint: reader, on: .secp256r1) else {
-                throw .invalid("card.reader is no compressed public key of P-256")
+                throw .invalid("card.reader is not a compressed public key of P-256")
             }
             known = key
         }

@@ -32,7 +32,7 @@ struct CardContent {
                     try Self.defaultTrustPoint.get()
                 }
         } catch {
-            throw .invalid("the trust point is no self-signed CV certificate: \(error)")
+            throw .invalid("the trust point is not a self-signed CV certificate: \(error)")
         }
         try Self.check(description)
     }
@@ -83,7 +83,7 @@ struct CardContent {
         do throws(CryptoError) {
             return CardKey(id: id, key: try ECPrivateKey(pkcs8: content))
         } catch {
-            throw .invalid("\(name) is no PKCS#8 key on a standardized elliptic curve")
+            throw .invalid("\(name) is not a PKCS#8 key on a standardized elliptic curve")
         }
     }
 

@@ -94,7 +94,7 @@ package struct VirtualKeycardDescription: VirtualCardDescription {
             do throws(MnemonicError) {
                 mnemonic = try Mnemonic(words: text)
             } catch {
-                throw .invalid("card.words are no BIP-39 words: \(Self.text(error))")
+                throw .invalid("card.words are not BIP-39 words: \(Self.text(error))")
             }
         }
         do {
