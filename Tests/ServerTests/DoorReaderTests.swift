@@ -425,7 +425,7 @@ struct DoorReaderTests {
         let health = try #require(await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")?["checks"]?.array)
         let line = try #require(health.first { $0["name"] == .string("bluetoothScan") })
         #expect(line["ok"] == .bool(false))
-        #expect(line["advice"]?.string?.hasPrefix("hci1 received nothing for 35 s, other adapters did") == true)
+        #expect(line["advice"]?.string?.hasPrefix("hci1 received nothing for 35 s, but other adapters did") == true)
         fixture.scanner.receive(RadioFixture.seos(), from: RadioFixture.door(1), -60, adapter: 1)
         #expect(fixture.radio.state.error == nil)
         receiveAtFirstAdapter(fixture, seconds: 19)

@@ -296,7 +296,7 @@ import Threads
             if value == last { return }
             last = value
             guard notifications.count < Self.mostNotifications else {
-                return fail("the reader sends too much")
+                return fail("the reader sends too much data")
             }
             notifications.append(value)
         }

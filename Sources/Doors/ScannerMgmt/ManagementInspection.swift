@@ -19,7 +19,7 @@ import Scanners
     private static let noAnswer = ScannerFault(
         .service,
         "the kernel's Bluetooth does not answer",
-        advice: "journalctl -k -g Bluetooth says more"
+        advice: "see journalctl -k -g Bluetooth"
     )
 
     /// Returns the status of the adapters. `started` gets the inspection, so that a scan can end it. After `timeout`

@@ -124,14 +124,23 @@ extension MgmtScanner {
         }
         switch status {
         case Status.permissionDenied:
-            let advice = "systemctl restart badged, and ExecStartPre= with badged-bluetooth in badged.service"
+            let advice = "systemctl restart badged; badged.service needs badged-bluetooth as ExecStartPre="
             fault = ScannerFault(.access, "the kernel refuses to scan", advice: advice, isPermanent: true)
         case Status.unknownCommand, Status.notSupported:
-            let advice = "[ble] backend = bluez, or a kernel from 5.8 on"
-            fault = ScannerFault(.scan, "the kernel supports no monitors", advice: advice, isPermanent: true)
+            let advice = "set [ble] backend = bluez, or boot Linux 5.8 or later"
+            fault = ScannerFault(
+                .scan,
+                "the kernel does not support advertisement monitors",
+                advice: advice,
+                isPermanent: true
+            )
         default:
             let advice = "another program may use the adapter"
-            fault = ScannerFault(.scan, "the kernel adds no monitor (status \(status))", advice: advice)
+            fault = ScannerFault(
+                .scan,
+                "the kernel refuses the advertisement monitor (status \(status))",
+                advice: advice
+            )
             retryAlarm?.set(after: timing.retry)
         }
     }

@@ -135,8 +135,8 @@ package import Scanners
 
     private static let noSocket = ScannerFault(
         .access,
-        "no management socket of the kernel",
-        advice: "systemctl restart badged, and ExecStartPre= with badged-bluetooth in badged.service",
+        "there is no management socket for Bluetooth",
+        advice: "systemctl restart badged; badged.service needs badged-bluetooth as ExecStartPre=",
         isPermanent: true
     )
 

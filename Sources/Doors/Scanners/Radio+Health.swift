@@ -59,13 +59,13 @@ extension Radio {
             let age = advice.flatMap { _ in errorAgo }
             checks.append(HealthCheck(scan, ok: advice == nil, cause: cause, advice: advice, errorAgo: age))
         }
-        let report = "\(status.malformed) messages could not be read: report this with the system's versions"
+        let report = "\(status.malformed) messages could not be read: report this with the versions of Linux and BlueZ"
         let isWell = status.malformed == 0
         checks.append(HealthCheck("bluetoothMessages", ok: isWell, advice: isWell ? nil : report))
         let count = tracker.fragmentedSenders
         let fragments =
-            "\(count) senders look like readers only in later fragments of their advertisements, which the kernel does not "
-            + "join, and are ignored: let the readers send shorter advertisements, with the service first"
+            "\(count) senders look like readers only in later fragments of their advertisements, and are ignored; "
+            + "the kernel does not join fragments: let the readers send shorter advertisements, with the service first"
         checks.append(HealthCheck("bluetoothFragments", ok: count == 0, advice: count == 0 ? nil : fragments))
         return checks
     }
@@ -77,6 +77,6 @@ extension Radio {
         let seconds = (clock.now - silence.since) / 1000
         return silence.adapters.isEmpty
             ? "no advertisement was received for \(seconds) s: check that a reader is near and that the adapter works"
-            : "\(silence.names) received nothing for \(seconds) s, other adapters did: unplug it and plug it in again"
+            : "\(silence.names) received nothing for \(seconds) s, but other adapters did: unplug it, then plug it in"
     }
 }
