@@ -103,7 +103,7 @@ struct CardQuestionTests {
             peer.command("CANCEL")
             peer.send(
                 #"{"msg":"MPIN_RESULT","operation":"MPIN_FINISH_AUTHENTICATION","status":1,"#
-                    + #""statusCodeAsString":"PIN_INPUT_CANCELED","errorMessage":"it was cancelled"}"#
+                    + #""statusCodeAsString":"PIN_INPUT_CANCELED","errorMessage":"the operation was cancelled"}"#
             )
             peer.untilClosed()
         }

@@ -147,7 +147,7 @@ import Text
             (["register", "x"], "mpin register needs --backend"),
             (["session", "x"], "mpin session needs --backend"),
             (["register-dvs", "x"], "mpin register-dvs needs --token"),
-            (["verify", "/dev/null", "12"], "12 is no SHA-256"),
+            (["verify", "/dev/null", "12"], "12 is not a SHA-256"),
             (["sign", "x", "/dev/null", "--time", "now"], "--time needs the seconds since 1970"),
         ] {
             let program = try RunningProgram("badgectl", ["--socket", path, "mpin"] + arguments, input: "")

@@ -68,7 +68,9 @@ extension MPinFeature {
         keyUID: [UInt8]?,
         reader: String? = nil
     ) async throws(MPinFailure) -> CardSeal {
-        guard let cards else { throw MPinFailure(.storageError, "badged uses no cards that could seal a token") }
+        guard let cards else {
+            throw MPinFailure(.storageError, "badged uses no card readers, so no card can seal the token")
+        }
         do throws(SealingKeyFailure) {
             let found = try await cards.sealingKey(for: workflow, keyUID: keyUID, readerName: reader)
             guard let key = found.key.take() else { throw .cancelled }
@@ -77,7 +79,7 @@ extension MPinFeature {
             switch error {
             case .cancelled: throw MPinFailure(.pinInputCanceled, Self.cancelled)
             case .timedOut: throw MPinFailure(.pinInputCanceled, Self.timedOut)
-            case .failed(let text): throw MPinFailure(.storageError, "the card gives no key: \(text)")
+            case .failed(let text): throw MPinFailure(.storageError, "the card returned no key: \(text)")
             }
         }
     }
@@ -140,6 +142,6 @@ extension MPinFeature {
         }
     }
 
-    static let cancelled = "it was cancelled"
+    static let cancelled = "the operation was cancelled"
     static let timedOut = "Prompt_Timeout: the user did not answer in time"
 }

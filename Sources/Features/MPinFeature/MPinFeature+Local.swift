@@ -41,7 +41,7 @@ extension MPinFeature {
                 var domains = try arguments.flag("clear") ? TrustedDomains() : client.domains
                 for domain in try arguments.texts("add") ?? [] {
                     guard domains.add(domain) else {
-                        throw MPinFailure(.flowError, "a domain is no name of a host, or there are too many")
+                        throw MPinFailure(.flowError, "a domain is not a host name, or there are too many domains")
                     }
                 }
                 client.domains = domains

@@ -27,7 +27,7 @@ extension MPinFeature {
             userWorkflow("MPIN_LOGOUT") { _, _ throws(MPinFailure) in
             } _: { feature, _, dialogue, user, _ throws(MPinFailure) in
                 guard let logout = dialogue.client.logouts[dialogue.name] else {
-                    throw MPinFailure(.flowError, "no session of a browser is known that the user could leave")
+                    throw MPinFailure(.flowError, "badged knows no browser session of this user")
                 }
                 try await feature.connection(for: dialogue.client).logOut(logout, dialogue.settings.backend)
                 dialogue.client.logouts[dialogue.name] = nil

@@ -157,7 +157,7 @@ extension MPinFeature {
                 answer = try await proveOnce(dialogue, user, options, factors)
             }
             guard case .accepted(let result) = answer else {
-                throw MPinFailure(.responseParseError, "the service wants a new identity twice")
+                throw MPinFailure(.responseParseError, "the service has asked for a new identity twice")
             }
             return (result, user)
         } catch {

@@ -53,7 +53,7 @@ package import Store
 
     func uid(of session: Session) throws(MPinFailure) -> UInt32 {
         guard let uid = session.uid else {
-            throw MPinFailure(.storageError, "the system does not say whose users these are")
+            throw MPinFailure(.storageError, "the kernel does not report the user of this client")
         }
         return uid
     }
@@ -215,7 +215,10 @@ package import Store
         keepSigner(nil, of: name)
     }
 
-    private static let isBusy = MPinFailure(.flowError, "another dialogue with this user runs: wait for its end")
+    private static let isBusy = MPinFailure(
+        .flowError,
+        "another dialogue with this user is running: wait until it has ended"
+    )
 
     func name(
         _ uid: UInt32,

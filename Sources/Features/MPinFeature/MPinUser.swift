@@ -31,7 +31,7 @@ struct MPinUser: Sendable, Equatable {
 
     var flavour: Flavour { account == nil ? .mpin : .mfa }
 
-    /// The most bytes of an identity.
+    /// The maximum number of bytes of an identity.
     static let maximumIdentity = 255
     static let maximumDeviceName = 128
 
@@ -44,7 +44,7 @@ struct MPinUser: Sendable, Equatable {
         var signer: KeyedIdentity?
     }
 
-    /// The most bytes of the identifier of a customer.
+    /// The maximum number of bytes of the identifier of a customer.
     static let maximumCustomer = 255
 
     init(identity: String, deviceName: String, backend: Backend, customer: String? = nil) {

@@ -21,7 +21,7 @@ struct MPinUsers: Sendable {
     /// The second share of a time permit: the day in 4 bytes, and a point.
     private static let permits = StoreSpace("mpin permits")
 
-    /// The most users of one user of the system.
+    /// The maximum number of users of one user of the system.
     static let maximumNumber = 64
 
     init(_ store: StateStore) { self.store = store }

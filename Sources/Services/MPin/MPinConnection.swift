@@ -128,14 +128,14 @@ package actor MPinConnection {
         } catch {
             let host = address.origin.host
             switch error {
-            case .cancelled: throw MPinFailure(.networkError, "it was cancelled")
+            case .cancelled: throw MPinFailure(.networkError, "the request was cancelled")
             case .timeout: throw MPinFailure(.networkError, "\(host) did not answer in time")
             case .tooLarge: throw MPinFailure(.responseParseError, "the answer of \(host) is too long")
             case .proxy(let fault, let words):
                 throw MPinFailure(.networkError, "the proxy opens no connection to \(host): \(fault) \(words)")
             case .tls(_, let words): throw MPinFailure(.networkError, "\(host) cannot be trusted: \(words)")
             case .unreachable(let words), .broken(let words), .unavailable(let words):
-                throw MPinFailure(.networkError, "no answer of \(host): \(words)")
+                throw MPinFailure(.networkError, "no answer from \(host): \(words)")
             }
         }
     }

@@ -12,7 +12,7 @@ package struct ServerAnswer: ~Copyable {
         let secret = Secret(body)
         let found = secret.withBytes { try? JSONScanner.members(of: $0) }
         guard let found, body.first(where: { $0 > 0x20 }) == UInt8(ascii: "{") else {
-            throw MPinFailure(.responseParseError, "the server answered no JSON object")
+            throw MPinFailure(.responseParseError, "the answer of the server is not a JSON object")
         }
         members = found
         self.body = secret

@@ -102,7 +102,7 @@ import WalletFeature
         return "\(name)+\(String(letters))@mpin.test"
     }
 
-    /// The most messages of one command. A question that is answered wrongly is asked again, without end.
+    /// The maximum number of messages of one command. A question that is answered wrongly is asked again, without end.
     private static let maximumMessages = 64
 
     /// Sends a command and returns its result. A question for a PIN is answered with `pin`, one of a Keycard with

@@ -109,7 +109,7 @@ enum MPinCommand {
             OptionSpec("--access-code", ValueSpec("CODE"), "register, login: the session that the user joins"),
             OptionSpec("--code", ValueSpec("CODE"), "register: the activation or registration code of the service"),
             OptionSpec("--second-factor", "ask for a second factor, too"),
-            OptionSpec("--card", "register: keep the token under a Keycard, which each login then needs"),
+            OptionSpec("--card", "register: seal the token with a Keycard, which each login then needs"),
             OptionSpec("--token", ValueSpec("TOKEN", .files), "register-dvs: the token, or a file with it"),
             OptionSpec("--time", ValueSpec("TIME"), "sign: seconds since 1970; now"),
             OptionSpec(
@@ -120,9 +120,9 @@ enum MPinCommand {
         ],
         details: [
             """
-            USER is a name such as an address of mail. register asks for a new PIN of four digits; login, otp and regcode
+            USER is a name such as an e-mail address. register asks for a new PIN of four digits; login, otp and regcode
             ask for this PIN. Only the service knows whether a PIN is right. If a service wants the identity confirmed,
-            for example by a mail, register says so. Run it again after that.
+            for example by e-mail, register says so. Run it again after that.
             """,
             """
             With --client-id, register makes a user of MPinMFA, the service of MIRACL. Only such a user has access codes,

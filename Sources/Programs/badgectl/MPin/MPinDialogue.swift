@@ -135,7 +135,7 @@ struct MPinDialogue: Sendable {
         guard case .mfa(let mfa) = service else {
             throw Failure(
                 .usage,
-                "\(name) is no user of MPinMFA",
+                "\(name) is not a user of MPinMFA",
                 hint: "to register such a user: badgectl mpin register USER --client-id ID --backend URL"
             )
         }

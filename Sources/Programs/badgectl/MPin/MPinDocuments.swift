@@ -62,12 +62,12 @@ enum MPinDocuments {
     @Sendable static func verify(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
         let (path, digits) = (invocation.others[0], invocation.others[1])
         guard let hash = Hex.decode(digits), hash.count == 32 else {
-            throw invocation.usage("\(digits) is no SHA-256: it has 64 hexadecimal digits")
+            throw invocation.usage("\(digits) is not a SHA-256: a SHA-256 has 64 hexadecimal digits")
         }
         // badged takes 64 KiB.
         let bytes = try FileContent.read(path, limit: 64 << 10)
         guard let text = String(validating: bytes, as: UTF8.self) else {
-            throw Failure(.failed, "\(path) is no text in UTF-8", hint: "for other documents: sha256sum \(path)")
+            throw Failure(.failed, "\(path) is not UTF-8 text", hint: "for other documents: sha256sum \(path)")
         }
         return try await MPinDialogue.run(invocation, notDone: "nothing was compared") { dialogue throws(Failure) in
             let mfa = try await dialogue.beginMFA()

@@ -127,7 +127,8 @@ private struct Registration {
             throw Failure(
                 .failed,
                 "the service wants the identity confirmed first",
-                hint: "follow its mail, then run badgectl mpin register again; badgectl mpin delete begins anew"
+                hint: "follow the e-mail of the service, then run badgectl mpin register again; "
+                    + "to start over: badgectl mpin delete"
             )
         }
         try dialogue.check(status)
