@@ -137,7 +137,7 @@ struct Issuer: Sendable {
             return try read(bytes)
         } catch {
             guard error.name == .invitationInvalid else { throw error }
-            throw KeyFailure(.deviceSetupRetry, "the issuer has sent something else: \(error.text)")
+            throw KeyFailure(.deviceSetupRetry, "the issuer has sent an invalid file: \(error.text)")
         }
     }
 
@@ -164,15 +164,16 @@ struct Issuer: Sendable {
         case 404, 409, 410: return nil
         case 401, 403: throw KeyFailure(.invitationForeign, "the issuer refuses this invitation")
         case 429, 500...599: throw KeyFailure(.deviceSetupRetry, "the issuer cannot answer now (\(answer.status))")
-        default: throw KeyFailure(.communicationFailed, "the issuer has answered \(answer.status)")
+        default: throw KeyFailure(.communicationFailed, "the issuer has answered with HTTP status \(answer.status)")
         }
     }
 
     private static func failure(_ fault: HTTPFault) -> KeyFailure {
         switch fault {
         case .cancelled, .timeout: KeyFailure(.communicationRetry, "the issuer has not answered in time")
-        case .unreachable(let text), .broken(let text): KeyFailure(.communicationRetry, "no answer: \(text)")
-        case .proxy(_, let text): KeyFailure(.communicationRetry, "the proxy does not help: \(text)")
+        case .unreachable(let text), .broken(let text):
+            KeyFailure(.communicationRetry, "no answer from the issuer: \(text)")
+        case .proxy(_, let text): KeyFailure(.communicationRetry, "no connection through the proxy: \(text)")
         case .tls(_, let text): KeyFailure(.communicationFailed, "the issuer cannot be trusted: \(text)")
         case .tooLarge: KeyFailure(.deviceSetupRetry, "the answer of the issuer is too long")
         case .unavailable(let text): KeyFailure(.internalError, text)
@@ -190,7 +191,7 @@ struct Issuer: Sendable {
         var state = stat()
         guard fstat(descriptor, &state) == 0, state.st_mode & S_IFMT == S_IFREG,
             state.st_size <= off_t(Enrolment.maximumCount)
-        else { throw KeyFailure(.deviceSetupRetry, "\(path) is no file of at most 64 KiB") }
+        else { throw KeyFailure(.deviceSetupRetry, "\(path) is not a file of at most 64 KiB") }
         var bytes = [UInt8](repeating: 0, count: Enrolment.maximumCount)
         let count = bytes.withUnsafeMutableBytes { Glibc.read(descriptor, $0.baseAddress, $0.count) }
         guard count >= 0 else { throw unreadable(path) }

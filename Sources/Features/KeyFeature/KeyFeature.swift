@@ -56,7 +56,7 @@ import Wire
 
     static func uid(of session: Session) throws(KeyFailure) -> UInt32 {
         guard let uid = session.uid else {
-            throw KeyFailure(.internalError, "the system does not say whose keys these are")
+            throw KeyFailure(.internalError, "the kernel does not report the user of this client")
         }
         return uid
     }
@@ -86,7 +86,7 @@ import Wire
         _ body: @Loop () async throws(KeyFailure) -> Value
     ) async throws(KeyFailure) -> Value {
         guard busy.insert(uid).inserted else {
-            throw KeyFailure(.busy, "another command for this endpoint runs: wait for its end")
+            throw KeyFailure(.busy, "another command for this endpoint is running: wait until it has ended")
         }
         defer { busy.remove(uid) }
         return try await body()
@@ -223,7 +223,7 @@ import Wire
             let keys = try await vaulted { vault throws(VaultError) in try await vault.keys(of: uid) }
             let pairs = keys.filter { $0.publicKey != nil && !$0.isRevoked && $0.pendingUntil == nil }
             guard let only = pairs.first, pairs.count == 1 else {
-                throw KeyFailure(.keyNotFound, "say with key for which key: there are \(pairs.count)")
+                throw KeyFailure(.keyNotFound, "name the key in the member key: there are \(pairs.count) keys")
             }
             id = only.id
         }
@@ -293,17 +293,17 @@ extension KeyRecord {
         guard publicKey != nil else { return .unfit("the key opens no readers") }
         guard let index = sites.firstIndex(where: { $0.id == code.site }) else {
             guard sites.count < Site.maximumNumber else {
-                return .full("a key has \(Site.maximumNumber) sites at most")
+                return .full("a key can have at most \(Site.maximumNumber) sites")
             }
             sites.append(Site(id: code.site, publicKey: code.publicKey, readers: [code.reader]))
             return nil
         }
         guard sites[index].publicKey == code.publicKey else {
-            return .unfit("this site is known with another key: ask who runs the site")
+            return .unfit("this site is known with another public key: ask the operator of the site")
         }
         guard !sites[index].readers.isEmpty, !sites[index].readers.contains(code.reader) else { return nil }
         guard sites[index].readers.count < Site.maximumReaders else {
-            return .full("a site has \(Site.maximumReaders) readers at most")
+            return .full("a site can have at most \(Site.maximumReaders) readers")
         }
         sites[index].readers.append(code.reader)
         return nil

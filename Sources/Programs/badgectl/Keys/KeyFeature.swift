@@ -124,11 +124,13 @@ enum KeysCommand {
         ],
         details: [
             """
-            Without ACTION the keys are listed. KEY is the label of a key or the beginning of its id. new makes a key pair;
-            with --otp it reads the secret of the service in base 32 from standard input. export writes the public part: give it to the site.
+            Without ACTION the keys are listed. KEY is the label of a key or the beginning of its id. new makes a key
+            pair; with --otp it reads the secret of the service in base 32 from standard input. export writes the
+            public part: give it to the site.
             """,
             """
-            site imports a reader. Nothing signs its code: compare the fingerprint with what the site says.
+            site imports a reader. The QR code is not signed: compare the fingerprint with the one that the operator of
+            the site names.
             """,
         ]
     )
