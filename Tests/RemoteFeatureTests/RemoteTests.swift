@@ -133,7 +133,7 @@ import VirtualEID
         }
         let end = await open.next("OPEN_PAIRING")
         #expect(end?["success"] == .bool(false))
-        #expect(end?["error"] == .string("Three wrong codes"))
+        #expect(end?["error"] == .string("Three wrong codes were entered"))
         #expect(try await stage.laptopStore.devices(.lender).isEmpty)
         #expect(try await stage.deskStore.devices(.borrower).isEmpty)
         await stage.stop()

@@ -173,7 +173,7 @@ import Wire
             do throws(Interruption) {
                 code = try await workflow.ask(PairingCodePrompt(device: device, ownFingerprint: own, error: error))
             } catch {
-                return failed(error == .timedOut ? "No code in time" : "Cancelled")
+                return failed(error == .timedOut ? "No code was entered in time" : "Cancelled")
             }
             switch await lenders.pair(device.fingerprint, code: code) {
             case .paired(let paired):
@@ -186,7 +186,7 @@ import Wire
             case .failed(let reason): return failed(reason)
             }
         }
-        return failed("Three wrong codes")
+        return failed("Three wrong codes were entered")
     }
 
     // MARK: OPEN_PAIRING
@@ -222,7 +222,7 @@ import Wire
                 "'\(device.name)' may use the shared readers, \(device.fingerprint)"
             )
             return OpenPairingMessage(success: true, device: device)
-        case .wrongCodes: return failed("Three wrong codes")
+        case .wrongCodes: return failed("Three wrong codes were entered")
         case .timedOut: return failed("No device has paired in time")
         case .cancelled: return failed("Cancelled")
         case .failed(let reason): return failed(reason)

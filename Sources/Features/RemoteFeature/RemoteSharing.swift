@@ -51,7 +51,7 @@ import Threads
         init(_ code: consuming Secret) { self.code = code }
     }
 
-    /// The most connections that are not established yet.
+    /// The maximum number of connections that are not established yet.
     private static let maximumHandshakes = 4
 
     let registry: ReaderRegistry
@@ -274,7 +274,10 @@ import Threads
             do throws(StoreError) {
                 try await store.add(device, .borrower)
             } catch {
-                log(.error, "the pairing with '\(device.name)' is lost at the next start: \(error.text)")
+                log(
+                    .error,
+                    "the pairing with '\(device.name)' cannot be stored, and is lost at the next start: \(error.text)"
+                )
             }
         }
         endPairing(.paired(device))

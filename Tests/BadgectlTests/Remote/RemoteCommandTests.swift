@@ -49,7 +49,7 @@ private let off =
         #expect(program.text(.output) == "Paired with Phone, \(phone).\n")
         let dialogue = program.dialogue
         #expect(dialogue.contains("Its fingerprint:  \(phone)\nThis host:        \(desk)\n"))
-        #expect(dialogue.contains("do not stop somebody who sits in the middle"))
+        #expect(dialogue.contains("do not protect against a man in the middle"))
         #expect(dialogue.contains("The code is wrong: type the digits that the device shows.\n"))
         #expect(!program.everything.contains("0777") && !program.everything.contains("0778"))
         let commands = await peer.received()
@@ -64,7 +64,7 @@ private let off =
             peer.command("PAIR_READER")
             peer.send(question())
             peer.command("SET_PAIRING_CODE")
-            peer.send(#"{"msg":"PAIR_READER","success":false,"error":"Three wrong codes"}"#)
+            peer.send(#"{"msg":"PAIR_READER","success":false,"error":"Three wrong codes were entered"}"#)
             peer.untilClosed()
         }
         let arguments = ["remote", "pair", String(phone.prefix(8)), "--pin-stdin", "--socket", peer.path]

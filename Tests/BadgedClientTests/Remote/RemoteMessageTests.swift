@@ -26,8 +26,8 @@ import Testing
         ),
         MessageCase(#"{"msg":"PAIR_READER","fingerprint":"ab"}"#, PairReaderMessage(outcome: nil)),
         MessageCase(
-            #"{"msg":"PAIR_READER","success":false,"error":"Three wrong codes"}"#,
-            PairReaderMessage(outcome: PairingResult(success: false, error: "Three wrong codes"))
+            #"{"msg":"PAIR_READER","success":false,"error":"Three wrong codes were entered"}"#,
+            PairReaderMessage(outcome: PairingResult(success: false, error: "Three wrong codes were entered"))
         ),
         MessageCase(
             #"{"msg":"OPEN_PAIRING","success":true,"fingerprint":"ab","name":"L"}"#,

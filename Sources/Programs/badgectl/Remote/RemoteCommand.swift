@@ -36,12 +36,12 @@ enum RemoteCommand {
         options: [OptionSpec("--pair", "share: let one device pair, and show the code for it")],
         details: [
             """
-            DEVICE is the name of a device, or the beginning of its fingerprint; pair takes without it the one that waits
-            for a pairing. share --pair shows four digits for two minutes. After forget, remove the pairing at the other
-            device, too.
+            DEVICE is the name of a device, or the beginning of its fingerprint. Without it, pair takes the device that
+            waits for a pairing. share --pair shows four digits for two minutes. After forget, remove the pairing at
+            the other device, too.
             """,
             """
-            The four digits do not stop somebody who sits in the middle while you pair. Pair in a network that you
+            The four digits do not protect against a man in the middle during the pairing. Pair in a network that you
             trust, and compare the fingerprints where the other device shows them.
             """,
         ]

@@ -5,8 +5,8 @@ import Secrets
 /// `badgectl remote pair` and `badgectl remote share --pair`.
 enum RemotePairing {
     private static let warning = """
-        The four digits do not stop somebody who sits in the middle while you pair. Pair in a network that you trust, and \
-        compare the fingerprints where the other device shows them.
+        The four digits do not protect against a man in the middle during the pairing. Pair in a network that you \
+        trust, and compare the fingerprints where the other device shows them.
         """
 
     // MARK: The reader of another device
