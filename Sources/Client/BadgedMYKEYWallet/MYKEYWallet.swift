@@ -100,7 +100,7 @@ public final class MYKEYWallet: Sendable {
     public func transfer(transferRequest request: TransferRequest, response: MYKEYApiResponse) {
         let decimals = request.decimal.decimalText
         guard decimals.isEmpty || Int(decimals) != nil else {
-            return fail(.illegalParameter, "decimal is no number: \(decimals)", response)
+            return fail(.illegalParameter, "decimal is not a number: \(decimals)", response)
         }
         let operation = WalletOperation.transfer(
             request.amount.decimalText,
@@ -120,7 +120,7 @@ public final class MYKEYWallet: Sendable {
         var actions: [WalletAction] = []
         for action in request.actions {
             guard let data = action.arguments else {
-                return fail(.illegalParameter, "the data of \(action.name) is no object", response)
+                return fail(.illegalParameter, "the data of \(action.name) is not an object", response)
             }
             actions.append(
                 WalletAction(account: action.account, name: action.name, data: data, info: action.info.nonEmpty)

@@ -222,7 +222,7 @@ final class DelegateUser: WalletUser {
 
     func keep(_ key: SessionKey) async -> Bool {
         guard asksForCard else {
-            end(.unsupportedWorkflow, "the app does not keep keys of sessions: its delegate is no OstCardDelegate")
+            end(.unsupportedWorkflow, "the app does not keep keys of sessions: its delegate is not an OstCardDelegate")
             return false
         }
         let consent: Bool? = await ask { _, card, answer in

@@ -87,7 +87,7 @@ public final class OstWorkflows: Sendable {
         run(.performQRAction, flow, userId, nil, delegate)
     }
 
-    /// `flowInterrupted` with `mnemonicsNotStored`: a card never tells its words.
+    /// `flowInterrupted` with `mnemonicsNotStored`: the words cannot be read from a card.
     public func getDeviceMnemonics(userId: String, delegate: any OstWorkFlowCallbackDelegate) {
         run(.getDeviceMnemonics, .getDeviceMnemonics, userId, nil, delegate)
     }

@@ -310,7 +310,7 @@ import Text
         program.type((isRight ? Played.keyUID.uppercased() : String(repeating: "0", count: 64)) + "\n")
         #expect(await program.exitCode == (isRight ? 0 : 1))
         if isRight {
-            #expect(program.text(.output) == "The card is as new: PIN, PUK and keys are destroyed.\n")
+            #expect(program.text(.output) == "The card is in its factory state: PIN, PUK and keys are destroyed.\n")
             let start = try JSON(Array(try #require(await peer.received().first).utf8))
             #expect(start["keyUID"] == .string(Played.keyUID))
         } else {
@@ -375,10 +375,10 @@ import Text
             (["wallet", "sign", "a", "b"], "unexpected argument b"),
             (["wallet", "status", "--words", "12"], "wallet status has no option --words"),
             (["wallet", "setup", "--words", "13"], "--words 13: not one of 12, 15, 18, 21, 24"),
-            (["wallet", "transfer", "a", "b", "1.0"], "1.0 is no amount with its symbol"),
+            (["wallet", "transfer", "a", "b", "1.0"], "1.0 is not an amount with its symbol"),
             (["wallet", "transfer", "a", "b", "1 EOS", "--decimals", "x"], "--decimals needs a number from 0 to 18"),
             (["wallet", "reset-card"], "wallet reset-card needs --key-uid UID"),
-            (["wallet", "reset-card", "--key-uid", "12"], "12 is no key UID"),
+            (["wallet", "reset-card", "--key-uid", "12"], "12 is not a key UID"),
         ] as [([String], String)]
     )
     func usage(arguments: [String], text: String) async throws {

@@ -108,7 +108,7 @@ private struct Visitor: WalletUser {
         #expect(await other.exitCode == 130, "\(other.everything)")
         let program = try badgectl(daemon, "reset-card", "--yes", "--key-uid", keyUID)
         #expect(await program.exitCode == 0, "\(program.everything)")
-        #expect(program.text(.output) == "The card is as new: PIN, PUK and keys are destroyed.\n")
+        #expect(program.text(.output) == "The card is in its factory state: PIN, PUK and keys are destroyed.\n")
         let pin = try badgectl(daemon, "pin", "--pin-stdin")
         #expect(await pin.exitCode == 1)
         #expect(pin.text(.error).contains("hint: set the card up: badgectl wallet setup\n"), "\(pin.everything)")

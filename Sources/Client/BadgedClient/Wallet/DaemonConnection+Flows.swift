@@ -82,7 +82,7 @@ public struct WalletFlow: Sendable, Equatable {
         WalletFlow("RESET_CARD", [.init("keyUID", .string(keyUID))])
     }
 
-    /// GET_DEVICE_MNEMONICS: refused with `MNEMONICS_NOT_STORED`, because a card never tells its words.
+    /// GET_DEVICE_MNEMONICS: refused with `MNEMONICS_NOT_STORED`, because the words cannot be read from a card.
     public static let getDeviceMnemonics = WalletFlow("GET_DEVICE_MNEMONICS")
 
     private static func count(_ words: Int) -> [JSON.Member] {

@@ -115,7 +115,7 @@ struct WalletFailure: Error, Sendable, Equatable {
         case .wrongWallet:
             self.init(
                 .wrongWallet,
-                "The card derives other keys than its words do: its duress PIN was used, or the card is faulty",
+                "The keys of the card do not match its words: its duress PIN was used, or the card is faulty",
                 at: "\(step)"
             )
         }
@@ -129,7 +129,7 @@ struct WalletFailure: Error, Sendable, Equatable {
         case .wrongState: "its state differs from the one that it has reported"
         case .wrongForm: "a value has a wrong form"
         case .crypto: "a cryptographic step failed"
-        case .mnemonic: "the words are no mnemonic"
+        case .mnemonic: "the words are not a valid mnemonic"
         default: "\(error)"
         }
     }

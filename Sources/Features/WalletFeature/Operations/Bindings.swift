@@ -90,7 +90,10 @@ struct Bindings: Sendable {
     ) throws(StoreError) -> OperationFailure? {
         if let own = read(try values.value(key.name, in: space)) {
             guard own.keyUID == keyUID else {
-                return OperationFailure(.boundToOtherCard, "This UUID is bound to another card: WALLET_UNBIND first")
+                return OperationFailure(
+                    .boundToOtherCard,
+                    "This UUID is bound to another card: send WALLET_UNBIND first"
+                )
             }
             guard own.account != account else {
                 return OperationFailure(.alreadyBound, "This UUID is already bound to this card and \(account)")

@@ -8,7 +8,7 @@ struct CallbackPost: Sendable {
     let body: JSON
     let userAgent: String
 
-    /// The most bytes of the answer.
+    /// The maximum number of bytes of the answer.
     private static let maximumAnswer = 64 * 1024
 
     /// Sends the body once.
@@ -32,7 +32,7 @@ struct CallbackPost: Sendable {
     /// Reads `{"code":0,"message":""}`. A code above 0 is an error, which the message describes.
     static func refusal(_ bytes: [UInt8]) -> String? {
         guard let json = try? JSON(bytes), json.members != nil else {
-            return "the answer of the server is no JSON object"
+            return "the answer of the server is not a JSON object"
         }
         guard let code = json["code"]?.int else {
             // Before `code` SimpleWallet had `success`.
@@ -46,7 +46,7 @@ struct CallbackPost: Sendable {
 
     private static func words(_ fault: HTTPFault) -> String {
         switch fault {
-        case .cancelled: "it was cancelled"
+        case .cancelled: "the request was cancelled"
         case .timeout: "the server did not answer in time"
         case .unreachable(let words), .unavailable(let words), .broken(let words): words
         case .proxy(let fault, let words): "proxy: \(fault) \(words)"

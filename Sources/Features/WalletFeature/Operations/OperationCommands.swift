@@ -63,7 +63,7 @@ extension WalletFeature {
         session.answerLater(to: command) { [self] in
             do throws(OperationFailure) {
                 guard let dapp, let key = try bindingKey(dapp, session) else {
-                    throw OperationFailure(.notReady, "There was no WALLET_INIT with mode MYKEY")
+                    throw OperationFailure(.notReady, "Send WALLET_INIT with mode MYKEY first")
                 }
                 return WalletUnboundMessage(account: try await Bindings(services.store).remove(key)?.account)
             } catch {
@@ -92,7 +92,7 @@ extension WalletFeature {
             guard session.workflow == nil else { return .badState }
             do throws(OperationFailure) {
                 guard let dapp = dapps[ObjectIdentifier(session)] else {
-                    throw OperationFailure(.notReady, "There was no WALLET_INIT in this connection")
+                    throw OperationFailure(.notReady, "Send WALLET_INIT first in this connection")
                 }
                 let request = try read(dapp, Members(command), callbacks)
                 try start(name, request, try bindingKey(dapp, session), session, command)

@@ -59,7 +59,7 @@ struct OperationRequest: Sendable {
     var link: String?
     var readerName: String?
 
-    /// The most bytes of what a client asks to be signed.
+    /// The maximum number of bytes of what a client asks to be signed.
     static let maximumMessage = 65_536
     static let maximumText = 4096
 
@@ -135,7 +135,7 @@ struct OperationRequest: Sendable {
         return request
     }
 
-    /// The most bytes of a memo: contracts of tokens refuse longer ones.
+    /// The maximum number of bytes of a memo: contracts of tokens refuse longer ones.
     private static let maximumMemo = 256
 
     /// A decimal number as a text or as a number of JSON.
@@ -175,7 +175,7 @@ struct OperationRequest: Sendable {
 // MARK: SimpleWallet
 
 extension OperationRequest {
-    /// The most bytes of `param`.
+    /// The maximum number of bytes of `param`.
     static let maximumParameter = 65_536
     private static let maximumLink = 2048
 
@@ -316,7 +316,7 @@ package struct CallbackRules: Sendable {
     func address(in members: Members, _ name: StaticString) throws(OperationFailure) -> WebAddress? {
         guard let text = try members.text(name, 0...2048), !text.isEmpty else { return nil }
         guard let address = WebAddress(text) else {
-            throw OperationFailure(.badField, "\(name) is no https address")
+            throw OperationFailure(.badField, "\(name) is not an https address")
         }
         guard address.isSecure || allowsLoopbackHTTP && Self.isLoopback(address.origin.host) else {
             throw OperationFailure(

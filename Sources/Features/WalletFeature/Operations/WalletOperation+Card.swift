@@ -150,7 +150,7 @@ extension WalletOperation {
             let signature = CompactSignature(made.signature, recoveryID: made.recoveryID)
             if signature.isCanonical { return signature }
         }
-        let words = "The card made no signature in \(Self.maximumSignatures) tries that nodes accept"
+        let words = "In \(Self.maximumSignatures) tries, the card made no signature that nodes accept"
         throw .failed(WalletFailure(.signatureFailed, words, at: "SIGN"))
     }
 

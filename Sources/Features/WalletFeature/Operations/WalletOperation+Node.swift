@@ -7,7 +7,7 @@ import Server
 extension WalletOperation {
     func connect() throws(OperationFailure) -> (node: AntelopeNode, client: HTTPClient) {
         guard let address = antelope.node else {
-            throw OperationFailure(.failed, "badged has no node of a chain: set [wallet] node in badged.conf(5)")
+            throw OperationFailure(.failed, "No node is configured: set [wallet] node in badged.conf(5)")
         }
         let client = HTTPClient(antelope.limits, antelope.proxies, antelope.nodeAuthorities)
         return (AntelopeNode(address, antelope.chain, client, userAgent: antelope.userAgent), client)
@@ -50,7 +50,7 @@ extension WalletOperation {
             case .noAnswer(let words): throw OperationFailure(.failed, "The node gives no answer: \(words)")
             case .refused(let refusal):
                 if let subject { throw OperationFailure(.badField, "\(subject): \(refusal.text)") }
-                throw OperationFailure(.failed, "The node refuses a question: \(refusal.text)")
+                throw OperationFailure(.failed, "The node refuses a request: \(refusal.text)")
             case .malformed(let words):
                 throw OperationFailure(
                     senseless,

@@ -31,7 +31,7 @@ extension WalletOperation {
         case .unknown(let words):
             throw OperationFailure(
                 .outcomeUnknown,
-                "It is not known whether the transaction has an effect (\(words)): look for txId before you repeat it"
+                "It is not known whether the transaction was executed (\(words)): look for txId before you repeat it"
             )
         }
         let error = await post([
@@ -202,7 +202,7 @@ extension WalletOperation {
                 } catch {
                     throw self.stop(error)
                 }
-                let error = "The transaction was too old to be signed, and has a new time: look at it again"
+                let error = "The transaction was too old to sign, and has a new time: check it again"
                 _ = try await dialogue.ask(WalletRequestPrompt(shown: plan.shown, error: error, lease: card.lease))
             }
             made = try await self.signature(of: plan.shown, dialogue, card)

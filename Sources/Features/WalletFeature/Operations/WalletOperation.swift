@@ -80,7 +80,7 @@ import Text
     private func checkBinding() throws(OperationFailure) {
         guard bindingKey != nil, request.body.kind != .authorize else { return }
         guard let binding else {
-            throw OperationFailure(.notBound, "There is no binding for appKey and UUID: WALLET_AUTHORIZE first")
+            throw OperationFailure(.notBound, "There is no binding for appKey and UUID: send WALLET_AUTHORIZE first")
         }
         account = account ?? binding.account
         guard account == binding.account else {

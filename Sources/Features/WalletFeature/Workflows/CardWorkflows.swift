@@ -19,7 +19,7 @@ struct ResetPIN: WalletWorkflow {
             try await dialogue.openChannel(card)
             if byPUK, let tries = card.status?.pinTries, tries > 0 {
                 throw .failed(
-                    WalletFailure(.pinNotBlocked, "The PIN has \(tries) tries left, and a card takes the PUK only at 0")
+                    WalletFailure(.pinNotBlocked, "The PIN has \(tries) tries left: a card accepts the PUK only at 0")
                 )
             }
             if try await dialogue.unlock(card) == .byPIN { try await change(dialogue, card) }

@@ -16,7 +16,7 @@ struct RegisterDevicePrompt: Prompt {
     let userID: String
 
     static let commands = [CommandSpec(answering: "DEVICE_REGISTERED")]
-    /// The most bytes of `apiResponse`.
+    /// The maximum number of bytes of `apiResponse`.
     static let maximumCount = 16_384
 
     var name: String { RegisterDeviceMessage.name.description }

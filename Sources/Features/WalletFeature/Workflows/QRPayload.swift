@@ -35,7 +35,7 @@ package enum QRPayload: Sendable, Equatable {
         package var signature: [UInt8]
     }
 
-    /// The most bytes of a payload, and the most receivers of a transaction.
+    /// The maximum number of bytes of a payload, and of receivers of a transaction.
     package static let maximumCount = 8192
     package static let maximumAddresses = 64
 

@@ -231,7 +231,7 @@ struct AuthorizeDevice: WalletWorkflow {
         try await dialogue.openChannel(card)
         // The user has typed this PIN for this card and this insertion, so the card must accept it.
         guard try await dialogue.verify(pin, card) else {
-            throw .failed(WalletFailure(.cardFailed, "The card does not have the PIN that it was given", at: "INIT"))
+            throw .failed(WalletFailure(.cardFailed, "The card does not accept the PIN that was set", at: "INIT"))
         }
     }
 

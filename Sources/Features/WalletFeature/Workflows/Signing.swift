@@ -21,7 +21,7 @@ struct Signing: Sendable, Equatable {
 
     let content: Content
 
-    /// The most bytes of `message` and of `preimage`.
+    /// The maximum number of bytes of `message` and of `preimage`.
     static let maximumCount = 4096
 
     /// What is signed with the key.

@@ -5,7 +5,7 @@ import Wire
 
 /// Reads the members of RUN_WALLET. docs/protocol/wallet.md, Workflows.
 extension WalletRequest {
-    /// The most bytes of `userId` and `tokenId`.
+    /// The maximum number of bytes of `userId` and `tokenId`.
     static let maximumNameCount = 256
 
     /// Reads a command.
@@ -51,7 +51,7 @@ extension WalletRequest {
         case "UNPAIR": return Unpair()
         case "RESET_CARD": return ResetCard(keyUID: try command.keyUIDOrNone())
         case "GET_DEVICE_MNEMONICS":
-            throw WalletFailure(.mnemonicsNotStored, "A card never tells its words: use those that were written down")
+            throw WalletFailure(.mnemonicsNotStored, "The words cannot be read from a card: use the written copy")
         case "INITIATE_DEVICE_RECOVERY", "ABORT_DEVICE_RECOVERY", "LOGOUT_ALL_SESSIONS", "UPDATE_BIOMETRIC":
             throw WalletFailure(.unsupportedWorkflow, "\(name) needs the platform of OST, which badged does not use")
         default:

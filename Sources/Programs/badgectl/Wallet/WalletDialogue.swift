@@ -55,8 +55,9 @@ extension CommandLineUser: WalletUser {
         cardIsThere()
         return await reveal(
             """
-            Write these \(wallet.mnemonics.count) words down, on paper, in this order. They are the only copy of your keys: \
-            who has them has your accounts, and without them a lost card is lost for ever. They are shown once.
+            Write these \(wallet.mnemonics.count) words down, on paper, in this order. They are the only copy of your \
+            keys. Whoever has them controls your accounts. Without them, the keys of a lost card are lost for ever. \
+            They are shown once.
 
             \(WalletTexts.table(wallet.mnemonics))
 

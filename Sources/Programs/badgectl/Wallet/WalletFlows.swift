@@ -52,7 +52,7 @@ enum WalletFlows {
         return try await run(.resetCard(keyUID: keyUID), invocation, notDone: notDone) { user throws(Failure) in
             try await confirm(keyUID, user, notDone)
         } show: { _, user in
-            user.tell(result: "The card is as new: PIN, PUK and keys are destroyed.")
+            user.tell(result: "The card is in its factory state: PIN, PUK and keys are destroyed.")
         }
     }
 
@@ -64,7 +64,7 @@ enum WalletFlows {
     ) async throws(Failure) {
         guard !user.invocation.has("--yes") else { return }
         user.say(
-            "This destroys PIN, PUK and keys of the card. Without the words the accounts of these keys are lost for ever."
+            "This destroys the PIN, PUK and keys of the card. Without the words, the accounts of these keys are lost."
         )
         let wanted = keyUID.isEmpty ? "no keys" : keyUID
         let request = keyUID.isEmpty ? "Type \"no keys\" to go on: " : "Type the key UID of the card to go on: "
@@ -97,7 +97,7 @@ enum WalletFlows {
             return invocation.value(of: "--key-uid")
         }
         guard uid.utf8.count == 64, uid.utf8.allSatisfy({ Hex.value($0) != nil }) else {
-            throw invocation.usage("\(uid) is no key UID: it has 64 hexadecimal digits")
+            throw invocation.usage("\(uid) is not a key UID: a key UID has 64 hexadecimal digits")
         }
         return uid.lowercased()
     }

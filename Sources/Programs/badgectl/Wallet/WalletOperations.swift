@@ -15,7 +15,7 @@ enum WalletOperations {
         let (from, to, quantity) = (invocation.others[0], invocation.others[1], invocation.others[2])
         let parts = quantity.split(separator: " ")
         guard parts.count == 2 else {
-            throw invocation.usage("\(quantity) is no amount with its symbol, such as \"1.3100 EOS\"")
+            throw invocation.usage("\(quantity) is not an amount with its symbol, such as \"1.3100 EOS\"")
         }
         var decimals: Int?
         if let text = invocation.value(of: "--decimals") {
@@ -122,13 +122,13 @@ struct ContractFile {
         do throws(JSONError) {
             json = try JSON(text)
         } catch {
-            throw Failure(.failed, "\(path) is no JSON: \(error.message)", hint: "correct the file")
+            throw Failure(.failed, "\(path) is not JSON: \(error.message)", hint: "correct the file")
         }
         try self.init(json, path)
     }
 
     init(_ json: JSON, _ path: String) throws(Failure) {
-        let hint = "it has an array of objects with account, name and data; badgectl wallet --help says more"
+        let hint = "the file needs an array of objects with account, name and data; see badgectl wallet --help"
         guard let list = json.array ?? json["actions"]?.array, !list.isEmpty else {
             throw Failure(.failed, "\(path) has no actions", hint: hint)
         }
