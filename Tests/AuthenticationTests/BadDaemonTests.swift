@@ -155,7 +155,7 @@ struct BadDaemonTests {
         let error = await app.until("error")
         #expect(
             error == "error WorkflowController::connection: badged has closed the connection;"
-                + " see why in its log: journalctl -u badged; then connect again"
+                + " see the log: journalctl -u badged; then connect again"
         )
         #expect(await app.until("disconnected") == "disconnected false")
         #expect(!app.controller.isStarted)

@@ -11,7 +11,7 @@ extension OrigoKeysManager {
         var found = deviceHealthCheck()
         if wantsBeacons {
             found.append(
-                .init(type: .locationMonitoringNotSupported, description: "badged watches no regions of iBeacons")
+                .init(type: .locationMonitoringNotSupported, description: "badged does not monitor iBeacon regions")
             )
         }
         if wantsPhoneWallet { found.append(Self.noWallet) }
@@ -55,7 +55,7 @@ extension OrigoKeysManager {
 
     private static let noWallet = OrigoKeysInfo(
         type: .secureElementPassNotAvailable,
-        description: "there is no wallet of a phone; keys are in the store of badged"
+        description: "badged has no phone wallet; it keeps keys in its own store"
     )
 
     /// Always says that there is no wallet of a phone.

@@ -25,7 +25,10 @@ extension OrigoKeysManager {
         let types = openingTypes.compactMap(OrigoKeysOpeningType.init(element:)).filter { $0 != .unknown }
         let codes = lockServiceCodes.compactMap { Int("\($0)") }
         guard !types.isEmpty, types.count == openingTypes.count, codes.count == lockServiceCodes.count else {
-            error?.pointee = NSError(.badScanConfiguration, "give ways of opening, and lock service codes as numbers")
+            error?.pointee = NSError(
+                .badScanConfiguration,
+                "the scan needs opening types, and lock service codes that are numbers"
+            )
             return
         }
         // With `applicationSpecific` the program may choose any reader, so the scan has no filter.
