@@ -70,7 +70,7 @@ import Wire
         guard watch.site.issuers.isEmpty, aliro?.credentials.isEmpty ?? true else {
             return [HealthCheck("credentials", ok: true)]
         }
-        let advice = "No card counts, because badged knows no issuer: name the issuers in [credentials] issuers"
+        let advice = "No credential is accepted, because no issuer is set: set [credentials] issuers"
         return [HealthCheck("credentials", ok: false, advice: advice)]
     }
 

@@ -21,7 +21,7 @@ enum CredentialsCommand {
         details: [
             """
             Waits for a card or phone with PKOC or Aliro, and shows its 64-bit number in hexadecimal and decimal, or the
-            reason why it is no credential. A card that is on a reader already must be put there again. Needs the
+            reason why there is no credential. A card that is on a reader already must be put there again. Needs the
             permission credentials.
             """,
             "Without --watch: ends with 0 after a credential, and with 1 after a card that has shown none.",
