@@ -121,7 +121,7 @@ import Testing
         #expect(await program.prints("123"))
         daemon.close()
         #expect(await program.prints("badgectl: error: badged has closed the connection\n", on: .error))
-        #expect(await program.prints("Press Return: badgectl drops what you have typed."))
+        #expect(await program.prints("Press Return: badgectl discards what you have typed."))
         program.type("456\n")
         #expect(await program.prints("ended"))
         program.type("next\n")

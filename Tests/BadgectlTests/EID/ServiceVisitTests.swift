@@ -159,7 +159,7 @@ import Testing
         let otherVisit = try Visit("file:///etc/passwd", "--open", path: folder.path)
         let other = otherVisit.program
         #expect(await other.exitCode == 1)
-        #expect(other.text(.error).contains("is no web address"))
+        #expect(other.text(.error).contains("is not a web address"))
         let bothVisit = try Visit("https://a.example/", "--open", "--follow")
         let both = bothVisit.program
         #expect(await both.exitCode == 2)

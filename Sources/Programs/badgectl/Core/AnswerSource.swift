@@ -164,7 +164,7 @@ final class TerminalSource: AnswerSource {
         say(text)
         let reply = await askToContinue("Press Return when you have written it down: ")
         if Layout.isPlain {
-            say("Clear the screen now, also what the terminal has kept.")
+            say("Clear the screen and the scrollback of the terminal now.")
         } else {
             Terminal.clear()
             say("badgectl has cleared the screen. Close this window if it still shows what was above.")

@@ -97,7 +97,7 @@ final class LineSource: Sendable {
                 queue.async {
                     Terminal.showUnfinishedLine()
                     if self.isUnfinished() {
-                        Terminal.say("Press Return: badgectl drops what you have typed.", on: self.descriptor)
+                        Terminal.say("Press Return: badgectl discards what you have typed.", on: self.descriptor)
                         while !self.isCancelled(number), self.readTyped(timeout: -1) == .unfinished {}
                     }
                     continuation.resume()

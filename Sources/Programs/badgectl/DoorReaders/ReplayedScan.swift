@@ -31,7 +31,8 @@ enum ReplayedScan {
             }
         } catch {
             switch error {
-            case .notBTSnoop: throw Failure(.failed, "\(path) is no btsnoop file", hint: "badgectl capture writes one")
+            case .notBTSnoop:
+                throw Failure(.failed, "\(path) is not a btsnoop file", hint: "badgectl capture writes one")
             case .unknownDataLink(let number):
                 throw Failure(
                     .failed,

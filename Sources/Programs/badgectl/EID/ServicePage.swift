@@ -10,7 +10,7 @@ struct ServicePage {
     /// The page as lines of text.
     let text: String
 
-    /// The most bytes of a page.
+    /// The maximum number of bytes of a page.
     private static let maximumLength = 1 << 20
     private static let maximumHeaders = 1 << 16
     private static let milliseconds = 30_000

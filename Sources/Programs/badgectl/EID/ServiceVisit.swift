@@ -21,7 +21,7 @@ enum ServiceVisit {
         guard invocation.has("--follow") || invocation.has("--open") else { return }
         // badged only passes on such addresses; xdg-open would also start other programs.
         guard url.lowercased().hasPrefix("https://") || url.lowercased().hasPrefix("http://") else {
-            throw Failure(.failed, "the address of the service is no web address", hint: Failure.seeLog)
+            throw Failure(.failed, "the address of the service is not a web address", hint: Failure.seeLog)
         }
         // The authentication is over, so a signal ends the program at once.
         Signals.handle { Output.quit(.interrupted($0)) }
