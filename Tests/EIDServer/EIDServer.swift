@@ -28,7 +28,7 @@ package final class EIDServer: Sendable {
         /// Weak, so that the handlers of connections do not keep the server alive.
         struct Weak { weak var server: EIDServer? }
 
-        /// The most runs; older ones are forgotten.
+        /// The maximum number of runs; older ones are forgotten.
         static let capacity = 1000
     }
 

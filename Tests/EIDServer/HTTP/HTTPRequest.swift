@@ -11,7 +11,7 @@ struct HTTPRequest: Sendable {
     let headers: [String: String]
     let body: [UInt8]
 
-    // The most bytes of head and body.
+    // The maximum number of bytes of head and body.
     static let maximumHead = 65_536
     static let maximumBody = 4 << 20
 

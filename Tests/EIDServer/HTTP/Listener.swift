@@ -22,7 +22,7 @@ final class Listener: Sendable {
     private let service: Service
     private let open = Mutex<(isOver: Bool, descriptors: Set<Int32>)>((false, []))
 
-    /// The most connections at the same time; others are closed at once.
+    /// The maximum number of connections at the same time; others are closed at once.
     private static let capacity = 256
     /// The idle timeout of a connection in seconds.
     private static let idleTimeout = 300

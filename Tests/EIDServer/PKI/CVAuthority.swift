@@ -50,7 +50,7 @@ package final class CVAuthority: Sendable {
         let signer: KeyName
         let body: [UInt8]
 
-        /// The most stored signatures.
+        /// The maximum number of stored signatures.
         static let capacity = 256
     }
 

@@ -8,7 +8,7 @@ enum PassiveAuthentication {
         let file: [UInt8]
         let authority: [UInt8]
 
-        /// The most stored answers.
+        /// The maximum number of stored answers.
         static let capacity = 64
     }
     /// The results so far. Cards of one batch have the same file, so the file identifies no person.

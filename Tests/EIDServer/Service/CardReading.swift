@@ -42,7 +42,7 @@ final class CardReading {
     /// The data by SDK name: text, list or digits; true or false for comparisons; null when the card refused.
     private(set) var data: [JSON.Member] = []
 
-    /// The most bytes of a data group.
+    /// The maximum number of bytes of a data group.
     private static let maximumGroup = 1 << 16
 
     init(
