@@ -123,7 +123,7 @@ package import Wire
     // MARK: Input
 
     private func ready(_ events: UInt32) {
-        if events & Loop.hungUp != 0 { return close("it hung up") }
+        if events & Loop.hungUp != 0 { return close("the client closed the connection") }
         if events & Loop.writable != 0 { flush() }
         guard events & Loop.readable != 0, !isClosed, !hasInputEnded, !isPaused else { return }
         let count = input.fill { recv(socket, $0.baseAddress, $0.count, 0) }
@@ -162,7 +162,7 @@ package import Wire
         if let workflow {
             workflow.cancel()
         } else if outbox.isEmpty {
-            close("it has finished")
+            close("the client has finished")
         }
         updateInterest()
     }
@@ -211,7 +211,7 @@ package import Wire
         guard !isClosed else { return }
         guard append(message, coalescing: key) else {
             server.log(.warning, "\(name) does not read and is disconnected")
-            return close("it does not read")
+            return close("the client does not read")
         }
         if !isHandling { flush() }
     }
@@ -244,12 +244,12 @@ package import Wire
         guard !isClosed, !isHandling else { return }
         let wasPaused = isPaused
         switch outbox.flush(to: socket) {
-        case .failed: return close("it hung up")
+        case .failed: return close("the client closed the connection")
         case .blocked, .done: break
         }
         updateInterest()
         if wasPaused, !isPaused { handleLines() }
-        if hasInputEnded, outbox.isEmpty, workflow == nil, !isPaused, !isHandling { close("it has finished") }
+        if hasInputEnded, outbox.isEmpty, workflow == nil, !isPaused, !isHandling { close("the client has finished") }
     }
 
     private var interest: Loop.Interest = .read
