@@ -147,7 +147,7 @@ final class TLSGuard: TLSRules {
     /// Checks the connection. A resumed handshake has no key agreement of its own.
     private func handshakeDone(_ connection: OpaquePointer) {
         guard let certificate = SSL_get0_peer_certificate(connection) else {
-            record(.certificate("the server has none"))
+            record(.certificate("the server sent no certificate"))
             return
         }
         let isResumed = SSL_session_reused(connection) == 1
@@ -156,10 +156,10 @@ final class TLSGuard: TLSRules {
             let bits = Int(EVP_PKEY_get_bits(key))
             if bits < Self.minimum(key) { record(.certificateKeyTooShort(bits: bits)) }
         } else {
-            record(.certificate("its key cannot be read"))
+            record(.certificate("the key of the certificate cannot be read"))
         }
         if profile.groups != nil, !isResumed { checkEphemeralKey(connection) }
-        if saysRevoked(connection) { record(.certificate("it is revoked")) }
+        if saysRevoked(connection) { record(.certificate("the certificate is revoked")) }
         if requiresResumption, !isResumed { record(.notResumed) }
         let der = Self.encoded(certificate)
         if !certificates.contains(der) { certificates.append(der) }
@@ -170,7 +170,7 @@ final class TLSGuard: TLSRules {
         let isAddress = X509_check_ip_asc(certificate, host, 0)
         // -2 means that the host is not an IP address.
         let result = isAddress == -2 ? X509_check_host(certificate, host, host.utf8.count, 0, nil) : isAddress
-        if result != 1 { record(.certificate("it is for another host")) }
+        if result != 1 { record(.certificate("the certificate is for another host")) }
     }
 
     private func checkEphemeralKey(_ connection: OpaquePointer) {
