@@ -97,7 +97,7 @@ package actor KeycardApplet {
         }
         guard status == .ok else { throw .status(status) }
         try await select()
-        guard info.isInitialized else { throw .malformed("the card says that it is not initialised after INIT") }
+        guard info.isInitialized else { throw .malformed("the card reports that it is not initialised after INIT") }
     }
 
     private func duressPIN(

@@ -126,7 +126,7 @@ struct WalletFailure: Error, Sendable, Equatable {
     private static func text(_ error: KeycardError) -> String {
         switch error {
         case .noChannel: "there is no secure channel"
-        case .wrongState: "its state differs from the one that it has reported"
+        case .wrongState: "the state of the card differs from the reported one"
         case .wrongForm: "a value has a wrong form"
         case .crypto: "a cryptographic step failed"
         case .mnemonic: "the words are not a valid mnemonic"

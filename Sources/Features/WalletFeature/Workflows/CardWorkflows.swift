@@ -41,7 +41,7 @@ struct ResetPIN: WalletWorkflow {
                 throw .failed(
                     WalletFailure(
                         .resetPINFailed,
-                        "The answer of the card was lost: it has the new PIN or the old one",
+                        "The answer of the card was lost: the card has the new PIN or the old one",
                         at: "CHANGE PIN"
                     )
                 )
