@@ -18,7 +18,7 @@ import Server
         guard !Landlock.isSupported else { return [HealthCheck("confinement", ok: true)] }
         let advice =
             "badged-nfc may open every file that badged may open, because Landlock is missing: boot Linux 5.13 or "
-            + "later, with landlock among the modules of lsm=, and allow its system calls in the unit"
+            + "later; lsm= must list landlock, and the unit must allow its system calls"
         return [HealthCheck("confinement", ok: false, advice: advice)]
     }
 }

@@ -35,8 +35,8 @@ enum NFCHealth {
             "nfc \(connection.text)",
             ok: false,
             advice:
-                "libnfc's driver \(connection.driver) has no free device: plug it in; a CCID reader is free while pcscd "
-                + "does not run"
+                "libnfc's driver \(connection.driver) has no free device: plug the device in; a CCID reader is free "
+                + "while pcscd does not run"
         )
     }
 
