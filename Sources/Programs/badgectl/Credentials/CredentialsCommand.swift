@@ -20,7 +20,7 @@ enum CredentialsCommand {
         options: [OptionSpec("--watch", "show every credential, until Ctrl-C")],
         details: [
             """
-            Waits for a card or phone with PKOC or Aliro, and shows its 64-bit number in hexadecimal and decimal, or the
+            Waits for a card or phone with PKOC or Aliro. Shows its 64-bit number in hexadecimal and decimal, or the
             reason why there is no credential. A card that is on a reader already must be put there again. Needs the
             permission credentials.
             """,

@@ -9,8 +9,9 @@ enum ChangePINCommand {
         options: [.reader, .timeout, .pinStdin, .pinentry],
         details: [
             """
-            Asks for the PIN (or the five-digit transport PIN), for the new PIN twice, and for the CAN or the PUK when
-            the card needs them. The terminal does not show what you type. With a reader that has a keypad, type there.
+            Asks for the PIN (or the five-digit transport PIN), and twice for the new PIN. Asks for the CAN or the PUK
+            when the card needs them. The terminal does not show what you type. With a reader that has a keypad, type
+            there.
             """,
             """
             With --pin-stdin the values are read from standard input in the order of the questions, the new PIN once.
