@@ -86,8 +86,12 @@ struct LendMessage: Message {
 
     var commands: [CommandSpec] {
         [
-            CommandSpec("RUN_LEND", permission: .cards) { [registry] session, _ in
-                guard session.workflow == nil, session.workflowRefusal() == nil else { return .badState }
+            CommandSpec("RUN_LEND", permission: .cards) { [registry] session, command in
+                guard session.workflow == nil else { return .badState }
+                if let refusal = session.workflowRefusal() {
+                    session.answer(LendMessage(outcome: refusal), to: command)
+                    return .answered
+                }
                 session.start("LEND", announcedBy: LendMessage()) { workflow in
                     LendMessage(outcome: await Self.lend(registry, workflow))
                 }

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Runs with a board that is not part of this repository and a card that returns the data of INS C0. BADGED_NFC_BOARD is
-/// libnfc's connection string for the board. docs/testing.md, Other software as the judge.
+/// libnfc's connection string for the board. docs/testing.md, AusweisApp2 as the judge.
 @Suite(.enabled(if: ProcessInfo.processInfo.environment["BADGED_NFC_BOARD"] != nil), .timeLimit(.minutes(5)))
 struct OutsideBoardTests {
     @Test("commands and answers of all lengths are carried by another NFC board")

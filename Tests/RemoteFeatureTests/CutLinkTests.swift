@@ -137,7 +137,9 @@ import VirtualEID
 
     /// Checks that the card has verified each typed PIN at most once.
     private func checkTries(_ stage: RemoteStage, _ typed: [String], _ cell: inout Cell) async {
-        guard let card = await stage.desk.readers?.cardState(in: "Simulator") else { return }
+        guard let card = await stage.desk.readers?.cardState(in: "Simulator") else {
+            return cell.violations.append("no card")
+        }
         if card.judgedPINs > typed.count { cell.violations.append("\(card.judgedPINs) PINs of \(typed.count) judged") }
         let least = 3 - typed.count { $0 == Self.wrong }
         if card.retryCounter < least { cell.violations.append("\(card.retryCounter) tries instead of \(least)") }
@@ -145,7 +147,9 @@ import VirtualEID
 
     private func check(_ dialogue: Dialogue, _ stage: RemoteStage, _ typed: [String], _ cell: inout Cell) async {
         await checkTries(stage, typed, &cell)
-        guard let card = await stage.desk.readers?.cardState(in: "Simulator") else { return }
+        guard let card = await stage.desk.readers?.cardState(in: "Simulator") else {
+            return cell.violations.append("no card")
+        }
         // The right PIN was typed last, and after it the card has three tries.
         if card.retryCounter != 3 { cell.violations.append("\(card.retryCounter) tries at the end") }
         guard dialogue != .authentication else {

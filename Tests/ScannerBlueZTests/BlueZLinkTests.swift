@@ -82,15 +82,18 @@ struct BlueZLinkTests {
     }
 
     @Test(
-        "errors of bluetoothd end the opening with their name",
-        arguments: ["Connect", "StartNotify", "WriteValue", "GetManagedObjects"]
+        "errors of bluetoothd end the opening with the reason",
+        arguments: [
+            ("Connect", "org.bluez.Error.Failed"), ("StartNotify", "org.bluez.Error.Failed"),
+            ("WriteValue", "org.bluez.Error.Failed"), ("GetManagedObjects", "bluetoothd does not list its objects"),
+        ]
     )
-    @Loop func refusals(_ method: String) async throws {
+    @Loop func refusals(_ method: String, _ reason: String) async throws {
         let stage = try await Stage()
         stage.service.refusals[method] = "org.bluez.Error.Failed"
         let result = try await stage.open()
         #expect(result.status == .bluetoothCommunicationFailed)
-        #expect(method == "GetManagedObjects" || result.reason?.contains("org.bluez.Error.Failed") == true)
+        #expect(result.reason?.contains(reason) == true)
         #expect(stage.service.calls.contains("Disconnect") == (method != "GetManagedObjects"))
     }
 

@@ -16,7 +16,7 @@ extension RealServices {
         /// Starts a pcscd with the two slots of one virtual reader, and a backend that has listed both.
         private func setUp() async throws -> (PCSCD, PCSCBackend, Events) {
             PCSCD.cleanUp()
-            let backend = PCSCBackend(absenceTime: PCSCD.patience)
+            let backend = PCSCBackend(absenceTime: PCSCD.absenceTime)
             let events = Events(backend)
             let pcscd = try PCSCD([.vpcd("Virtual One", port: 36_000)])
             try await events.wait(for: "added \(two)")

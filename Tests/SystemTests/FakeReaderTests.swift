@@ -39,7 +39,7 @@ extension RealServices {
         /// Starts a pcscd with `reader`, and a backend that has listed the reader.
         private func setUp(_ reader: FakeReader, keypad: Bool = true) async throws -> (PCSCD, PCSCBackend, Events) {
             PCSCD.cleanUp()
-            let backend = PCSCBackend(absenceTime: PCSCD.patience)
+            let backend = PCSCBackend(absenceTime: PCSCD.absenceTime)
             let events = Events(backend)
             let pcscd = try PCSCD([.fake("Fake Reader", path: reader.path)])
             try await events.wait(for: "added \(name)" + (keypad ? " keypad" : ""))

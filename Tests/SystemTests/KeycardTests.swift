@@ -92,7 +92,7 @@ private final class Slot {
             card = try ProcessSlotCard()
         }
         trust = KeycardTrust(authorities: [try card.authority])
-        backend = PCSCBackend(absenceTime: PCSCD.patience)
+        backend = PCSCBackend(absenceTime: PCSCD.absenceTime)
         events = Events(backend)
         pcscd = model == .applet ? nil : try PCSCD([.vpcd("Virtual One", port: 36_000)])
         try await events.wait(for: "added \(reader)")

@@ -9,7 +9,7 @@ import Testing
 private let digest = [UInt8](repeating: 0xA5, count: 32)
 
 /// A limit that a busy machine does not reach.
-private let patience = Duration.seconds(240)
+private let longTimeLimit = Duration.seconds(240)
 
 private func secret() -> Secret { Secret(UInt8(0)..<32) }
 
@@ -35,7 +35,7 @@ struct TPMTests {
     @Test("a key signs, also after a restart of the TPM, and the TPM keeps nothing")
     func keys() async throws {
         let device = try await SoftwareTPM()
-        let tpm = TPM(device.path, timeLimit: patience)
+        let tpm = TPM(device.path, timeLimit: longTimeLimit)
         let message = Array("a message".utf8)
         var keys: [TPM.Key] = []
         // A TPM has room for three objects.
@@ -55,7 +55,7 @@ struct TPMTests {
     @Test("sealed bytes come back, also after a restart of the TPM, and the TPM keeps nothing")
     func sealed() async throws {
         let device = try await SoftwareTPM()
-        let tpm = TPM(device.path, timeLimit: patience)
+        let tpm = TPM(device.path, timeLimit: longTimeLimit)
         let sealed = try tpm.seal(secret())
         #expect(Data(sealed).range(of: Data(0..<16)) == nil)
         device.stop()
@@ -69,14 +69,14 @@ struct TPMTests {
     func foreign() async throws {
         let device = try await SoftwareTPM()
         let other = try await SoftwareTPM()
-        let tpm = TPM(device.path, timeLimit: patience)
+        let tpm = TPM(device.path, timeLimit: longTimeLimit)
         let (key, sealed) = (try await tpm.makeKey(), try tpm.seal(secret()))
         var changed = sealed
         changed[40] ^= 1
         var renamed = sealed
         renamed[0] ^= 1
         #expect(
-            await fault { () throws(TPMError) in _ = try TPM(other.path, timeLimit: patience).unseal(sealed) }
+            await fault { () throws(TPMError) in _ = try TPM(other.path, timeLimit: longTimeLimit).unseal(sealed) }
                 == .foreign
         )
         #expect(await fault { () throws(TPMError) in _ = try tpm.unseal(changed) } == .foreign)
@@ -84,7 +84,7 @@ struct TPMTests {
         #expect(await fault { () throws(TPMError) in _ = try tpm.unseal([]) } == .foreign)
         #expect(
             await fault { () throws(TPMError) in
-                _ = try await TPM(other.path, timeLimit: patience).sign(digest: digest, with: key)
+                _ = try await TPM(other.path, timeLimit: longTimeLimit).sign(digest: digest, with: key)
             }
                 == .foreign
         )
@@ -100,7 +100,7 @@ struct TPMTests {
     @Test("a TPM that was cleared refuses its old keys, and makes new ones")
     func cleared() async throws {
         let device = try await SoftwareTPM()
-        let tpm = TPM(device.path, timeLimit: patience)
+        let tpm = TPM(device.path, timeLimit: longTimeLimit)
         let (key, sealed) = (try await tpm.makeKey(), try tpm.seal(secret()))
         try device.clear()
         #expect(await fault { () throws(TPMError) in _ = try await tpm.sign(digest: digest, with: key) } == .foreign)
@@ -112,7 +112,7 @@ struct TPMTests {
     @Test("a TPM that other programs have locked still works for keys without a password")
     func locked() async throws {
         let device = try await SoftwareTPM()
-        let tpm = TPM(device.path, timeLimit: patience)
+        let tpm = TPM(device.path, timeLimit: longTimeLimit)
         let (key, sealed) = (try await tpm.makeKey(), try tpm.seal(secret()))
         try device.lock()
         #expect(try await tpm.sign(digest: digest, with: key).count == 64)
@@ -122,23 +122,23 @@ struct TPMTests {
     @Test("a TPM that is killed during a signature ends it at once, and the key works later")
     func killed() async throws {
         let device = try await SoftwareTPM()
-        let key = try await TPM(device.path, timeLimit: patience).makeKey()
+        let key = try await TPM(device.path, timeLimit: longTimeLimit).makeKey()
         let between = try ScriptedTPM(before: device.path) { [device] code in
             guard code == ScriptedTPM.sign else { return .pass() }
             // A TPM that runs may have answered before it is killed.
             device.signal(SIGSTOP)
             return .pass { device.stop() }
         }
-        let tpm = TPM(between.path, timeLimit: patience)
+        let tpm = TPM(between.path, timeLimit: longTimeLimit)
         #expect(await fault { () throws(TPMError) in _ = try await tpm.sign(digest: digest, with: key) } == .gone)
         try await device.start()
-        #expect(try await TPM(device.path, timeLimit: patience).sign(digest: digest, with: key).count == 64)
+        #expect(try await TPM(device.path, timeLimit: longTimeLimit).sign(digest: digest, with: key).count == 64)
     }
 
     @Test("a TPM that has stopped does not hold its callers longer than the limit, and works later")
     func stopped() async throws {
         let device = try await SoftwareTPM()
-        let key = try await TPM(device.path, timeLimit: patience).makeKey()
+        let key = try await TPM(device.path, timeLimit: longTimeLimit).makeKey()
         let tpm = TPM(device.path, timeLimit: .milliseconds(200))
         device.signal(SIGSTOP)
         let faults = await withTaskGroup(of: TPMError?.self) { group in
@@ -156,7 +156,7 @@ struct TPMTests {
         // A call whose time is over before its turn is not begun.
         let late = TPM(device.path, timeLimit: .zero)
         #expect(await fault { () throws(TPMError) in _ = try await late.sign(digest: digest, with: key) } == .timedOut)
-        #expect(try await TPM(device.path, timeLimit: patience).sign(digest: digest, with: key).count == 64)
+        #expect(try await TPM(device.path, timeLimit: longTimeLimit).sign(digest: digest, with: key).count == 64)
     }
 
     @Test(
@@ -172,7 +172,7 @@ struct TPMTests {
     )
     func wrongAnswers(_ answer: ScriptedTPM.Answer, _ error: TPMError) async throws {
         let fake = try ScriptedTPM { _ in answer }
-        let tpm = TPM(fake.path, timeLimit: error == .timedOut ? .milliseconds(200) : patience)
+        let tpm = TPM(fake.path, timeLimit: error == .timedOut ? .milliseconds(200) : longTimeLimit)
         #expect(await fault { () throws(TPMError) in _ = try await tpm.makeKey() } == error)
     }
 
@@ -201,7 +201,7 @@ struct TPMTests {
         let faults = await withTaskGroup(of: TPMError?.self) { group in
             for _ in 0..<8 {
                 group.addTask {
-                    let tpm = TPM(device.path, isRequired: true, timeLimit: patience)
+                    let tpm = TPM(device.path, isRequired: true, timeLimit: longTimeLimit)
                     return await fault { () throws(TPMError) in
                         _ = try tpm.takesNewKeys()
                         _ = try await tpm.makeKey()
@@ -221,10 +221,10 @@ struct TPMTests {
         #expect(await fault { () throws(TPMError) in _ = try TPM(nowhere, isRequired: true).takesNewKeys() } == error)
         #expect(await fault { () throws(TPMError) in _ = try await TPM(nowhere).makeKey() } == error)
         let device = try await SoftwareTPM()
-        #expect(try TPM(device.path, timeLimit: patience).takesNewKeys())
+        #expect(try TPM(device.path, timeLimit: longTimeLimit).takesNewKeys())
         device.stop()
         #expect(
-            await fault { () throws(TPMError) in _ = try await TPM(device.path, timeLimit: patience).makeKey() } != nil
+            await fault { () throws(TPMError) in _ = try await TPM(device.path, timeLimit: longTimeLimit).makeKey() } != nil
         )
     }
 }

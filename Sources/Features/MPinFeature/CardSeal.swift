@@ -7,7 +7,8 @@ import Secrets
 import Server
 import Store
 
-/// Seals tokens under the key of a Keycard, which is wiped when the seal is released. docs/protocol/mpin.md, Cards.
+/// Seals tokens under the key of a Keycard, which is wiped when the seal is released.
+/// docs/protocol/mpin.md, A token under a card.
 final class CardSeal: Sendable {
     let keyUID: [UInt8]
     private let key: Secret

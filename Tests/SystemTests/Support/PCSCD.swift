@@ -9,7 +9,7 @@ final class PCSCD: Sendable {
     static let folder = "/run/pcscd"
     static let socket = "/run/pcscd/pcscd.comm"
     /// The milliseconds in which pcscd notices the removal of a card, on a busy machine.
-    static let patience = 5000
+    static let absenceTime = 5000
 
     struct Reader: Sendable {
         fileprivate let entry: String
