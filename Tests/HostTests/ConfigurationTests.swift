@@ -222,7 +222,7 @@ struct ConfigurationTests {
         arguments: [[0xFF], [0x23, 0x00], [0xC3]] as [[UInt8]]
     )
     func noText(line: [UInt8]) {
-        #expect(refusal([0x0A] + line)?.message.contains("line 2: this is not text") == true)
+        #expect(refusal([0x0A] + line)?.message.contains("line 2: the line is not UTF-8 text") == true)
     }
 
     @Test("a missing default file is accepted; a missing --config file, a directory and a huge file are refused")

@@ -114,7 +114,7 @@ struct SocketTests {
     func noSocket() throws {
         try Data("precious".utf8).write(to: URL(filePath: path))
         let error = refusal { () throws(StartError) in try ListeningSocket.bind(to: path, names: nobodyKnown) }
-        #expect(error?.message.contains("is no socket") == true)
+        #expect(error?.message.contains("is not a socket") == true)
         #expect(try String(contentsOfFile: path, encoding: .utf8) == "precious")
     }
 

@@ -108,7 +108,7 @@ struct NFCInputTests {
         let advice = devices.map { NFCHealth.check($0, isDenied: true)?.advice }
         #expect(advice[0]?.contains("blacklist pn533_usb") == true)
         #expect(advice[1] == nil)
-        #expect(advice[2]?.contains("/dev/bus/usb/001/007 (04e6:5591 (Reader)) is not readable") == true)
+        #expect(advice[2]?.contains("badged cannot read and write /dev/bus/usb/001/007 (04e6:5591 (Reader))") == true)
         #expect(advice[3]?.contains("another program uses 04cc:0531") == true)
         #expect(USBDevice.connected(root: "/nowhere").isEmpty)
     }

@@ -70,7 +70,7 @@ private let off =
         let arguments = ["remote", "pair", String(phone.prefix(8)), "--pin-stdin", "--socket", peer.path]
         let program = try RunningProgram("badgectl", arguments, input: "0777\n")
         #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains("badgectl: error: three wrong codes\n"))
+        #expect(program.text(.error).contains("badgectl: error: three wrong codes were entered\n"))
         #expect(await peer.received().contains { $0.contains(#""value":"0777""#) })
     }
 
