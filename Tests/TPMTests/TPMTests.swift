@@ -224,7 +224,8 @@ struct TPMTests {
         #expect(try TPM(device.path, timeLimit: longTimeLimit).takesNewKeys())
         device.stop()
         #expect(
-            await fault { () throws(TPMError) in _ = try await TPM(device.path, timeLimit: longTimeLimit).makeKey() } != nil
+            await fault { () throws(TPMError) in _ = try await TPM(device.path, timeLimit: longTimeLimit).makeKey() }
+                != nil
         )
     }
 }
