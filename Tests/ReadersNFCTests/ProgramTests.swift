@@ -74,7 +74,7 @@ struct NFCProgramTests {
         let fixture = try await NFCFixture()
         await fixture.backend.close()
         // `close` waits 0.7 s for the program, which may need longer on a busy machine.
-        while await fixture.backend.client.process != nil { try await Task.sleep(for: .milliseconds(5)) }
+        try await until { await fixture.backend.client.process == nil }
         fixture.backend.rescan()
         _ = await fixture.backend.currentHealth()
         #expect(await fixture.backend.client.process == nil)

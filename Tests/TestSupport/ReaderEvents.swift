@@ -67,6 +67,6 @@ package final class Events {
 /// Polls a condition of the kernel or of another program, for which there is no event, until it holds.
 ///
 /// The pause decides only how often the condition is read. The time limit of the test ends the wait.
-package func until(_ condition: () -> Bool) async throws {
-    while !condition() { try await Task.sleep(for: .milliseconds(5)) }
+package func until(_ condition: () async -> Bool) async throws {
+    while await !condition() { try await Task.sleep(for: .milliseconds(5)) }
 }
