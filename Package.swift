@@ -362,8 +362,9 @@ let package = Package(
         testProgram(
             "badged-bench",
             [
-                "CLinux", "CPCSCLite", "CNFCClient", "CTestSupport", "Text", "Wire", "Readers", "ISO7816", "ReadersNFC",
-                "NFCTestSupport", "DoorReaders", "DoorWalks", "Secrets", "Crypto", "Credentials", "TPM", "Store",
+                "CLinux", "CPCSCLite", "CNFCClient", "CTestSupport", "Text", "Wire", "Host", "Readers", "ISO7816",
+                "ReadersNFC", "NFCTestSupport", "DoorReaders", "DoorWalks", "Secrets", "Crypto", "Credentials", "TPM",
+                "Store",
                 "Vault",
             ],
             in: "Benchmarks",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
-import Readers
+import Host
 
 /// Figures of one process from /proc; proc(5).
 struct ProcessFigures {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
+import Host
 
 /// The Bluetooth adapters of the host in sysfs, which every user may read.
 package enum HostAdapters {

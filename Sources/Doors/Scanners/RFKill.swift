@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Host
 
 /// What blocks the Bluetooth of the host: a program or a hardware switch. The kernel's rfkill, by sysfs.
 package enum RFKill: Sendable {
@@ -7,10 +8,10 @@ package enum RFKill: Sendable {
     /// nil: Bluetooth is not blocked.
     package static func bluetooth(folder: String = "/sys/class/rfkill") -> RFKill? {
         let switches = Sysfs.names(in: folder).map { "\(folder)/\($0)" }.filter {
-            Sysfs.word("\($0)/type") == "bluetooth"
+            Sysfs.line("\($0)/type") == "bluetooth"
         }
-        if switches.contains(where: { Sysfs.word("\($0)/hard") == "1" }) { return .hardware }
-        return switches.contains { Sysfs.word("\($0)/soft") == "1" } ? .software : nil
+        if switches.contains(where: { Sysfs.line("\($0)/hard") == "1" }) { return .hardware }
+        return switches.contains { Sysfs.line("\($0)/soft") == "1" } ? .software : nil
     }
 
     package var advice: String {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
-import Readers
+import Host
 
 /// The places that name devices of libnfc: badged's configuration, libnfc's configuration and environment, and USB.
 enum DeviceSources {

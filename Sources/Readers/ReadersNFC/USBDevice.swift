@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Readers
+import Host
 import Text
 
 /// A USB device that libnfc can drive, as the kernel describes it.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 
-/// Reads the device tree of the kernel, for health checks about readers that a driver does not find.
+/// Reads the files in which the kernel describes devices. sysfs(5).
 package enum Sysfs {
     /// Returns the names in a folder; none if the folder does not exist.
     package static func names(in folder: String) -> [String] {
